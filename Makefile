@@ -52,7 +52,8 @@ endif
 SANITIZE := $(SANITIZE_$(VARIANT))
 HARDEN := -fstack-protector-strong $(if $(SANITIZE),,-D_FORTIFY_SOURCE=2)
 WARN := -Wall -Wextra -Werror -Wshadow
-COMMON := -O2 -g -fPIC -pthread -D_GNU_SOURCE -I. -Iclient-c/include $(HARDEN) $(SANITIZE)
+COMMON := -O2 -g -fPIC -pthread -D_GNU_SOURCE -I. -Iclient-c/include $(HARDEN) $(SANITIZE) \
+	$(if $(SANITIZE),-DAD_DEBUG)
 VERSION_FLAGS := -DAD_VERSION='"$(VERSION)"'
 # gcc clears structures by `rep stos`, which takes 30 cycles to begin; where it knows the option, by a loop of vectors.
 CLEARING := -mmemset-strategy=vector_loop:1024:noalign,libcall:-1:noalign
@@ -348,6 +349,13 @@ UNIT_protocol := $(A_PROTOCOL)
 UNIT_kernels := $(A_KERNELS) $(A_PROTOCOL)
 UNIT_server := $(A_SERVER) $(A_PROTOCOL)
 UNIT_client := $(A_CLIENT)
+# Rooms of the worker are tested with those below them alone, so a call that goes up does not link.
+ROOMS := base memory journal device spill io checkpoint engine modules exec fusion session sharing recover
+rooms_to = $(foreach r,$(wordlist 1,$(words $(shell echo $(ROOMS) | sed 's/ $(1)\b.*/ x/')),$(ROOMS)),\
+	$(call objects_below,server/worker/$r,c)) $(OBJ)/tests/unit/worker/fake.o $(COMMON_SERVER) $(A_PROTOCOL)
+ROOM_TESTS := engine checkpoint modules exec fusion session sharing recover
+$(foreach r,$(ROOM_TESTS),$(eval UNIT_$r := $(call rooms_to,$r) $(COMPILE_SHARED)))
+$(foreach r,$(ROOM_TESTS),$(eval LIBS_$r = $$(INI_LIBS) $$(UV_LIBS)))
 UNIT_fuse := $(call objects,$(FUSE_PORTABLE)) $(A_PROTOCOL)
 LIBS_kernels = $(BLAS_LIBS) $(KERNEL_LIBS)
 LIBS_server = $(INI_LIBS) $(UV_LIBS)

@@ -78,7 +78,7 @@ int main(int argc, char **argv) {
     set_signals();
     ad__blame_catch_signals();
     raise_limits();
-    pthread_mutex_init(&worker.wake_lock, NULL);
+    pthread_mutex_init(&worker.io.wake_lock, NULL);
     ad__reserved_init(&worker.reserved);
     if (ad__compile_open(&worker.config, ad__worker_compiled, &worker, &worker.compiler, &fault) ||
         ad__backend_load(&worker, program, &fault) || ad__spill_open(&worker, &fault))

@@ -29,15 +29,15 @@ static size_t list_sessions(ad_worker *w, ad_session **list, size_t most) {
     size_t n = 0;
     pthread_mutex_lock(&w->sessions_lock);
     for (ad_session *s = w->sessions; s && n < most; s = s->next)
-        if (!ad__session_is_probe(s->id) && !s->dropping) list[n++] = s;
+        if (!ad__session_is_probe(s->id) && !ad__run_is_dropping(s)) list[n++] = s;
     pthread_mutex_unlock(&w->sessions_lock);
     return n;
 }
 
 static void add_session(ad_session *s, int64_t now, ad_bytes *out) {
-    ad_report_session row = {.id = s->id, .idle = now - s->active, .traced = ad__is_traced(s)};
+    ad_report_session row = {.id = s->id, .idle = now - s->turns.since, .traced = ad__is_traced(s)};
     pthread_mutex_lock(&s->worker->engine.lock);
-    row.ending = s->over;
+    row.ending = ad__run_is_over(s);
     pthread_mutex_unlock(&s->worker->engine.lock);
     row.away = atomic_load(&s->output.away);
     snprintf(row.principal, sizeof row.principal, "%s", s->principal);
@@ -64,8 +64,8 @@ static void add_principals(const ad_worker *w, ad_bytes *out, ad_report_head *he
 }
 
 static void add_devices(const ad_worker *w, ad_bytes *out, ad_report_head *head) {
-    for (int i = 0; i < w->devices && i < AD_REPORT_DEVICES; i++, head->devices++) {
-        const ad_gpu *g = &w->gpu[i];
+    for (int i = 0; i < w->device.count && i < AD_REPORT_DEVICES; i++, head->devices++) {
+        const ad_gpu *g = &w->device.gpu[i];
         ad_report_device row = {.index = (uint64_t)i, .open = g->device != NULL};
         if (row.open) {
             row.memory = g->info.memory;
@@ -146,10 +146,10 @@ static void add_ended(ad_session *s) {
     int64_t counter[AD_NCOUNTER];
     if (!p) return;
     ad__session_counters(s, counter);
-    if (s->migrated)
+    if (s->move.done)
         counter[AD_COUNTER_ops_done] = 0; /* the session goes on elsewhere, and counts its operations there */
     for (int i = 0; i < AD_NCOUNTER; i++) p->row.counter[i] += counter[i];
-    p->row.sessions += !s->migrated;
+    p->row.sessions += !s->move.done;
 }
 
 const ad_component ad__component_past = {.name = "sums of ended sessions", .drop = add_ended};

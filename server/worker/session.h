@@ -2,6 +2,7 @@
 #ifndef AD_SERVER_WORKER_SESSION_H
 #define AD_SERVER_WORKER_SESSION_H
 
+#include "server/worker/base/phase.h"
 #include "server/worker/device/pace.h"
 #include "server/worker/device/wait.h"
 #include "server/worker/checkpoint/deferred_check.h"
@@ -44,96 +45,138 @@ typedef struct ad_tracer {
     unsigned long missed; /* lines that the pipe did not take */
 } ad_tracer;
 
+/* What the session may do. */
+typedef struct ad_session_rights {
+    bool may_run_kernels;
+    bool must_migrate;    /* it may run kernels only in a worker of its own (migrate/migration.h) */
+    int64_t kernel_limit; /* most ns of a user's kernel; 0: no limit */
+} ad_session_rights;
+
+/* The move of the session's principal to a worker of its own. */
+typedef struct ad_session_move {
+    atomic_uint state; /* ad_session_migration; the session waits while it migrates */
+    uint64_t at;       /* migration begins with the message after so many operations */
+    char refusal[AD_FAULT_TEXT];
+    atomic_bool halted; /* another worker is about to continue the session */
+    bool done;          /* another worker continues the session */
+} ad_session_move;
+
+/* The socket. I/O thread. */
+typedef struct ad_session_socket {
+    uv_poll_t poll;
+    int fd, events;
+    ad_socket_phase phase;        /* changed by ad__socket_enter alone */
+    bool paused;                  /* the socket is not read: too much is queued */
+    bool forked;                  /* a fork begun by its parent: arrayd does not know of it yet */
+    bool failed_start;            /* its start has failed */
+    int64_t linger_until;         /* time until which the client may read bye */
+    ad_fault refusal;             /* error of an invalid frame; the runner reads it when it finds the empty frame */
+    atomic_bool ends_after_forks; /* the client is gone: operations are executed up to the last fork */
+} ad_session_socket;
+
+/* The session's turns. Guarded by the engine's lock, except where a comment says otherwise. */
+typedef struct ad_session_turns {
+    ad_input_queue queue;
+    ad_share share;
+    ad_session *next_attention;
+    atomic_uint phase; /* ad_run_phase, changed by ad__run_enter alone; the runner reads it without the lock */
+    bool attended;
+    bool want_room;     /* paused: the runner requests attention when the queue is short */
+    bool hangup;        /* the session is closed without waiting for its output */
+    bool in_background; /* it has a background operation (engine/background.h) */
+    uint64_t put_off;   /* times that the session was paused */
+    /* any thread */
+    int cancelled;                    /* AD_CANCEL_...: why its background operation is cancelled; atomic */
+    _Atomic int64_t background_since; /* when its background operation began; 0: none */
+    /* runner */
+    ad_session *next_busy; /* list of sessions with something under way */
+    bool busy;
+    int64_t since; /* when its latest turn began */
+} ad_session_turns;
+
+/* The message at hand. Runner. */
+typedef struct ad_session_messages {
+    ad_reader *reader;
+    ad_arena arena;
+    ad_message message;
+    bool at_hand, in_frame, payload_used;
+    int64_t cost; /* estimated ns of message */
+    ad_input_frame frame;
+    size_t frame_used;
+} ad_session_messages;
+
+/* Stream queues. Runner. */
+typedef struct ad_session_streams {
+    ad_stream_queue *queues[AD_STREAM_QUEUES];
+    ad_stream_queue *current; /* the client's choice, or NULL */
+    unsigned count;
+} ad_session_streams;
+
+/* Use of devices. Runner. */
+typedef struct ad_session_usage {
+    bool heavy;        /* it uses the device much, so it has low priority */
+    int64_t share;     /* estimated ns of a device since share_since */
+    ad_pace pace;      /* measured correction of such estimates */
+    int64_t turn_ns;   /* ns of a device in this turn */
+    int64_t device_ns; /* ns of devices so far */
+    int64_t share_since;
+} ad_session_usage;
+
+/* How far the session is. Runner. */
+typedef struct ad_session_progress {
+    ad_poison *pending;              /* first failure that belongs to no buffer */
+    uint64_t done, complete, told;   /* operations: executed; complete; acknowledged */
+    uint64_t bytes_done, bytes_told; /* bytes of frames: executed; acknowledged */
+    uint64_t failed, requests, bytes_in;
+} ad_session_progress;
+
+/* Memory that the session holds, in bytes. Runner. */
+typedef struct ad_session_held {
+    uint64_t buffer_bytes, buffer_limit; /* buffer_limit 0: no limit */
+    uint64_t workspace_bytes;
+    uint64_t refused;     /* times that memory was refused */
+    uint64_t moved_bytes; /* part of buffer_bytes in host memory */
+} ad_session_held;
+
+/* What the session has in common with others (sharing/). Runner. */
+typedef struct ad_session_sharing {
+    struct ad_allocation *allocations; /* memory of the client that is mapped here (sharing/imports.h) */
+    struct ad_exported *exporting;     /* an export that waits for earlier operations; NULL: none */
+    uint64_t forked_at;                /* number of the latest fork */
+    uint64_t shares;                   /* number of buffers with shared memory */
+    struct ad_shared *pays;            /* list of shared memory that counts in buffer_bytes (sharing/sharing.h) */
+    uint64_t capabilities;             /* number of its capabilities that are still valid */
+} ad_session_sharing;
+
 struct ad_session {
     ad_worker *worker;
     uint64_t id;
     char principal[AD_PRINCIPAL_SIZE], client[AD_FAULT_TEXT];
     ad_grants grants; /* limits and permissions of the principal */
-    bool may_run_kernels;
-    bool must_migrate;     /* it may run kernels only in a worker of its own (migrate/migration.h) */
-    atomic_uint migration; /* ad_session_migration; the session waits while it migrates */
-    uint64_t migrates_at;  /* migration begins with the message after so many operations */
-    char migration_refusal[AD_FAULT_TEXT];
-    atomic_bool halted;   /* another worker is about to continue the session */
-    bool migrated;        /* another worker continues the session */
-    int64_t kernel_limit; /* most ns of a user's kernel; 0: no limit */
-
+    ad_session_rights rights;
+    ad_session_move move;
     ad_tracer tracer;
-
-    /* owned by the I/O thread */
-    ad_session *next, *prev;
-    uv_poll_t poll;
-    int fd, events;
+    ad_session *next, *prev; /* list of the worker's sessions */
+    ad_session_socket socket;
     ad_input input;
-    bool paused;    /* the socket is not read: too much is queued */
-    bool lingering; /* bye was sent: input is discarded until the client closes */
-    bool closing;
-    int64_t linger_until;
     ad_comeback comeback;
     ad_checkpoint checkpoint;
-    ad_fault refusal; /* error of an invalid frame; the runner reads it when it finds the empty frame */
     ad_output output;
-    atomic_bool ends_after_forks; /* the client is gone: operations are executed up to the last fork */
-
-    /* guarded by the engine's lock */
-    ad_input_queue queue;
-    ad_share turn;
-    ad_session *next_attention;
-    bool attended;
-    bool want_room;     /* paused: the runner requests attention when the queue is short */
-    uint64_t put_off;   /* times that the session was paused */
-    bool stalled;       /* the session waits for its output to shrink */
-    bool over;          /* nothing more is executed */
-    bool dropped;       /* its buffers are freed: the I/O thread may close it */
-    bool hangup;        /* the session is closed without waiting for its output */
-    bool in_background; /* it has a background operation (engine/background.h) */
-
-    /* any thread */
-    int cancelled;                    /* AD_CANCEL_...: why its background operation is cancelled; atomic */
-    _Atomic int64_t background_since; /* when its background operation began; 0: none */
-
-    /* owned by the runner */
-    ad_reader *reader;
-    ad_arena arena;
-    ad_message message;
-    bool has_message, in_frame, payload_used;
-    int64_t cost; /* estimated ns of message */
-    ad_input_frame frame;
-    size_t frame_used;
+    ad_session_turns turns;
+    ad_session_messages messages;
     ad_buffers buffers;
-    ad_stream_queue *stream_queues[AD_STREAM_QUEUES], *stream_queue; /* all; current: the client's choice, or NULL */
-    unsigned nstream_queues;
+    ad_session_streams streams;
     ad_fusion_queue fusion;
     ad_deferred_checks deferred_checks;
     ad_events recorded;
     ad_windows windows;
     ad_modules modules;
     ad_wait wait;
-    ad_session *next_busy; /* list of sessions with something under way */
-    bool busy;
-    bool busy_device;  /* it uses the device much, so it has low priority */
-    int64_t share;     /* estimated ns of a device since share_since */
-    ad_pace pace;      /* measured correction of such estimates */
-    int64_t turn_ns;   /* ns of a device in this turn */
-    int64_t device_ns; /* ns of devices so far */
-    int64_t share_since;
-    ad_poison *pending; /* first failure that belongs to no buffer */
+    ad_session_usage usage;
     ad_reading reading;
-    struct ad_allocation *allocations; /* memory of the client that is mapped here (sharing/imports.h) */
-    struct ad_exported *exporting;     /* an export that waits for earlier operations; NULL: none */
-    uint64_t done, complete, told;     /* operations: executed; complete; acknowledged */
-    uint64_t bytes_done, bytes_told;   /* bytes of frames: executed; acknowledged */
-    uint64_t forked_at;                /* number of the latest fork */
-    uint64_t shares;                   /* number of buffers with shared memory */
-    struct ad_shared *pays;            /* list of shared memory that counts in buffer_bytes (sharing/sharing.h) */
-    uint64_t capabilities;             /* number of its capabilities that are still valid */
-    bool dropping;                     /* nothing of it is under way any more */
-    bool forked;                       /* a fork begun by its parent: arrayd does not know of it yet */
-    bool failed_start, begun;          /* failed_start: its start has failed; begun: its socket is watched */
-    int64_t active;                    /* when its latest turn began */
-    uint64_t failed, requests, bytes_in, buffer_bytes, buffer_limit; /* buffer_limit 0: no limit */
-    uint64_t workspace_bytes, refused;                               /* refused: times that memory was refused */
-    uint64_t moved_bytes;                                            /* part of buffer_bytes in host memory */
+    ad_session_progress progress;
+    ad_session_sharing sharing;
+    ad_session_held held;
 };
 
 #endif

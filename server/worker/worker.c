@@ -26,20 +26,20 @@
 static void on_channel(uv_poll_t *poll, int status, int events);
 
 static void watch_channel(ad_worker *w) {
-    uv_poll_start(&w->channel_poll, UV_READABLE | (atomic_load(&w->channel_full) ? UV_WRITABLE : 0), on_channel);
+    uv_poll_start(&w->arrayd.poll, UV_READABLE | (atomic_load(&w->arrayd.full) ? UV_WRITABLE : 0), on_channel);
 }
 
 static void set_wakeable(ad_worker *w, bool wakeable) {
-    pthread_mutex_lock(&w->wake_lock);
-    w->wakeable = wakeable;
-    pthread_mutex_unlock(&w->wake_lock);
+    pthread_mutex_lock(&w->io.wake_lock);
+    w->io.wakeable = wakeable;
+    pthread_mutex_unlock(&w->io.wake_lock);
 }
 
 void ad__worker_compiled(void *worker) {
     ad_worker *w = worker;
-    pthread_mutex_lock(&w->wake_lock);
-    if (w->wakeable) uv_async_send(&w->wake);
-    pthread_mutex_unlock(&w->wake_lock);
+    pthread_mutex_lock(&w->io.wake_lock);
+    if (w->io.wakeable) uv_async_send(&w->io.wake);
+    pthread_mutex_unlock(&w->io.wake_lock);
 }
 
 void ad__worker_lost(ad_worker *w, const char *why) {
@@ -59,12 +59,12 @@ static void end_overdue(void *worker, const char *why) { ad__worker_lost(worker,
 #define STOP_TIME 500000000LL
 
 static void begin_stop(ad_worker *w) {
-    if (w->stopping) return;
-    w->stopping = true;
-    w->stop_by = ad__os_now() + STOP_TIME;
+    if (w->ending.stopping) return;
+    w->ending.stopping = true;
+    w->ending.stop_by = ad__os_now() + STOP_TIME;
     for (ad_session *s = w->sessions; s; s = s->next)
         ad__session_bye(s, AD_E_CONNECTION, "the server is shutting down");
-    if (!w->sessions) uv_stop(&w->loop);
+    if (!w->sessions) uv_stop(&w->io.loop);
 }
 
 /* Take arrayd's reservation of memory. Without it other principals would get what one has reserved, so the worker ends.
@@ -114,10 +114,10 @@ static void take_note(ad_worker *w, const ad_note *note, int fd) {
 }
 
 static void flush_channel(ad_worker *w) {
-    pthread_mutex_lock(&w->channel_lock);
-    ad__channel_flush(&w->channel);
-    atomic_store(&w->channel_full, ad__channel_waiting(&w->channel));
-    pthread_mutex_unlock(&w->channel_lock);
+    pthread_mutex_lock(&w->arrayd.lock);
+    ad__channel_flush(&w->arrayd.channel);
+    atomic_store(&w->arrayd.full, ad__channel_waiting(&w->arrayd.channel));
+    pthread_mutex_unlock(&w->arrayd.lock);
     watch_channel(w);
 }
 
@@ -126,10 +126,10 @@ static void on_channel(uv_poll_t *poll, int status, int events) {
     ad_note note;
     int fd, got;
     if (events & UV_WRITABLE) flush_channel(w);
-    while ((got = ad__channel_receive(&w->channel, &note, &fd)) > 0) take_note(w, &note, fd);
+    while ((got = ad__channel_receive(&w->arrayd.channel, &note, &fd)) > 0) take_note(w, &note, fd);
     if (got < 0 || status < 0) {
         /* Without arrayd this process cannot be reached, and its clients look for another one. */
-        if (!w->stopping) ad__log(AD_LOG_WARN, "arrayd has gone", "sessions=%u", atomic_load(&w->nsessions));
+        if (!w->ending.stopping) ad__log(AD_LOG_WARN, "arrayd has gone", "sessions=%u", atomic_load(&w->nsessions));
         _exit(0);
     }
 }
@@ -145,7 +145,7 @@ static void on_busy(uv_idle_t *idle) {
 static void on_engine_timer(uv_poll_t *poll, int status, int events) {
     uint64_t times;
     (void)status, (void)events;
-    if (read(((ad_worker *)poll->data)->timer, &times, sizeof times) < 0) return;
+    if (read(((ad_worker *)poll->data)->io.timer, &times, sizeof times) < 0) return;
 }
 
 static void on_leases(uv_poll_t *poll, int status, int events) {
@@ -155,7 +155,7 @@ static void on_leases(uv_poll_t *poll, int status, int events) {
 
 static void set_timer(ad_worker *w, int64_t ns) {
     struct itimerspec t = {.it_value = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000}};
-    timerfd_settime(w->timer, 0, &t, NULL);
+    timerfd_settime(w->io.timer, 0, &t, NULL);
 }
 
 static void on_polled(uv_check_t *check) {
@@ -164,40 +164,40 @@ static void on_polled(uv_check_t *check) {
     ad__migration_advance(w); /* first of all: otherwise an engine thread would be asked for again */
     int64_t again = ad__engine_pump(w);
     while ((s = ad__engine_next_attended(w))) ad__session_attend(s);
-    if (again == AD_PUMP_AT_ONCE || ad__worker_must_spin(w)) uv_idle_start(&w->busy, on_busy);
-    else uv_idle_stop(&w->busy);
+    if (again == AD_PUMP_AT_ONCE || ad__worker_must_spin(w)) uv_idle_start(&w->io.busy, on_busy);
+    else uv_idle_stop(&w->io.busy);
     if (again != AD_PUMP_AT_ONCE && again != AD_PUMP_NEVER) set_timer(w, again);
-    if (w->stopping && !w->sessions) uv_stop(&w->loop);
-    if (w->stopping && ad__os_now() > w->stop_by && ad__background_tick(w))
+    if (w->ending.stopping && !w->sessions) uv_stop(&w->io.loop);
+    if (w->ending.stopping && ad__os_now() > w->ending.stop_by && ad__background_tick(w))
         _exit(0); /* no session needs its result any more */
-    if (w->leaving) ad__worker_leave_if_done(w);
+    if (w->ending.leaving) ad__worker_leave_if_done(w);
 }
 
 static void on_wake(uv_async_t *wake) {
     ad_worker *w = wake->data;
-    if (atomic_load(&w->channel_full)) watch_channel(w);
+    if (atomic_load(&w->arrayd.full)) watch_channel(w);
     if (ad__background_tick(w)) ad__sessions_watch(w);
     ad__fork_births(w);
 }
 
 static int init_loop(ad_worker *w, int channel) {
-    int status = uv_loop_init(&w->loop);
+    int status = uv_loop_init(&w->io.loop);
     if (status) return status;
-    if ((status = uv_async_init(&w->loop, &w->wake, on_wake))) return status;
-    if ((status = uv_check_init(&w->loop, &w->after_poll))) return status;
-    if ((status = uv_idle_init(&w->loop, &w->busy))) return status;
-    if ((status = uv_timer_init(&w->loop, &w->clock))) return status;
-    if ((w->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) < 0)
+    if ((status = uv_async_init(&w->io.loop, &w->io.wake, on_wake))) return status;
+    if ((status = uv_check_init(&w->io.loop, &w->io.after_poll))) return status;
+    if ((status = uv_idle_init(&w->io.loop, &w->io.busy))) return status;
+    if ((status = uv_timer_init(&w->io.loop, &w->io.clock))) return status;
+    if ((w->io.timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) < 0)
         return uv_translate_sys_error(errno);
-    if ((status = uv_poll_init(&w->loop, &w->later, w->timer))) return status;
-    if ((w->leases = epoll_create1(EPOLL_CLOEXEC)) < 0) return uv_translate_sys_error(errno);
-    if ((status = uv_poll_init(&w->loop, &w->leases_poll, w->leases))) return status;
-    if ((status = uv_poll_init(&w->loop, &w->channel_poll, channel))) return status;
-    w->leases_poll.data = w;
-    w->wake.data = w->after_poll.data = w->later.data = w->clock.data = w->channel_poll.data = w;
-    uv_check_start(&w->after_poll, on_polled);
-    if ((status = uv_poll_start(&w->later, UV_READABLE, on_engine_timer))) return status;
-    if ((status = uv_poll_start(&w->leases_poll, UV_READABLE, on_leases))) return status;
+    if ((status = uv_poll_init(&w->io.loop, &w->io.later, w->io.timer))) return status;
+    if ((w->io.leases = epoll_create1(EPOLL_CLOEXEC)) < 0) return uv_translate_sys_error(errno);
+    if ((status = uv_poll_init(&w->io.loop, &w->io.leases_poll, w->io.leases))) return status;
+    if ((status = uv_poll_init(&w->io.loop, &w->arrayd.poll, channel))) return status;
+    w->io.leases_poll.data = w;
+    w->io.wake.data = w->io.after_poll.data = w->io.later.data = w->io.clock.data = w->arrayd.poll.data = w;
+    uv_check_start(&w->io.after_poll, on_polled);
+    if ((status = uv_poll_start(&w->io.later, UV_READABLE, on_engine_timer))) return status;
+    if ((status = uv_poll_start(&w->io.leases_poll, UV_READABLE, on_leases))) return status;
     return 0;
 }
 
@@ -214,8 +214,8 @@ static void send_journal(ad_worker *w) {
 }
 
 static void send_ready(ad_worker *w) {
-    const ad_device_info *info = &w->gpu[0].info;
-    ad_note note = {.kind = AD_NOTE_READY, .id = (uint64_t)w->devices, .size = info->memory};
+    const ad_device_info *info = &w->device.gpu[0].info;
+    ad_note note = {.kind = AD_NOTE_READY, .id = (uint64_t)w->device.count, .size = info->memory};
     snprintf(note.who, sizeof note.who, "%s", w->backend->name);
     snprintf(note.text, sizeof note.text, "%s", info->name);
     ad__worker_tell(w, &note, -1);
@@ -228,10 +228,10 @@ static void close_handle(uv_handle_t *handle, void *unused) {
 
 int ad__worker_run(ad_worker *w, int channel) {
     ad_fault fault;
-    pthread_mutex_init(&w->channel_lock, NULL);
+    pthread_mutex_init(&w->arrayd.lock, NULL);
     pthread_mutex_init(&w->sessions_lock, NULL);
-    ad__watchdog_init(&w->watchdog, end_overdue, w);
-    ad__channel_init(&w->channel, channel, AD_TO_WORKER);
+    ad__watchdog_init(&w->device.watchdog, end_overdue, w);
+    ad__channel_init(&w->arrayd.channel, channel, AD_TO_WORKER);
     int status = init_loop(w, channel);
     if (status) {
         ad__log(AD_LOG_ERROR, "cannot start", "why=%s", uv_strerror(status));
@@ -251,20 +251,20 @@ int ad__worker_run(ad_worker *w, int channel) {
     watch_channel(w);
     send_ready(w);
     send_journal(w);
-    uv_run(&w->loop, UV_RUN_DEFAULT);
+    uv_run(&w->io.loop, UV_RUN_DEFAULT);
     set_wakeable(w, false);
     ad__engine_stop(w);
-    ad__watchdog_close(&w->watchdog);
+    ad__watchdog_close(&w->device.watchdog);
     ad__migration_close(w);
     ad__sharing_close(w);
     ad__report_close(w);
     ad__recovery_close(w);
-    uv_walk(&w->loop, close_handle, NULL);
-    uv_run(&w->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&w->loop);
-    close(w->timer);
+    uv_walk(&w->io.loop, close_handle, NULL);
+    uv_run(&w->io.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&w->io.loop);
+    close(w->io.timer);
     ad__journal_close(w->journal);
-    close(w->leases);
-    ad__channel_close(&w->channel);
+    close(w->io.leases);
+    ad__channel_close(&w->arrayd.channel);
     return 0;
 }

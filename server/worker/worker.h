@@ -24,32 +24,25 @@ typedef struct ad_migration ad_migration;
 /* When elementwise operations are fused: values of ARRAYD_FUSE 0, unset and 1. */
 typedef enum ad_fusing { AD_FUSE_NEVER, AD_FUSE_WHERE_IT_PAYS, AD_FUSE_ALWAYS } ad_fusing;
 
-typedef struct ad_worker {
-    ad_config config;
-    ad_hooks hooks;                        /* functions of upper rooms */
-    const ad_component *const *components; /* what a session has; ends with NULL */
-    const ad_backend *backend;
-    bool shared;           /* several principals use this worker */
-    bool embedded;         /* the server belongs to one program and has no administrator */
-    ad_fusing fuses;       /* when elementwise operations are fused */
-    ad_compiler *compiler; /* any thread; outlives the devices */
-    int devices;
-    ad_gpu gpu[AD_DEVICES]; /* owned by the runner; the first is open from the beginning */
+/* Devices. Runner. */
+typedef struct ad_worker_devices {
+    int count;
+    ad_gpu gpu[AD_DEVICES]; /* the first is open from the beginning */
     uint64_t next_slab;
-    ad_staging staging; /* owned by the runner */
+    ad_staging staging;
     ad_watchdog watchdog;
-    ad_reserved reserved;
-    ad_engine engine;
-    struct ad_sharing *sharing;   /* owned by the runner */
-    struct ad_past *past;         /* owned by the runner: sums over ended sessions (report.h) */
-    ad_journal *journal;          /* journal for a successor; NULL: none */
-    char died_of[AD_FAULT_TEXT];  /* error text of the previous worker, when its device was lost */
-    char ended_by[AD_DEATH_TEXT]; /* how the previous worker ended, as arrayd saw it; "": it was killed, or left */
-    struct ad_recovery *left;     /* state that the previous worker has left; NULL: none */
-    struct ad_spill *spill;       /* owned by the runner; NULL: nothing is moved to host memory */
+} ad_worker_devices;
 
-    /* owned by the I/O thread */
-    pthread_t io_thread; /* the I/O thread itself */
+/* What is known of the worker before. */
+typedef struct ad_worker_before {
+    char died_of[AD_FAULT_TEXT];  /* error text, when its device was lost */
+    char ended_by[AD_DEATH_TEXT]; /* how it ended, as arrayd saw it; "": it was killed, or left */
+    struct ad_recovery *left;     /* state that it has left; NULL: none */
+} ad_worker_before;
+
+/* The loop. I/O thread. */
+typedef struct ad_worker_loop {
+    pthread_t thread; /* the I/O thread itself */
     uv_loop_t loop;
     uv_async_t wake;       /* wakes the loop for a session that wants attention, or a note */
     uv_check_t after_poll; /* runs the engine after each polling of sockets */
@@ -60,23 +53,50 @@ typedef struct ad_worker {
     uv_poll_t later;     /* ... that wakes the loop for the next polling of devices */
     int leases;          /* an epoll descriptor for sockets whose other end may be closed (sharing/leases.h) */
     uv_poll_t leases_poll;
-    uv_timer_t clock; /* active while a client is watched for time-outs */
-    uv_poll_t channel_poll;
+    uv_timer_t clock;          /* active while a client is watched for time-outs */
+    pthread_mutex_t wake_lock; /* guards wakeable: compilations wake the loop, too ... */
+    bool wakeable;             /* ... while there is a loop */
+} ad_worker_loop;
+
+/* The channel to arrayd. */
+typedef struct ad_worker_channel {
+    uv_poll_t poll;
+    pthread_mutex_t lock;
+    ad_channel channel;
+    atomic_bool full; /* notes wait for the channel's socket */
+} ad_worker_channel;
+
+/* The end of the worker. I/O thread. */
+typedef struct ad_worker_end {
+    bool stopping;
+    int64_t stop_by; /* time of a stop at which the process ends in any case */
+    int64_t leaving; /* time until which clients that cannot migrate are told, ns; 0: the worker stays */
+} ad_worker_end;
+
+typedef struct ad_worker {
+    ad_config config;
+    ad_hooks hooks;                        /* functions of upper rooms */
+    const ad_component *const *components; /* what a session has; ends with NULL */
+    const ad_backend *backend;
+    bool shared;           /* several principals use this worker */
+    bool embedded;         /* the server belongs to one program and has no administrator */
+    ad_fusing fuses;       /* when elementwise operations are fused */
+    ad_compiler *compiler; /* any thread; outlives the devices */
+    ad_worker_devices device;
+    ad_reserved reserved;
+    ad_engine engine;
+    struct ad_sharing *sharing; /* owned by the runner */
+    struct ad_past *past;       /* owned by the runner: sums over ended sessions (report.h) */
+    ad_journal *journal;        /* journal for a successor; NULL: none */
+    ad_worker_before before;
+    struct ad_spill *spill; /* owned by the runner; NULL: nothing is moved to host memory */
+    ad_worker_loop io;
     pthread_mutex_t sessions_lock; /* guards the list, which other threads read when the device is lost */
     ad_session *sessions;
     atomic_uint nsessions;
-    bool stopping;
-    int64_t stop_by;          /* time of a stop at which the process ends in any case */
-    ad_migration *migrations; /* principals that migrate to a worker of their own (migrate/migration.h) */
-    int64_t
-        leaving; /* while the worker leaves: time until which clients that cannot migrate are told, ns; 0: it stays */
-
-    pthread_mutex_t wake_lock; /* guards wakeable: compilations wake the loop, too ... */
-    bool wakeable;             /* ... while there is a loop */
-
-    pthread_mutex_t channel_lock;
-    ad_channel channel;
-    atomic_bool channel_full; /* notes wait for the channel's socket */
+    ad_migration *migrations; /* I/O thread: principals that migrate (migrate/migration.h) */
+    ad_worker_end ending;
+    ad_worker_channel arrayd;
 } ad_worker;
 
 /* Fill in the hooks and the components (rooms.c), before anything else is done with the worker. */

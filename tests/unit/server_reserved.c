@@ -17,16 +17,16 @@ static ad_worker w;
 static int take(ad_note note) { return ad__reserved_take(&w.reserved, &note); }
 
 static uint64_t of(int device, const char *who) {
-    const ad_account *a = ad__account_find(w.gpu[device].memory.accounts, who);
+    const ad_account *a = ad__account_find(w.device.gpu[device].memory.accounts, who);
     return a ? a->reserve : 0;
 }
 
 Test(reserved, holds_from_when_all_has_come_until_something_else_does) {
     ad__reserved_init(&w.reserved);
-    w.devices = 2;
+    w.device.count = 2;
     for (int i = 0; i < 2; i++) {
-        w.gpu[i].index = i;
-        w.gpu[i].device = (ad_device *)(void *)&w; /* open */
+        w.device.gpu[i].index = i;
+        w.device.gpu[i].device = (ad_device *)(void *)&w; /* open */
     }
     cr_assert_eq(take(entry(0, 2, "token:a", 5 * MIB, UINT64_MAX)), 0);
     ad__reserved_apply(&w);
@@ -40,8 +40,8 @@ Test(reserved, holds_from_when_all_has_come_until_something_else_does) {
     cr_assert(of(0, "uid:7") == MIB && of(1, "uid:7") == 0 && of(0, "token:a") == 0);
     cr_assert_eq(take(entry(0, 0, "", 0, 0)), 0);
     ad__reserved_apply(&w);
-    cr_assert_null(w.gpu[0].memory.accounts);
-    cr_assert_null(w.gpu[1].memory.accounts);
+    cr_assert_null(w.device.gpu[0].memory.accounts);
+    cr_assert_null(w.device.gpu[1].memory.accounts);
     ad__reserved_close(&w.reserved);
 }
 

@@ -6,10 +6,10 @@
 #include "server/worker/worker.h"
 
 void ad__worker_tell(ad_worker *w, const ad_note *note, int fd) {
-    pthread_mutex_lock(&w->channel_lock);
-    int status = ad__channel_send(&w->channel, note, fd);
-    bool full = ad__channel_waiting(&w->channel);
-    pthread_mutex_unlock(&w->channel_lock);
+    pthread_mutex_lock(&w->arrayd.lock);
+    int status = ad__channel_send(&w->arrayd.channel, note, fd);
+    bool full = ad__channel_waiting(&w->arrayd.channel);
+    pthread_mutex_unlock(&w->arrayd.lock);
     if (status) {
         ad__log(AD_LOG_ERROR, "cannot tell arrayd", "note=%s why=%s", ad__note_name(note->kind),
                 ad__error_text(status));
@@ -17,5 +17,5 @@ void ad__worker_tell(ad_worker *w, const ad_note *note, int fd) {
          * the worker would disagree. */
         if (note->kind != AD_NOTE_SLAB && note->kind != AD_NOTE_SLAB_GONE && note->kind != AD_NOTE_REPORTED) _exit(4);
     }
-    if (full && !atomic_exchange(&w->channel_full, true)) uv_async_send(&w->wake);
+    if (full && !atomic_exchange(&w->arrayd.full, true)) uv_async_send(&w->io.wake);
 }

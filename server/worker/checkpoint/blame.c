@@ -73,7 +73,7 @@ static void await_other_sessions(ad_session *s) {
     ad_worker *w = s->worker;
     pthread_mutex_lock(&w->sessions_lock);
     for (ad_session *other = w->sessions; other; other = other->next) {
-        if (other->dropping || !w->backend->asynchronous) continue;
+        if (ad__run_is_dropping(other) || !w->backend->asynchronous) continue;
         ad__stream_queues_wait(other, NULL);
         if (other->checkpoint.at) store_at_hand(other, 0);
     }
@@ -84,24 +84,24 @@ static void await_other_sessions(ad_session *s) {
  * behind the valid checkpoint, the suspicion ends. */
 static bool is_suspected(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
-    if (v->begun_at <= v->blame.last) return true;
-    if (find_checkpoint_place(v->at) > v->blame.last) v->at->blame = v->blame = (ad_blame){0};
+    if (v->suspect.at <= v->suspect.blame.last) return true;
+    if (find_checkpoint_place(v->at) > v->suspect.blame.last) v->at->blame = v->suspect.blame = (ad_blame){0};
     return false;
 }
 
 static void log_left_out(const ad_session *s) {
-    const ad_message *m = &s->message;
+    const ad_message *m = &s->messages.message;
     ad__log(AD_LOG_WARN, "operation left out", "session=%lu principal=%s name=%s crashes=%lu kills=%lu why=%s", s->id,
-            s->principal, m->op.opcode ? ad__op_name(&m->op) : m->row->name, s->checkpoint.blame.crashes,
-            s->checkpoint.blame.kills, s->worker->ended_by);
+            s->principal, m->op.opcode ? ad__op_name(&m->op) : m->row->name, s->checkpoint.suspect.blame.crashes,
+            s->checkpoint.suspect.blame.kills, s->worker->before.ended_by);
 }
 
 static uint64_t find_message_place(const ad_session *s) {
-    return ad__input_place(&s->frame) + AD_FRAME_HEADER + s->frame_used - s->message.size;
+    return ad__input_place(&s->messages.frame) + AD_FRAME_HEADER + s->messages.frame_used - s->messages.message.size;
 }
 
 bool ad__blame_must_wait(ad_session *s) {
-    const ad_blame *b = &s->checkpoint.blame;
+    const ad_blame *b = &s->checkpoint.suspect.blame;
     if (!b->last || !needs_one_more_death(b) || find_message_place(s) > b->last || !s->worker->engine.in_background)
         return false;
     ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL);
@@ -111,35 +111,36 @@ bool ad__blame_must_wait(ad_session *s) {
 void ad__blame_begin_message(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     if (!v->at) return;
-    v->begun_at = find_message_place(s);
-    const bool concerned = v->blame.last && is_suspected(s);
-    v->careful = concerned && needs_one_more_death(&v->blame);
-    v->left_out = v->careful && v->blame.certain && v->begun_at == v->blame.first && ad__blame_suffices(&v->blame);
+    v->suspect.at = find_message_place(s);
+    const bool concerned = v->suspect.blame.last && is_suspected(s);
+    v->suspect.careful = concerned && needs_one_more_death(&v->suspect.blame);
+    v->suspect.left_out = v->suspect.careful && v->suspect.blame.certain && v->suspect.at == v->suspect.blame.first &&
+                          ad__blame_suffices(&v->suspect.blame);
     set_executing(s, true);
-    if (v->careful) await_other_sessions(s);
-    if (v->left_out) log_left_out(s);
-    store_at_hand(s, 2 * v->begun_at + (v->careful || !(s->fusion.count || v->late)));
+    if (v->suspect.careful) await_other_sessions(s);
+    if (v->suspect.left_out) log_left_out(s);
+    store_at_hand(s, 2 * v->suspect.at + (v->suspect.careful || !(s->fusion.count || v->late)));
 }
 
 void ad__blame_end_message(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     if (!v->at) return;
     set_executing(s, s->fusion.count);
-    if (v->careful) {
+    if (v->suspect.careful) {
         ad__stream_queues_wait(s, NULL);
-        if (!s->has_message) ad__checkpoint_flush(s, true);
-        v->careful = v->left_out = false;
-        atomic_store(&s->background_since, 0);
+        if (!s->messages.at_hand) ad__checkpoint_flush(s, true);
+        v->suspect.careful = v->suspect.left_out = false;
+        atomic_store(&s->turns.background_since, 0);
         store_at_hand(s, 0);
     } else if (!v->late) {
-        store_at_hand(s, s->fusion.count ? 2 * v->begun_at : 0);
+        store_at_hand(s, s->fusion.count ? 2 * v->suspect.at : 0);
     }
 }
 
 void ad__blame_begin_turn(ad_session *s) {
     if (!s->checkpoint.at || !s->fusion.count) return;
     set_executing(s, true);
-    store_at_hand(s, 2 * s->checkpoint.begun_at);
+    store_at_hand(s, 2 * s->checkpoint.suspect.at);
 }
 
 void ad__blame_update(ad_session *s) {
@@ -151,10 +152,10 @@ void ad__blame_update(ad_session *s) {
 /* ---- leaving a message out ---- */
 
 int ad__blame_check(const ad_session *s, const char *name, ad_fault *fault) {
-    const ad_blame *b = &s->checkpoint.blame;
-    const bool own = s->message.opcode != AD_REQ_LAUNCH;
-    const char *why = *s->worker->died_of ? s->worker->died_of : s->worker->ended_by;
-    if (!s->checkpoint.left_out) return 0;
+    const ad_blame *b = &s->checkpoint.suspect.blame;
+    const bool own = s->messages.message.opcode != AD_REQ_LAUNCH;
+    const char *why = *s->worker->before.died_of ? s->worker->before.died_of : s->worker->before.ended_by;
+    if (!s->checkpoint.suspect.left_out) return 0;
     return ad__fault(fault, own ? AD_E_INTERNAL : AD_E_DEVICE_LOST,
                      "%s%sthe worker %s %" PRIu64 " times while executing it%s%.100s%s, so it was left out%s", name,
                      *name ? ": " : "", b->crashes ? "crashed" : "was killed", b->crashes + b->kills, *why ? " (" : "",

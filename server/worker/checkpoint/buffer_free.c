@@ -18,7 +18,7 @@ void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
         if (deferred && ad__checkpoint_defer_free(s, b->home->stream_arena, &b->block, b)) b->block.slab = NULL;
         else ad__memory_give(b->home->stream_arena, &b->block);
     }
-    if (counted) s->buffer_bytes -= b->size;
+    if (counted) s->held.buffer_bytes -= b->size;
     b->promised = false;
     b->size = 0;
     b->address = ad__no_bytes;

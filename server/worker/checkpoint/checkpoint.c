@@ -76,7 +76,7 @@ static int open_checkpoint(ad_session *s, const ad_note *note) {
     at->table = ad__journal_at(l, t);
     v->journal = l;
     v->at = at;
-    v->places = 1; /* place 0 stands for none */
+    v->rows.places = 1; /* place 0 stands for none */
     v->next = 1;
     v->late = s->worker->backend->asynchronous;
     s->input.journal = l;
@@ -120,12 +120,12 @@ static void close_checkpoint(ad_session *s) {
     for (int i = 0; i < 2; i++) ad__journal_free(v->journal, v->log[i]);
     ad__journal_free(v->journal, v->at);
     ad__poison_release(v->pending);
-    free(v->changed.list);
+    free(v->rows.changed.list);
     free(v->pending_changes.list);
-    free(v->deferred);
-    free(v->spare);
-    free(v->passed);
-    free(v->released);
+    free(v->frees.list);
+    free(v->rows.spare);
+    free(v->unneeded.list);
+    free(v->kept.list);
     v->at = NULL;
 }
 
@@ -134,13 +134,13 @@ static void close_checkpoint(ad_session *s) {
 static void append_change(ad_session *s, ad_changed change) {
     ad_checkpoint *v = &s->checkpoint;
     if (!ad__checkpoint_is_recoverable(v)) return;
-    ad_changed *list = ad__os_grow(v->changed.list, v->changed.count, &v->changed.room, sizeof *list);
+    ad_changed *list = ad__os_grow(v->rows.changed.list, v->rows.changed.count, &v->rows.changed.room, sizeof *list);
     if (!list) {
         ad__checkpoint_give_up(s);
         return;
     }
-    v->changed.list = list;
-    list[v->changed.count++] = change;
+    v->rows.changed.list = list;
+    list[v->rows.changed.count++] = change;
 }
 
 /* Prefetch a row that will be written soon: of many sessions' rows few are in the cache. */
@@ -172,8 +172,8 @@ void ad__checkpoint_mark_buffer(ad_session *s, ad_buffer *b) {
 }
 
 void ad__checkpoint_mark_moved(ad_shared *m) {
-    for (ad_buffer *b = m->buffers; b; b = b->next_holder) {
-        ad_session *s = b->holder;
+    for (ad_buffer *b = m->buffers; b; b = b->sharing.next) {
+        ad_session *s = b->sharing.holder;
         ad__checkpoint_mark_buffer(s, b);
         if (s->checkpoint.late && s->checkpoint.inside) continue; /* the message keeps the old memory */
         if (s->fusion.count || (s->checkpoint.late && !ad__checkpoint_flush(s, true)))
@@ -193,10 +193,10 @@ void ad__checkpoint_release_descriptor(ad_session *s, uint64_t number) {
         ad__checkpoint_release_descriptor_now(s, number);
         return;
     }
-    uint64_t *list = ad__os_grow(v->passed, v->npassed, &v->passed_room, sizeof *list);
+    uint64_t *list = ad__os_grow(v->unneeded.list, v->unneeded.count, &v->unneeded.room, sizeof *list);
     if (!list) return; /* arrayd keeps the descriptor until the session is over */
-    v->passed = list;
-    list[v->npassed++] = number;
+    v->unneeded.list = list;
+    list[v->unneeded.count++] = number;
 }
 
 void ad__checkpoint_before_write(ad_session *s, ad_buffer *b, uint64_t number, const char *name) {
@@ -223,39 +223,39 @@ void ad__checkpoint_before_load(ad_session *s, uint64_t module) {
 void ad__checkpoint_record_loss(ad_session *s, uint32_t place) {
     ad_checkpoint *v = &s->checkpoint;
     if (v->at && place)
-        ad__journal_store(&ad__checkpoint_table(v)->row[place].writing, (s->done + 1) | AD_JOURNAL_REUSED);
+        ad__journal_store(&ad__checkpoint_table(v)->row[place].writing, (s->progress.done + 1) | AD_JOURNAL_REUSED);
 }
 
 bool ad__checkpoint_is_repeatable_write(const ad_session *s, const ad_buffer *b) {
     const ad_checkpoint *v = &s->checkpoint;
-    return !v->late || (!b->shared && b->read_at <= v->committed);
+    return !v->late || (!b->shared && b->order.read_at <= v->committed);
 }
 
 bool ad__checkpoint_keep_buffer(ad_session *s, ad_buffer *b) {
     ad_checkpoint *v = &s->checkpoint;
     if (!ad__checkpoint_is_recoverable(v) || v->late || !v->behind || !b->place) return false;
-    ad_buffer **list = ad__os_grow(v->released, v->nreleased, &v->released_room, sizeof *list);
+    ad_buffer **list = ad__os_grow(v->kept.list, v->kept.count, &v->kept.room, sizeof *list);
     if (!list) {
         ad__checkpoint_give_up(s);
         return false;
     }
-    v->released = list;
-    list[v->nreleased++] = b;
-    v->released_bytes += b->size;
+    v->kept.list = list;
+    list[v->kept.count++] = b;
+    v->kept.bytes += b->size;
     return true;
 }
 
 void ad__checkpoint_give_released(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
-    while (v->nreleased) ad__buffer_give(s, v->released[--v->nreleased]);
-    v->released_bytes = 0;
+    while (v->kept.count) ad__buffer_give(s, v->kept.list[--v->kept.count]);
+    v->kept.bytes = 0;
 }
 
 bool ad__checkpoint_give_released_memory(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
-    if (!v->nreleased) return false;
+    if (!v->kept.count) return false;
     ad__checkpoint_flush(s, true);
-    if (!v->nreleased) return true;
+    if (!v->kept.count) return true;
     ad__journal_store(&v->at->uncertain, 1); /* a queued operation may read the memory */
     ad__checkpoint_give_released(s);
     return true;
@@ -263,7 +263,7 @@ bool ad__checkpoint_give_released_memory(ad_session *s) {
 
 static void drop_checkpoint(ad_session *s) {
     ad__checkpoint_give_released_memory(s);
-    ad__checkpoint_free_deferred(s, s->checkpoint.ndeferred);
+    ad__checkpoint_free_deferred(s, s->checkpoint.frees.count);
 }
 
 const ad_component ad__component_checkpoint = {

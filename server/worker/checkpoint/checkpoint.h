@@ -77,54 +77,83 @@ typedef struct ad_pending_checkpoint {
     struct ad_poison *pending;
 } ad_pending_checkpoint;
 
-typedef struct ad_checkpoint {
-    ad_journal *journal;    /* NULL: the session is not journaled */
-    ad_journal_session *at; /* the session's entry in the journal */
-    unsigned next;          /* the log that the next checkpoint writes */
-    ad_journal_log *log[2];
+/* Rows that the session has in the journal, and what has changed since the checkpoint. */
+typedef struct ad_checkpoint_rows {
     ad_changes changed;
     uint32_t *spare; /* places whose row is free */
     size_t nspare, spare_room;
-    uint32_t places;           /* places that have ever had a row */
+    uint32_t places; /* places that have ever had a row */
+} ad_checkpoint_rows;
+
+/* Buffers that the client has freed and the committed checkpoint has. */
+typedef struct ad_kept_buffers {
+    struct ad_buffer **list;
+    size_t count, room;
+    uint64_t bytes;
+} ad_kept_buffers;
+
+/* Numbers of descriptors that arrayd still has, and no window keeps. */
+typedef struct ad_unneeded_descriptors {
+    uint64_t *list;
+    size_t count, room;
+} ad_unneeded_descriptors;
+
+/* Memory to free after a checkpoint without it; the first `pending` of the list: after the pending one. */
+typedef struct ad_deferred_frees {
+    struct ad_deferred_free *list;
+    size_t count, room, pending;
+    size_t begun;  /* count before the message at hand */
+    size_t delays; /* number of those for which answers wait */
+} ad_deferred_frees;
+
+/* Blame for crashes of the worker (blame.h). */
+typedef struct ad_suspect {
+    ad_blame blame; /* copy of the blame in the journal */
+    uint64_t at;    /* place of the last message that was begun */
+    bool careful;   /* the message at hand is suspected, so it is executed alone */
+    bool left_out;  /* the message at hand is to blame, so it is not executed */
+} ad_suspect;
+
+/* What another worker has done of the session. */
+typedef struct ad_resumed {
+    uint64_t fatal;             /* the module that it died of while it set the module up */
+    uint64_t skip;              /* bytes of the first control block that it has executed */
+    uint64_t read;              /* bytes that it has sent in answer to the first read */
+    uint64_t blamed;            /* last operation whose kernels are not launched again, because it died */
+    uint64_t quiet, quiet_used; /* place up to which it has answered; 0: nowhere */
+    uint64_t untold;            /* failures that it has told after the committed checkpoint */
+    bool silent;                /* it has answered the message at hand */
+} ad_resumed;
+
+typedef struct ad_checkpoint {
+    ad_journal *journal;    /* NULL: the session is not journaled */
+    ad_journal_session *at; /* the session's entry in the journal */
+    bool listed;            /* the session is in the journal's list */
+    unsigned next;          /* the log that the next checkpoint writes */
+    ad_journal_log *log[2];
+    ad_checkpoint_rows rows;
     struct ad_poison *pending; /* the failure in the committed checkpoint, for the next synchronisation */
-    bool inside;               /* a message is being executed; begun and deferred_begun count what came before it */
-    size_t begun, deferred_begun;
-    struct ad_buffer **released; /* buffers that the client has freed and the committed checkpoint has */
-    size_t nreleased, released_room;
-    uint64_t released_bytes;
-    bool behind;          /* operations have been executed since the checkpoint */
-    bool collects;        /* the message at hand need not be committed at once */
-    bool announced;       /* a buffer was changed in place since the checkpoint */
+    bool inside;               /* a message is being executed; begun and frees.begun count what came before it */
+    bool behind;               /* operations have been executed since the checkpoint */
+    bool collects;             /* the message at hand need not be committed at once */
+    bool announced;            /* a buffer was changed in place since the checkpoint */
+    size_t begun;
+    ad_kept_buffers kept;
     uint64_t frame_end;   /* place in the client's stream where the next frame begins */
     uint64_t executed;    /* bytes of the stream that nobody needs any more; the I/O thread reads this */
-    uint64_t fatal;       /* the module that another worker died of while it set it up */
-    uint64_t skip;        /* bytes of the first control block that another worker has executed */
-    uint64_t read;        /* bytes that another worker has sent in answer to the first read */
     uint64_t descriptors; /* number of descriptors that executed messages have asked for */
-    uint64_t *passed;     /* numbers of descriptors that arrayd still has, and no window keeps */
-    size_t npassed, passed_room;
-    bool listed; /* the session is in the journal's list */
-
-    /* Blame for crashes of the worker (checkpoint/blame.h). */
-    ad_blame blame;    /* copy of the blame in the journal */
-    uint64_t begun_at; /* place of the last message that was begun */
-    bool careful;      /* the message at hand is suspected, so it is executed alone */
-    bool left_out;     /* the message at hand is to blame, so it is not executed */
+    ad_unneeded_descriptors unneeded;
+    ad_suspect suspect;
+    ad_resumed resumed;
 
     /* Fields for devices that complete operations later (late). */
     bool late;
     ad_pending_checkpoint pending_checkpoint;
-    ad_changes pending_changes;        /* changes that the pending checkpoint writes */
-    struct ad_deferred_free *deferred; /* memory to free after a checkpoint without it; the first deferred_pending of
-                                          them: after the pending one */
-    size_t ndeferred, deferred_room, deferred_pending, deferred_delays;
-    uint64_t committed; /* number of operations in the committed checkpoint */
-    uint64_t blamed;    /* last operation whose kernels are not launched again, because the worker before died */
-    uint64_t loaded;    /* last operation that reads a window */
+    ad_changes pending_changes; /* changes that the pending checkpoint writes */
+    ad_deferred_frees frees;
+    uint64_t committed;         /* number of operations in the committed checkpoint */
+    uint64_t loaded;            /* last operation that reads a window */
     uint64_t told, told_before; /* failures told at synchronisations so far, and when the checkpoint was begun */
-    uint64_t quiet, quiet_used; /* place up to which another worker has answered; 0: none has */
-    uint64_t untold;            /* failures that another worker has told after the committed checkpoint */
-    bool silent;                /* another worker has answered the message at hand */
 } ad_checkpoint;
 
 extern const ad_component ad__component_checkpoint, ad__component_buffers, ad__component_checks;
@@ -189,8 +218,8 @@ bool ad__checkpoint_is_repeatable(const ad_message *m);
 void ad__checkpoint_begin_message(struct ad_session *s, const ad_message *m);
 static inline void ad__checkpoint_begin_changes(ad_checkpoint *v) {
     v->inside = true;
-    v->begun = v->changed.count;
-    v->deferred_begun = v->ndeferred;
+    v->begun = v->rows.changed.count;
+    v->frees.begun = v->frees.count;
 }
 static inline void ad__checkpoint_end_changes(ad_checkpoint *v) { v->inside = false; }
 /* Mark that something has been executed since the checkpoint. */

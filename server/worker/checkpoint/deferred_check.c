@@ -12,7 +12,7 @@ int ad__deferred_checks_find_place(ad_session *s, ad_check **out, ad_fault *faul
     *out = NULL;
     if (!b->asynchronous) return 0;
     if (!v->check) {
-        int status = b->check_open(s->worker->gpu[0].device, AD_DEFERRED_CHECKS, &v->check, fault);
+        int status = b->check_open(s->worker->device.gpu[0].device, AD_DEFERRED_CHECKS, &v->check, fault);
         if (status) return ad__session_status(s, status, fault);
     }
     *out = &v->check[v->count];
@@ -59,7 +59,7 @@ static void poison_dependents(ad_session *s, unsigned i) {
     else ad__buffers_each(&s->buffers, poison_dependent, &to);
     ad__poison_release(p);
     one->told = true;
-    s->failed++;
+    s->progress.failed++;
     ad__checkpoint_invalidate(&s->checkpoint);
 }
 
@@ -74,7 +74,8 @@ void ad__deferred_checks_read(ad_session *s, bool idle) {
 }
 
 static void close_checks(ad_session *s) {
-    if (s->deferred_checks.check) s->worker->backend->check_close(s->worker->gpu[0].device, s->deferred_checks.check);
+    if (s->deferred_checks.check)
+        s->worker->backend->check_close(s->worker->device.gpu[0].device, s->deferred_checks.check);
     s->deferred_checks.check = NULL;
     s->deferred_checks.count = 0;
 }

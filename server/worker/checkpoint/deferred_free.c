@@ -27,14 +27,14 @@ bool ad__checkpoint_must_defer(const ad_session *s, const ad_buffer *b) {
 static bool append_deferred(ad_session *s, const ad_deferred_free *p) {
     ad_checkpoint *v = &s->checkpoint;
     if (!ad__checkpoint_is_recoverable(v)) return false;
-    ad_deferred_free *list = ad__os_grow(v->deferred, v->ndeferred, &v->deferred_room, sizeof *list);
+    ad_deferred_free *list = ad__os_grow(v->frees.list, v->frees.count, &v->frees.room, sizeof *list);
     if (!list) {
         ad__checkpoint_give_up(s);
         return false;
     }
-    v->deferred = list;
-    list[v->ndeferred++] = *p;
-    v->deferred_delays += p->delays;
+    v->frees.list = list;
+    list[v->frees.count++] = *p;
+    v->frees.delays += p->delays;
     return true;
 }
 
@@ -55,8 +55,8 @@ bool ad__checkpoint_defer_release(ad_session *s, ad_deferred_release *release, v
 bool ad__checkpoint_has_deferred(const ad_session *s, ad_deferred_release *release,
                                  bool (*matches)(const void *object, const void *user), const void *user) {
     const ad_checkpoint *v = &s->checkpoint;
-    for (size_t i = 0; i < v->ndeferred; i++)
-        if (v->deferred[i].release == release && matches(v->deferred[i].object, user)) return true;
+    for (size_t i = 0; i < v->frees.count; i++)
+        if (v->frees.list[i].release == release && matches(v->frees.list[i].object, user)) return true;
     return false;
 }
 
@@ -68,13 +68,13 @@ static void free_entry(ad_session *s, ad_deferred_free *p) {
 void ad__checkpoint_free_deferred(ad_session *s, size_t n) {
     ad_checkpoint *v = &s->checkpoint;
     for (size_t i = 0; i < n; i++) {
-        v->deferred_delays -= v->deferred[i].delays;
-        free_entry(s, &v->deferred[i]);
+        v->frees.delays -= v->frees.list[i].delays;
+        free_entry(s, &v->frees.list[i]);
     }
-    v->ndeferred -= n;
-    if (v->ndeferred) memmove(v->deferred, v->deferred + n, v->ndeferred * sizeof *v->deferred);
-    v->deferred_pending = 0;
-    v->deferred_begun = v->deferred_begun > n ? v->deferred_begun - n : 0;
+    v->frees.count -= n;
+    if (v->frees.count) memmove(v->frees.list, v->frees.list + n, v->frees.count * sizeof *v->frees.list);
+    v->frees.pending = 0;
+    v->frees.begun = v->frees.begun > n ? v->frees.begun - n : 0;
     ad__spill_settle(s->worker);
 }
 
@@ -82,10 +82,10 @@ void ad__checkpoint_free_deferred(ad_session *s, size_t n) {
 
 static bool flush_session(ad_session *s, bool judge) {
     const ad_checkpoint *v = &s->checkpoint;
-    const size_t before = v->ndeferred + v->nreleased;
+    const size_t before = v->frees.count + v->kept.count;
     if (!before) return false;
     ad__checkpoint_flush(s, judge);
-    return v->ndeferred + v->nreleased < before;
+    return v->frees.count + v->kept.count < before;
 }
 
 static bool flush_other_sessions(const ad_session *s) {
@@ -93,7 +93,8 @@ static bool flush_other_sessions(const ad_session *s) {
     bool done = false;
     pthread_mutex_lock(&w->sessions_lock);
     for (ad_session *other = w->sessions; other; other = other->next)
-        if (other != s && !other->dropping && !other->in_background) done = flush_session(other, true) || done;
+        if (other != s && !ad__run_is_dropping(other) && !other->turns.in_background)
+            done = flush_session(other, true) || done;
     pthread_mutex_unlock(&w->sessions_lock);
     return done;
 }
@@ -101,9 +102,9 @@ static bool flush_other_sessions(const ad_session *s) {
 bool ad__checkpoint_move_deferred_to_host(ad_session *s, ad_stream_queue *queue) {
     ad_checkpoint *v = &s->checkpoint;
     bool done = false;
-    if (!v->ndeferred || ad__stream_queues_wait(s, NULL)) return false;
-    for (size_t i = 0; i < v->ndeferred; i++) {
-        ad_deferred_free *p = &v->deferred[i];
+    if (!v->frees.count || ad__stream_queues_wait(s, NULL)) return false;
+    for (size_t i = 0; i < v->frees.count; i++) {
+        ad_deferred_free *p = &v->frees.list[i];
         ad_block from = p->block;
         if (!p->place || !p->home || !ad__spill_copy(s->worker, queue, p->home, &from, &p->block)) continue;
         ad_journal_place now = {.id = p->id, .moves = ++p->moves, .block = p->block.size};
@@ -121,9 +122,9 @@ bool ad__checkpoint_move_deferred_to_host(ad_session *s, ad_stream_queue *queue)
 bool ad__checkpoint_drop_deferred(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     bool done = false;
-    if (!v->ndeferred || ad__stream_queues_wait(s, NULL)) return false;
-    for (size_t i = 0; i < v->ndeferred; i++) {
-        ad_deferred_free *p = &v->deferred[i];
+    if (!v->frees.count || ad__stream_queues_wait(s, NULL)) return false;
+    for (size_t i = 0; i < v->frees.count; i++) {
+        ad_deferred_free *p = &v->frees.list[i];
         if (!p->home) continue;
         ad__checkpoint_record_loss(s, p->place);
         ad__memory_give(p->home, &p->block);

@@ -16,14 +16,14 @@ static bool is_wait_over(ad_session *s) {
         return done != 0; /* the next call reports the error */
     case AD_WAIT_COMPILER: return s->worker->hooks.modules->built(s);
     case AD_WAIT_BACKGROUND: return s->worker->engine.returns != s->wait.returns || !s->worker->engine.in_background;
-    case AD_WAIT_MIGRATION: return !atomic_load(&s->halted) && atomic_load(&s->migration) != AD_SESSION_MIGRATES;
+    case AD_WAIT_MIGRATION: return !atomic_load(&s->move.halted) && atomic_load(&s->move.state) != AD_SESSION_MIGRATES;
     default: return true;
     }
 }
 
 bool ad__session_poll(ad_session *s) {
     ad_fault fault = {0};
-    if (s->nstream_queues && (ad__stream_queues_mark(s, &fault) || ad__stream_queues_poll(s, &fault)))
+    if (s->streams.count && (ad__stream_queues_mark(s, &fault) || ad__stream_queues_poll(s, &fault)))
         ad__log(AD_LOG_WARN, "cannot see how far a session is", "session=%lu why=%s", s->id, fault.text);
     if (!s->fusion.count)
         ad__deferred_checks_read(s, ad__stream_queues_idle(s)); /* queued operations need the same epoch */

@@ -73,22 +73,22 @@ static int make_row(ad_session *s, const ad_changed *c, ad_journal_row *row, ad_
 /* Take a free place for a row. 0: no memory. */
 static uint32_t take_place(ad_checkpoint *v) {
     ad_journal_table *t = ad__checkpoint_table(v);
-    if (v->nspare) return v->spare[--v->nspare];
-    if (v->places == t->capacity) {
+    if (v->rows.nspare) return v->rows.spare[--v->rows.nspare];
+    if (v->rows.places == t->capacity) {
         ad_journal_table *more = ad__checkpoint_table_new(v->journal, 2 * t->capacity);
         if (!more) return 0;
         memcpy(more->row, t->row, t->capacity * sizeof *t->row);
         ad__journal_store(&v->at->table, ad__journal_at(v->journal, more));
         ad__journal_free(v->journal, t);
     }
-    return v->places++;
+    return v->rows.places++;
 }
 
 static void free_place(ad_checkpoint *v, uint32_t place) {
-    uint32_t *list = ad__os_grow(v->spare, v->nspare, &v->spare_room, sizeof *list);
+    uint32_t *list = ad__os_grow(v->rows.spare, v->rows.nspare, &v->rows.spare_room, sizeof *list);
     if (!list) return; /* the place is never used again */
-    v->spare = list;
-    v->spare[v->nspare++] = place;
+    v->rows.spare = list;
+    v->rows.spare[v->rows.nspare++] = place;
 }
 
 /* Get the place of the row of what has changed, or take one. 0: no memory. */
@@ -116,7 +116,7 @@ bool ad__checkpoint_write_log(ad_session *s, size_t count, uint64_t *entries) {
     ad_journal_log *log = v->log[v->next];
     *entries = 0;
     for (size_t i = 0; i < count; i++) {
-        const ad_changed *c = &v->changed.list[i];
+        const ad_changed *c = &v->rows.changed.list[i];
         ad_buffer *b;
         ad_journal_row *row = &log->entry[*entries].row;
         const int made = make_row(s, c, row, &b);

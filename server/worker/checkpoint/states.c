@@ -17,15 +17,15 @@
 static void find_position(const ad_session *s, uint64_t *frame, uint64_t *used) {
     *frame = s->checkpoint.frame_end;
     *used = 0;
-    if (s->in_frame && s->frame.block) {
-        *frame = ad__input_place(&s->frame);
-        *used = s->frame_used - (s->has_message ? s->message.size : 0);
-        if (*used >= s->frame.control_size) {
-            *frame += AD_FRAME_HEADER + s->frame.control_size + s->frame.payload_size;
+    if (s->messages.in_frame && s->messages.frame.block) {
+        *frame = ad__input_place(&s->messages.frame);
+        *used = s->messages.frame_used - (s->messages.at_hand ? s->messages.message.size : 0);
+        if (*used >= s->messages.frame.control_size) {
+            *frame += AD_FRAME_HEADER + s->messages.frame.control_size + s->messages.frame.payload_size;
             *used = 0;
         }
     }
-    if (s->checkpoint.skip) *used = s->checkpoint.skip;
+    if (s->checkpoint.resumed.skip) *used = s->checkpoint.resumed.skip;
 }
 
 static bool is_before(uint64_t frame, uint64_t used, uint64_t other, uint64_t other_used) {
@@ -37,27 +37,27 @@ static void describe_answers(const ad_session *s, ad_journal_checkpoint *state, 
     const ad_checkpoint *v = &s->checkpoint;
     const ad_reading *r = &s->reading;
     state->appended = atomic_load(&s->output.appended);
-    state->read = r->active && !r->to ? r->offset : v->read;
-    state->told = v->told - told_before + v->untold;
+    state->read = r->active && !r->to ? r->offset : v->resumed.read;
+    state->told = v->told - told_before + v->resumed.untold;
     find_position(s, &state->answered, &state->answered_used);
-    if (!is_before(state->answered, state->answered_used, v->quiet, v->quiet_used)) return;
-    state->answered = v->quiet;
-    state->answered_used = v->quiet_used;
+    if (!is_before(state->answered, state->answered_used, v->resumed.quiet, v->resumed.quiet_used)) return;
+    state->answered = v->resumed.quiet;
+    state->answered_used = v->resumed.quiet_used;
 }
 
 static void describe_checkpoint(const ad_session *s, ad_journal_checkpoint *state) {
-    *state = (ad_journal_checkpoint){.operations = s->done,
-                                     .bytes = s->bytes_done,
+    *state = (ad_journal_checkpoint){.operations = s->progress.done,
+                                     .bytes = s->progress.bytes_done,
                                      .descriptors = s->checkpoint.descriptors,
-                                     .stream = s->stream_queue ? s->stream_queue->id + 1 : 0,
-                                     .buffer_limit = s->buffer_limit};
+                                     .stream = s->streams.current ? s->streams.current->id + 1 : 0,
+                                     .buffer_limit = s->held.buffer_limit};
     find_position(s, &state->frame, &state->used);
     describe_answers(s, state, s->checkpoint.told);
 }
 
 static ad_at write_pending(ad_session *s, ad_at before) {
     ad_checkpoint *v = &s->checkpoint;
-    return s->pending == v->pending ? before : ad__checkpoint_poison_row(v->journal, s->pending);
+    return s->progress.pending == v->pending ? before : ad__checkpoint_poison_row(v->journal, s->progress.pending);
 }
 
 static void give_up_journal(ad_session *s) {
@@ -76,10 +76,10 @@ static unsigned find_other_slot(uint64_t a, unsigned b) {
 static void release_descriptors(ad_session *s, uint64_t before) {
     ad_checkpoint *v = &s->checkpoint;
     size_t rest = 0;
-    for (size_t i = 0; i < v->npassed; i++)
-        if (v->passed[i] < before) ad__checkpoint_release_descriptor_now(s, v->passed[i]);
-        else v->passed[rest++] = v->passed[i];
-    v->npassed = rest;
+    for (size_t i = 0; i < v->unneeded.count; i++)
+        if (v->unneeded.list[i] < before) ad__checkpoint_release_descriptor_now(s, v->unneeded.list[i]);
+        else v->unneeded.list[rest++] = v->unneeded.list[i];
+    v->unneeded.count = rest;
 }
 
 /* Commit the checkpoint in a slot, which has everything but its log. */
@@ -108,8 +108,10 @@ static void set_pending(ad_checkpoint *v, ad_poison *pending) {
 }
 
 static void drop_changes(ad_checkpoint *v, size_t count) {
-    v->changed.count -= count;
-    if (v->changed.count) memmove(v->changed.list, v->changed.list + count, v->changed.count * sizeof *v->changed.list);
+    v->rows.changed.count -= count;
+    if (v->rows.changed.count)
+        memmove(v->rows.changed.list, v->rows.changed.list + count,
+                v->rows.changed.count * sizeof *v->rows.changed.list);
 }
 
 /* Write a checkpoint with the first `count` changes and commit it at once. */
@@ -126,11 +128,11 @@ static void commit_now(ad_session *s, size_t count) {
         return;
     }
     commit_slot(s, slot, entries);
-    set_pending(v, s->pending);
+    set_pending(v, s->progress.pending);
     drop_changes(v, count);
     v->begun = 0;
     v->behind = v->announced = false;
-    if (v->nreleased) ad__checkpoint_give_released(s);
+    if (v->kept.count) ad__checkpoint_give_released(s);
 }
 
 /* ---- devices that complete operations later: beginning a checkpoint ---- */
@@ -138,7 +140,7 @@ static void commit_now(ad_session *s, size_t count) {
 /* True if answers must wait for the commit: other sessions may change what they depend on before operations are
  * executed again. */
 static bool must_delay_answers(const ad_session *s) {
-    return s->shares || s->checkpoint.deferred_delays || s->exporting;
+    return s->sharing.shares || s->checkpoint.frees.delays || s->sharing.exporting;
 }
 
 static bool has_news(const ad_session *s) {
@@ -146,17 +148,18 @@ static bool has_news(const ad_session *s) {
     const ad_journal_checkpoint *valid = &v->at->checkpoint[v->at->current];
     uint64_t frame, used;
     find_position(s, &frame, &used);
-    return v->changed.count || v->ndeferred || frame != valid->frame || used != valid->used ||
-           s->pending != v->pending || (must_delay_answers(s) && atomic_load(&s->output.appended) != valid->appended);
+    return v->rows.changed.count || v->frees.count || frame != valid->frame || used != valid->used ||
+           s->progress.pending != v->pending ||
+           (must_delay_answers(s) && atomic_load(&s->output.appended) != valid->appended);
 }
 
 /* Move the first `count` changes to the pending checkpoint. */
 static bool move_changes(ad_checkpoint *v, size_t count) {
-    if (count == v->changed.count) {
+    if (count == v->rows.changed.count) {
         const ad_changes empty = v->pending_changes;
-        v->pending_changes = v->changed;
-        v->changed = empty;
-        v->changed.count = 0;
+        v->pending_changes = v->rows.changed;
+        v->rows.changed = empty;
+        v->rows.changed.count = 0;
         return true;
     }
     if (v->pending_changes.room < count) {
@@ -166,14 +169,14 @@ static bool move_changes(ad_checkpoint *v, size_t count) {
         v->pending_changes = (ad_changes){.list = list, .room = count};
     }
     v->pending_changes.count = count;
-    if (count) memcpy(v->pending_changes.list, v->changed.list, count * sizeof *v->pending_changes.list);
+    if (count) memcpy(v->pending_changes.list, v->rows.changed.list, count * sizeof *v->pending_changes.list);
     drop_changes(v, count);
     return true;
 }
 
 static void begin_checkpoint(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
-    const size_t count = v->inside ? v->begun : v->changed.count;
+    const size_t count = v->inside ? v->begun : v->rows.changed.count;
     ad_pending_checkpoint *c = &v->pending_checkpoint;
     c->slot = find_other_slot(v->at->current, (unsigned)v->at->current);
     ad_journal_checkpoint *state = &v->at->checkpoint[c->slot];
@@ -184,10 +187,10 @@ static void begin_checkpoint(ad_session *s) {
         return;
     }
     v->begun = 0;
-    v->deferred_pending = v->inside ? v->deferred_begun : v->ndeferred;
-    for (unsigned i = 0; i < s->nstream_queues; i++) s->stream_queues[i]->awaited = s->stream_queues[i]->sequence;
+    v->frees.pending = v->inside ? v->frees.begun : v->frees.count;
+    for (unsigned i = 0; i < s->streams.count; i++) s->streams.queues[i]->awaited = s->streams.queues[i]->sequence;
     c->told = v->told;
-    c->pending = s->pending ? ad__poison_share(s->pending) : NULL;
+    c->pending = s->progress.pending ? ad__poison_share(s->progress.pending) : NULL;
     c->invalid = false;
     c->open = true;
 }
@@ -223,28 +226,28 @@ static void abandon_pending(ad_session *s) {
     for (size_t i = 0; i < all.count; i++)
         if (is_still_news(s, &all.list[i])) all.list[rest++] = all.list[i];
     all.count = rest;
-    for (size_t i = 0; i < v->changed.count; i++) {
+    for (size_t i = 0; i < v->rows.changed.count; i++) {
         ad_changed *list = ad__os_grow(all.list, all.count, &all.room, sizeof *list);
         if (!list) {
             give_up_journal(s);
             break;
         }
         all.list = list;
-        list[all.count++] = v->changed.list[i];
+        list[all.count++] = v->rows.changed.list[i];
     }
-    v->pending_changes = v->changed;
+    v->pending_changes = v->rows.changed;
     v->pending_changes.count = 0;
-    v->changed = all;
+    v->rows.changed = all;
     v->begun += rest;
-    v->deferred_pending = 0;
+    v->frees.pending = 0;
     ad__checkpoint_drop_pending(s);
 }
 
 /* ---- committing the pending checkpoint ---- */
 
 static bool is_reached(const ad_session *s) {
-    for (unsigned i = 0; i < s->nstream_queues; i++) {
-        const ad_stream_queue *queue = s->stream_queues[i];
+    for (unsigned i = 0; i < s->streams.count; i++) {
+        const ad_stream_queue *queue = s->streams.queues[i];
         if (queue->passed < queue->awaited && !ad__stream_queue_idle(queue)) return false;
     }
     return true;
@@ -285,7 +288,7 @@ static bool finish_pending(ad_session *s, bool judge) {
     v->told_before = c->told;
     v->pending_changes.count = 0;
     c->open = false;
-    ad__checkpoint_free_deferred(s, v->deferred_pending);
+    ad__checkpoint_free_deferred(s, v->frees.pending);
     ad__stream_queues_settle(s);
     return true;
 }
@@ -310,7 +313,7 @@ static void advance_checkpoints(ad_session *s, bool passed, bool judge) {
     ad_checkpoint *v = &s->checkpoint;
     for (int i = 0; i < 3 && ad__checkpoint_is_recoverable(v); i++) { /* once begun, once invalid, once begun again */
         if (!v->pending_checkpoint.open) {
-            if (s->fusion.count || s->exporting || !has_news(s)) break;
+            if (s->fusion.count || s->sharing.exporting || !has_news(s)) break;
             begin_checkpoint(s);
         }
         if (!v->pending_checkpoint.open || !(passed || is_reached(s)) || !finish_pending(s, judge)) break;
@@ -323,11 +326,11 @@ void ad__checkpoint_commit(ad_session *s) {
     if (!ad__checkpoint_is_recoverable(v)) {
         v->behind = v->announced = false;
         ad__checkpoint_give_released(s);
-        if (v->ndeferred && ad__stream_queues_idle(s)) ad__checkpoint_free_deferred(s, v->ndeferred);
+        if (v->frees.count && ad__stream_queues_idle(s)) ad__checkpoint_free_deferred(s, v->frees.count);
         return;
     }
     if (v->late) advance_checkpoints(s, false, true);
-    else commit_now(s, v->changed.count);
+    else commit_now(s, v->rows.changed.count);
 }
 
 bool ad__checkpoint_is_repeatable(const ad_message *m) {
@@ -341,14 +344,14 @@ bool ad__checkpoint_is_repeatable(const ad_message *m) {
 
 bool ad__checkpoint_is_full(const ad_checkpoint *v) {
     if (v->late) return false;
-    return v->announced || (v->at && v->at->uncertain) || v->changed.count >= COLLECTED ||
-           v->released_bytes > COLLECTED_BYTES;
+    return v->announced || (v->at && v->at->uncertain) || v->rows.changed.count >= COLLECTED ||
+           v->kept.bytes > COLLECTED_BYTES;
 }
 
 void ad__checkpoint_begin_message(ad_session *s, const ad_message *m) {
     ad_checkpoint *v = &s->checkpoint;
     if (!v->late) {
-        v->collects = s->cost <= AD_CHEAP && ad__checkpoint_is_repeatable(m);
+        v->collects = s->messages.cost <= AD_CHEAP && ad__checkpoint_is_repeatable(m);
         if (v->behind && !v->collects) ad__checkpoint_commit(s);
     }
     ad__checkpoint_begin_changes(v);
@@ -356,7 +359,7 @@ void ad__checkpoint_begin_message(ad_session *s, const ad_message *m) {
 
 bool ad__checkpoint_is_due(const ad_session *s) {
     const ad_checkpoint *v = &s->checkpoint;
-    if (v->late) return v->at && s->done - v->committed >= AD_MARK_OPS && !v->pending_checkpoint.open;
+    if (v->late) return v->at && s->progress.done - v->committed >= AD_MARK_OPS && !v->pending_checkpoint.open;
     return !v->collects || ad__checkpoint_is_full(v);
 }
 
@@ -376,7 +379,7 @@ bool ad__checkpoint_flush(ad_session *s, bool judge) {
     ad_checkpoint *v = &s->checkpoint;
     if (!ad__checkpoint_is_recoverable(v)) return false;
     if (!v->late) {
-        commit_now(s, v->inside ? v->begun : v->changed.count);
+        commit_now(s, v->inside ? v->begun : v->rows.changed.count);
         return !s->fusion.count;
     }
     if (ad__stream_queues_wait(s, NULL)) return false;
@@ -387,7 +390,7 @@ bool ad__checkpoint_flush(ad_session *s, bool judge) {
 
 void ad__checkpoint_suppress_replies(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
-    const uint64_t used = s->frame_used - s->message.size;
-    v->silent = is_before(ad__input_place(&s->frame), used, v->quiet, v->quiet_used);
-    if (!v->silent) v->quiet = v->quiet_used = v->untold = 0;
+    const uint64_t used = s->messages.frame_used - s->messages.message.size;
+    v->resumed.silent = is_before(ad__input_place(&s->messages.frame), used, v->resumed.quiet, v->resumed.quiet_used);
+    if (!v->resumed.silent) v->resumed.quiet = v->resumed.quiet_used = v->resumed.untold = 0;
 }

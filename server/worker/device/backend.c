@@ -25,7 +25,7 @@ static int load_backend(const char *path, ad_worker *w, ad_fault *fault) {
     int status = 0;
     if (!b || b->version != AD_BACKEND_VERSION)
         status = ad__fault(fault, AD_E_DEVICE, "%s is not a backend of this version", path);
-    else if (!(status = b->devices(&w->devices, fault)) && w->devices < 1)
+    else if (!(status = b->devices(&w->device.count, fault)) && w->device.count < 1)
         status = ad__fault(fault, AD_E_DEVICE, "there is no device");
     if (status) dlclose(library);
     else w->backend = b;
@@ -74,7 +74,7 @@ static int try_gpu(ad_worker *w, const char *program, ad_fault *fault) {
     int status = try_backend(w, program, "cuda", fault);
     if (status || !w->embedded || ad__gpu_get(w, 0, fault)) return status;
     w->backend = NULL;
-    w->devices = 0;
+    w->device.count = 0;
     return fault->code;
 }
 

@@ -69,7 +69,7 @@ int64_t ad__device_cost(const ad_op *op) {
 /* Estimate the ns of enqueuing a message. It is constant, except for moving bytes and for waiting inside a library. */
 static int64_t estimate_enqueue(const ad_session *s, const ad_message *m) {
     switch (m->opcode) {
-    case AD_REQ_WRITE: return 2000 + ad__bytes_cost(s->frame.payload_size);
+    case AD_REQ_WRITE: return 2000 + ad__bytes_cost(s->messages.frame.payload_size);
     case AD_REQ_QUERY: return 50000;
     case AD_REQ_CALL: return 6000;
     default: return 3000;
@@ -96,7 +96,7 @@ int64_t ad__exec_cost(const ad_session *s, const ad_message *m) {
     case AD_REQ_NEW:
     case AD_REQ_EMPTY: return count_elements(&m->operand);
     case AD_REQ_READ: return ad__size_product(2, count_elements(&m->operand));
-    case AD_REQ_WRITE: return ad__bytes_cost(s->frame.payload_size);
+    case AD_REQ_WRITE: return ad__bytes_cost(s->messages.frame.payload_size);
     case AD_REQ_LOAD: return ad__bytes_cost(m->u[4]);
     default: return 100;
     }

@@ -21,18 +21,18 @@ static void init_memory(ad_worker *w, ad_gpu *g) {
                             .device = g->device,
                             .slab_size = slab,
                             .limit = limit,
-                            .next_id = &w->next_slab,
+                            .next_id = &w->device.next_slab,
                             .announce = ad__slab_announce,
                             .user = w};
 }
 
 ad_gpu *ad__gpu_get(ad_worker *w, uint64_t index, ad_fault *fault) {
-    if (index >= (uint64_t)w->devices || index >= AD_DEVICES) {
+    if (index >= (uint64_t)w->device.count || index >= AD_DEVICES) {
         ad__fault(fault, AD_E_VALUE, "device %" PRIu64 " does not exist: the server has %d, numbered from 0", index,
-                  w->devices);
+                  w->device.count);
         return NULL;
     }
-    ad_gpu *g = &w->gpu[index];
+    ad_gpu *g = &w->device.gpu[index];
     if (g->device) return g;
     g->index = (int)index;
     if (w->backend->device_open((int)index, (int)w->config.threads, w->compiler, &g->device, fault)) {
@@ -47,9 +47,9 @@ ad_gpu *ad__gpu_get(ad_worker *w, uint64_t index, ad_fault *fault) {
 
 void ad__gpus_close(ad_worker *w) {
     for (int i = 0; i < AD_DEVICES; i++)
-        if (w->gpu[i].device) {
-            ad__accounts_unreserve(&w->gpu[i].memory.accounts);
-            w->backend->device_close(w->gpu[i].device);
+        if (w->device.gpu[i].device) {
+            ad__accounts_unreserve(&w->device.gpu[i].memory.accounts);
+            w->backend->device_close(w->device.gpu[i].device);
         }
 }
 

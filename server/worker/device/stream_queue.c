@@ -49,8 +49,8 @@ static int create_stream_queue(ad_session *s, unsigned slot, ad_gpu *gpu, bool h
         status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
         goto close_stream_arena;
     }
-    s->stream_queues[slot] = queue;
-    if (slot >= s->nstream_queues) s->nstream_queues = slot + 1;
+    s->streams.queues[slot] = queue;
+    if (slot >= s->streams.count) s->streams.count = slot + 1;
     return 0;
 
 close_stream_arena:
@@ -63,8 +63,8 @@ free_stream_queue:
 }
 
 static ad_stream_queue *find_open_queue(ad_session *s, uint64_t id) {
-    for (unsigned i = 0; i < s->nstream_queues; i++)
-        if (s->stream_queues[i]->open && s->stream_queues[i]->id == id) return s->stream_queues[i];
+    for (unsigned i = 0; i < s->streams.count; i++)
+        if (s->streams.queues[i]->open && s->streams.queues[i]->id == id) return s->streams.queues[i];
     return NULL;
 }
 
@@ -80,16 +80,16 @@ int ad__stream_queue_open(ad_session *s, uint64_t id, uint64_t device, bool high
     ad_stream_queue *queue = NULL;
     if (!gpu) return ad__session_status(s, fault->code, fault);
     if (find_open_queue(s, id)) return ad__fault(fault, AD_E_VALUE, "stream %" PRIu64 " exists already", id);
-    for (unsigned i = 0; !queue && i < s->nstream_queues; i++) {
-        ad_stream_queue *old = s->stream_queues[i];
+    for (unsigned i = 0; !queue && i < s->streams.count; i++) {
+        ad_stream_queue *old = s->streams.queues[i];
         if (!old->open && old->gpu == gpu && old->high == high) queue = old;
     }
     if (!queue) {
-        if (s->nstream_queues == AD_STREAM_QUEUES)
+        if (s->streams.count == AD_STREAM_QUEUES)
             return ad__fault(fault, AD_E_LIMIT, "a session has at most %d streams", AD_STREAM_QUEUES);
-        int status = create_stream_queue(s, s->nstream_queues, gpu, high, fault);
+        int status = create_stream_queue(s, s->streams.count, gpu, high, fault);
         if (status) return status;
-        queue = s->stream_queues[s->nstream_queues - 1];
+        queue = s->streams.queues[s->streams.count - 1];
     }
     queue->id = id;
     queue->open = true;
@@ -110,34 +110,34 @@ ad_stream_queue *ad__stream_queue_find(ad_session *s, uint64_t id, ad_fault *fau
 
 /* Get the low-priority stream queue beside a default stream, opening it if needed. NULL with a fault. */
 static ad_stream_queue *get_low_queue(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
-    if (queue->low || s->nstream_queues == AD_STREAM_QUEUES) return queue->low ? queue->low : queue;
-    if (create_stream_queue(s, s->nstream_queues, queue->gpu, false, fault)) return NULL;
-    queue->low = s->stream_queues[s->nstream_queues - 1];
+    if (queue->low || s->streams.count == AD_STREAM_QUEUES) return queue->low ? queue->low : queue;
+    if (create_stream_queue(s, s->streams.count, queue->gpu, false, fault)) return NULL;
+    queue->low = s->streams.queues[s->streams.count - 1];
     queue->low->open = true;
     queue->low->id = AD_HIDDEN_STREAM;
     return queue->low;
 }
 
 ad_stream_queue *ad__stream_queue_current(ad_session *s, ad_fault *fault) {
-    if (!s->stream_queue && !(s->stream_queue = ad__stream_queue_find(s, 0, fault))) return NULL;
-    if (!s->busy_device || s->stream_queue->id >= AD_OWN_STREAMS) return s->stream_queue;
-    return get_low_queue(s, s->stream_queue, fault);
+    if (!s->streams.current && !(s->streams.current = ad__stream_queue_find(s, 0, fault))) return NULL;
+    if (!s->usage.heavy || s->streams.current->id >= AD_OWN_STREAMS) return s->streams.current;
+    return get_low_queue(s, s->streams.current, fault);
 }
 
 int64_t ad__stream_queue_charge(ad_session *s, int64_t estimate) {
-    const double paced = (double)estimate * ad__pace(&s->pace);
+    const double paced = (double)estimate * ad__pace(&s->usage.pace);
     const int64_t ns = paced < (double)INT64_MAX ? (int64_t)paced : INT64_MAX;
-    s->turn_ns = ad__size_sum(s->turn_ns, ns);
-    s->device_ns = ad__size_sum(s->device_ns, ns);
+    s->usage.turn_ns = ad__size_sum(s->usage.turn_ns, ns);
+    s->usage.device_ns = ad__size_sum(s->usage.device_ns, ns);
     if (ns <= NEGLIGIBLE) return ns;
     int64_t now = ad__os_now();
-    if (now - s->share_since > SHARE_WINDOW) {
-        s->busy_device = s->share > SHARE_MOST;
-        s->share = 0;
-        s->share_since = now;
+    if (now - s->usage.share_since > SHARE_WINDOW) {
+        s->usage.heavy = s->usage.share > SHARE_MOST;
+        s->usage.share = 0;
+        s->usage.share_since = now;
     }
-    s->share = ad__size_sum(s->share, ns);
-    if (s->share > SHARE_MOST) s->busy_device = true;
+    s->usage.share = ad__size_sum(s->usage.share, ns);
+    if (s->usage.share > SHARE_MOST) s->usage.heavy = true;
     return ns;
 }
 
@@ -151,7 +151,7 @@ int ad__stream_queue_drop(ad_session *s, uint64_t id, ad_fault *fault) {
     ad_stream_queue *queue = id == AD_HIDDEN_STREAM ? NULL : find_open_queue(s, id);
     if (!queue || id < AD_OWN_STREAMS)
         return ad__fault(fault, AD_E_STALE, "there is no stream %" PRIu64 " to drop", id);
-    if (s->stream_queue == queue) s->stream_queue = NULL;
+    if (s->streams.current == queue) s->streams.current = NULL;
     queue->open = false;
     return 0;
 }
@@ -187,13 +187,13 @@ void ad__stream_queue_close(const ad_backend *b, ad_stream_queue *queue) {
 }
 
 void ad__stream_queues_close(ad_session *s) {
-    for (unsigned i = 0; i < s->nstream_queues; i++) {
-        close_marks(get_backend(s), s->stream_queues[i]);
-        if (s->stream_queues[i]->keeps) s->worker->hooks.sharing->orphan(s->worker, s->stream_queues[i]);
-        else ad__stream_queue_close(get_backend(s), s->stream_queues[i]);
+    for (unsigned i = 0; i < s->streams.count; i++) {
+        close_marks(get_backend(s), s->streams.queues[i]);
+        if (s->streams.queues[i]->keeps) s->worker->hooks.sharing->orphan(s->worker, s->streams.queues[i]);
+        else ad__stream_queue_close(get_backend(s), s->streams.queues[i]);
     }
-    s->nstream_queues = 0;
-    s->stream_queue = NULL;
+    s->streams.count = 0;
+    s->streams.current = NULL;
 }
 
 /* ---- order between stream queues ---- */
@@ -215,8 +215,8 @@ static int follow_queue(ad_session *s, ad_stream_queue *queue, ad_stream_queue *
 }
 
 static int follow_readers(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
-    for (uint64_t left = b->readers; left; left &= left - 1) {
-        ad_stream_queue *reader = s->stream_queues[__builtin_ctzll(left)];
+    for (uint64_t left = b->order.readers; left; left &= left - 1) {
+        ad_stream_queue *reader = s->streams.queues[__builtin_ctzll(left)];
         int status = follow_queue(s, queue, reader, reader->sequence, fault);
         if (status) return status;
     }
@@ -230,28 +230,28 @@ int ad__stream_queue_uses(ad_session *s, ad_stream_queue *queue, ad_buffer *b, b
         return ad__fault(fault, AD_E_VALUE,
                          "an array lies on device %d, which device %d cannot reach: copy it by the host",
                          b->home->gpu->index, queue->gpu->index);
-    if (!b->writer) { /* unknown writer: only one stream queue existed, so all it has done so far may count */
-        b->writer = b->home;
-        b->written = b->home->sequence;
+    if (!b->order.writer) { /* unknown writer: only one stream queue existed, so all it has done so far may count */
+        b->order.writer = b->home;
+        b->order.written = b->home->sequence;
     }
     int status = b->shared ? s->worker->hooks.sharing->uses(s, queue, b, writes, fault) : 0;
     if (status) return status;
-    status = follow_queue(s, queue, b->writer, b->written, fault);
+    status = follow_queue(s, queue, b->order.writer, b->order.written, fault);
     if (!writes) {
-        b->readers |= 1ull << queue->slot;
+        b->order.readers |= 1ull << queue->slot;
         return status;
     }
     if (!status) status = follow_readers(s, queue, b, fault);
-    b->readers = 0;
-    b->writer = queue;
-    b->written = queue->sequence + 1; /* number of the operation about to be enqueued */
+    b->order.readers = 0;
+    b->order.writer = queue;
+    b->order.written = queue->sequence + 1; /* number of the operation about to be enqueued */
     return status;
 }
 
 int ad__stream_queue_frees(ad_session *s, ad_buffer *b, ad_fault *fault) {
     ad_buffer *used = b->import ? s->worker->hooks.sharing->import_order(b) : b;
-    if (s->nstream_queues < 2 || !b->home) return 0;
-    int status = used->writer ? follow_queue(s, b->home, used->writer, used->written, fault) : 0;
+    if (s->streams.count < 2 || !b->home) return 0;
+    int status = used->order.writer ? follow_queue(s, b->home, used->order.writer, used->order.written, fault) : 0;
     return status ? status : follow_readers(s, b->home, used, fault);
 }
 
@@ -292,8 +292,8 @@ int ad__stream_queue_enqueued(ad_session *s, ad_stream_queue *queue, uint64_t nu
 }
 
 int ad__stream_queues_mark(ad_session *s, ad_fault *fault) {
-    for (unsigned i = 0; i < s->nstream_queues; i++) {
-        int status = record_mark(s, s->stream_queues[i], fault);
+    for (unsigned i = 0; i < s->streams.count; i++) {
+        int status = record_mark(s, s->streams.queues[i], fault);
         if (status) return status;
     }
     return 0;
@@ -302,7 +302,7 @@ int ad__stream_queues_mark(ad_session *s, ad_fault *fault) {
 /* Count the sessions with something under way on a device. */
 static unsigned count_users(const ad_worker *w) {
     unsigned n = 0;
-    for (const ad_session *s = w->engine.under_way; s; s = s->next_busy) n += s->wait.kind < AD_WAIT_COMPILER;
+    for (const ad_session *s = w->engine.under_way; s; s = s->turns.next_busy) n += s->wait.kind < AD_WAIT_COMPILER;
     return n;
 }
 
@@ -313,7 +313,7 @@ static int poll_stream_queue(ad_session *s, ad_stream_queue *queue, ad_fault *fa
         if (done < 0) return ad__session_status(s, done, fault);
         if (!done) return 0;
         int64_t now = ad__os_now();
-        ad__pace_note(&s->pace, (double)m->expected, m->asked, queue->reached, now, count_users(s->worker));
+        ad__pace_note(&s->usage.pace, (double)m->expected, m->asked, queue->reached, now, count_users(s->worker));
         queue->reached = now;
         queue->passed = m->sequence;
         queue->first_mark = (queue->first_mark + 1) % AD_MARKS;
@@ -331,30 +331,30 @@ static uint64_t find_first_incomplete(const ad_stream_queue *queue) {
 
 int ad__stream_queues_wait(ad_session *s, ad_fault *fault) {
     int status = 0;
-    for (unsigned i = 0; i < s->nstream_queues && !status; i++)
-        status = s->worker->backend->stream_wait(s->stream_queues[i]->stream, fault);
+    for (unsigned i = 0; i < s->streams.count && !status; i++)
+        status = s->worker->backend->stream_wait(s->streams.queues[i]->stream, fault);
     return status;
 }
 
 void ad__stream_queues_settle(ad_session *s) {
-    uint64_t complete = s->fusion.count ? s->fusion.first - 1 : s->done;
-    for (unsigned i = 0; i < s->nstream_queues; i++) {
-        uint64_t first = find_first_incomplete(s->stream_queues[i]);
+    uint64_t complete = s->fusion.count ? s->fusion.first - 1 : s->progress.done;
+    for (unsigned i = 0; i < s->streams.count; i++) {
+        uint64_t first = find_first_incomplete(s->streams.queues[i]);
         if (first <= complete) complete = first - 1;
     }
     /* A session with late checkpoints may execute operations again. Its client must keep them until it hears that they
      * are complete. */
     if (s->checkpoint.late && complete > s->checkpoint.committed && s->worker->hooks.checkpoint->is_recoverable(s))
         complete = s->checkpoint.committed;
-    if (complete > s->complete) s->complete = complete;
+    if (complete > s->progress.complete) s->progress.complete = complete;
 }
 
 int ad__stream_queues_poll(ad_session *s, ad_fault *fault) {
-    for (unsigned i = 0; i < s->nstream_queues; i++) {
-        int status = poll_stream_queue(s, s->stream_queues[i], fault);
+    for (unsigned i = 0; i < s->streams.count; i++) {
+        int status = poll_stream_queue(s, s->streams.queues[i], fault);
         if (status) return status;
-        ad__flight_moved(&s->worker->watchdog, &s->stream_queues[i]->flight,
-                         find_first_incomplete(s->stream_queues[i]) - 1);
+        ad__flight_moved(&s->worker->device.watchdog, &s->streams.queues[i]->flight,
+                         find_first_incomplete(s->streams.queues[i]) - 1);
     }
     ad__stream_queues_settle(s);
     return 0;
@@ -363,7 +363,7 @@ int ad__stream_queues_poll(ad_session *s, ad_fault *fault) {
 bool ad__stream_queue_idle(const ad_stream_queue *queue) { return !queue->nmarks && !queue->unmarked; }
 
 bool ad__stream_queues_idle(const ad_session *s) {
-    for (unsigned i = 0; i < s->nstream_queues; i++)
-        if (!ad__stream_queue_idle(s->stream_queues[i])) return false;
+    for (unsigned i = 0; i < s->streams.count; i++)
+        if (!ad__stream_queue_idle(s->streams.queues[i])) return false;
     return true;
 }

@@ -17,7 +17,7 @@ void ad__session_await(ad_session *s, ad_wait_for kind, ad_stream_queue *queue, 
 }
 
 int ad__session_enqueued(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
-    return ad__stream_queue_enqueued(s, queue, s->fusion.count ? s->fusion.first : s->done + 1, fault);
+    return ad__stream_queue_enqueued(s, queue, s->fusion.count ? s->fusion.first : s->progress.done + 1, fault);
 }
 
 static const char *name_message(const ad_message *m) { return m->op.opcode ? ad__op_name(&m->op) : m->row->name; }
@@ -25,10 +25,10 @@ static const char *name_message(const ad_message *m) { return m->op.opcode ? ad_
 int ad__session_status(ad_session *s, int status, const ad_fault *fault) {
     char why[AD_FAULT_TEXT + 400], kernels[256];
     if (status != AD_E_DEVICE_LOST) return status;
-    ad__watchdog_names(&s->worker->watchdog, kernels, sizeof kernels);
+    ad__watchdog_names(&s->worker->device.watchdog, kernels, sizeof kernels);
     snprintf(why, sizeof why, "%s%s%s (seen at operation %lu, %s)", fault ? fault->text : "device lost",
-             *kernels ? "; kernels under way: " : "", kernels, (unsigned long)s->done + 1,
-             s->has_message ? name_message(&s->message) : "none");
-    s->worker->watchdog.on_lost(s->worker->watchdog.user, why);
+             *kernels ? "; kernels under way: " : "", kernels, (unsigned long)s->progress.done + 1,
+             s->messages.at_hand ? name_message(&s->messages.message) : "none");
+    s->worker->device.watchdog.on_lost(s->worker->device.watchdog.user, why);
     return status; /* not reached */
 }

@@ -13,7 +13,7 @@ static void release_engine(ad_session *s) {
     pthread_mutex_lock(&e->lock);
     ad__engine_give_up(e);
     pthread_mutex_unlock(&e->lock);
-    uv_async_send(&s->worker->wake); /* the I/O thread executes cheap operations, and checks operation-time */
+    uv_async_send(&s->worker->io.wake); /* the I/O thread executes cheap operations, and checks operation-time */
 }
 
 /* Wait until nobody runs the engine, then run it. The engine's lock is held. */
@@ -36,7 +36,7 @@ static bool is_alone(const ad_engine *e, const ad_party *own) {
 /* Tell whether the session may begin a background operation now. The engine's lock is held. */
 static bool may_begin(const ad_session *s) {
     const ad_engine *e = &s->worker->engine;
-    const ad_party *own = s->turn.party;
+    const ad_party *own = s->turns.share.party;
     if (e->stop || (!e->idle && e->nthreads == AD_ENGINE_THREADS)) return false;
     return !own->in_background || (own->in_background < ALONE_MOST && is_alone(e, own));
 }
@@ -52,26 +52,26 @@ bool ad__background_has_room(ad_session *s, int64_t ns) {
 
 bool ad__background_begin(ad_session *s, int64_t ns) {
     ad_engine *e = &s->worker->engine;
-    if (s->checkpoint.careful)
-        atomic_store(&s->background_since,
+    if (s->checkpoint.suspect.careful)
+        atomic_store(&s->turns.background_since,
                      ad__os_now()); /* the operation keeps the engine, and can still be cancelled */
-    if (ns < AD_BACKGROUND_NS || s->worker->backend->asynchronous || s->checkpoint.careful) return false;
+    if (ns < AD_BACKGROUND_NS || s->worker->backend->asynchronous || s->checkpoint.suspect.careful) return false;
     pthread_mutex_lock(&e->lock);
     const bool begins = e->in_thread && may_begin(s);
     if (begins) {
-        s->in_background = true;
-        s->turn.party->in_background++;
+        s->turns.in_background = true;
+        s->turns.share.party->in_background++;
         e->in_background++;
-        ad__share_remove(&e->turns, &s->turn);
-        __atomic_store_n(&s->cancelled, s->over ? AD_CANCEL_OVER : AD_CANCEL_NOT, __ATOMIC_RELAXED);
-        atomic_store(&s->background_since, ad__os_now());
+        ad__share_remove(&e->turns, &s->turns.share);
+        __atomic_store_n(&s->turns.cancelled, ad__run_is_over(s) ? AD_CANCEL_OVER : AD_CANCEL_NOT, __ATOMIC_RELAXED);
+        atomic_store(&s->turns.background_since, ad__os_now());
     }
     pthread_mutex_unlock(&e->lock);
     if (begins) release_engine(s);
     return begins;
 }
 
-void ad__background_exempt(ad_session *s) { atomic_store(&s->background_since, 0); }
+void ad__background_exempt(ad_session *s) { atomic_store(&s->turns.background_since, 0); }
 
 void ad__background_end(ad_session *s) {
     ad_engine *e = &s->worker->engine;
@@ -79,28 +79,28 @@ void ad__background_end(ad_session *s) {
     retake_engine(e);
     e->in_background--;
     e->returns++;
-    s->turn.party->in_background--;
-    s->in_background = false;
-    atomic_store(&s->background_since, 0);
-    ad__share_add(&e->turns, &s->turn);
+    s->turns.share.party->in_background--;
+    s->turns.in_background = false;
+    atomic_store(&s->turns.background_since, 0);
+    ad__share_add(&e->turns, &s->turns.share);
     pthread_mutex_unlock(&e->lock);
 }
 
 void ad__background_take_engine(ad_session *s) {
     ad_engine *e = &s->worker->engine;
-    if (!s->in_background) return;
+    if (!s->turns.in_background) return;
     pthread_mutex_lock(&e->lock);
     retake_engine(e);
     pthread_mutex_unlock(&e->lock);
 }
 
 void ad__background_release_engine(ad_session *s) {
-    if (s->in_background) release_engine(s);
+    if (s->turns.in_background) release_engine(s);
 }
 
 bool ad__background_holds(const ad_shared *m) {
     const ad_buffer *b = m ? m->buffers : NULL;
-    while (b && !b->holder->in_background) b = b->next_holder;
+    while (b && !b->sharing.holder->turns.in_background) b = b->sharing.next;
     return b;
 }
 
@@ -108,7 +108,7 @@ bool ad__background_holds(const ad_shared *m) {
 
 void ad__background_cancel(ad_session *s, int why) {
     int not_yet = AD_CANCEL_NOT;
-    __atomic_compare_exchange_n(&s->cancelled, &not_yet, why, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(&s->turns.cancelled, &not_yet, why, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 bool ad__background_tick(ad_worker *w) {
@@ -116,7 +116,7 @@ bool ad__background_tick(ad_worker *w) {
     const double limit = w->config.operation_time;
     const int64_t now = ad__os_now();
     for (ad_session *s = w->sessions; s && limit > 0; s = s->next) {
-        const int64_t since = atomic_load(&s->background_since);
+        const int64_t since = atomic_load(&s->turns.background_since);
         if (since && (double)(now - since) > limit * 1e9) ad__background_cancel(s, AD_CANCEL_TIME);
     }
     pthread_mutex_lock(&e->lock);

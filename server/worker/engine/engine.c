@@ -44,11 +44,11 @@
 
 static void request_attention(ad_session *s) {
     ad_engine *e = &s->worker->engine;
-    if (s->attended) return;
-    s->attended = true;
-    s->next_attention = e->attention;
+    if (s->turns.attended) return;
+    s->turns.attended = true;
+    s->turns.next_attention = e->attention;
     e->attention = s;
-    if (!pthread_equal(pthread_self(), s->worker->io_thread)) uv_async_send(&s->worker->wake);
+    if (!pthread_equal(pthread_self(), s->worker->io.thread)) uv_async_send(&s->worker->io.wake);
 }
 
 void ad__engine_request_attention(ad_session *s) {
@@ -63,8 +63,8 @@ ad_session *ad__engine_next_attended(ad_worker *w) {
     pthread_mutex_lock(&e->lock);
     ad_session *s = e->attention;
     if (s) {
-        e->attention = s->next_attention;
-        s->attended = false;
+        e->attention = s->turns.next_attention;
+        s->turns.attended = false;
     }
     pthread_mutex_unlock(&e->lock);
     return s;
@@ -80,7 +80,7 @@ static int64_t choose_quantum(int64_t priority) {
 static int open_turn(ad_session *s, const ad_note *note) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
-    int status = ad__share_open(&e->turns, &s->turn, note->who, choose_quantum(note->grants.priority));
+    int status = ad__share_open(&e->turns, &s->turns.share, note->who, choose_quantum(note->grants.priority));
     pthread_mutex_unlock(&e->lock);
     return status;
 }
@@ -88,7 +88,7 @@ static int open_turn(ad_session *s, const ad_note *note) {
 static void close_turn(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
-    ad__share_close(&e->turns, &s->turn);
+    ad__share_close(&e->turns, &s->turns.share);
     pthread_mutex_unlock(&e->lock);
 }
 
@@ -102,40 +102,42 @@ static ad_share *choose_next(ad_engine *e) { return is_staying(e) ? e->turns.sta
 
 /* Decide after a turn of so many operations whether the session has the next turn as well. */
 static void update_stay(ad_engine *e, ad_session *s, ad_turn turn, uint64_t operations) {
-    const bool stayed = e->turns.staying == &s->turn;
+    const bool stayed = e->turns.staying == &s->turns.share;
     if (turn != AD_TURN_MORE || s->worker->backend->asynchronous || operations < STAY_OPS ||
         (stayed && !is_staying(e))) {
         e->turns.staying = NULL; /* the next turn goes by shares again */
     } else if (!stayed) {
-        e->turns.staying = &s->turn;
+        e->turns.staying = &s->turns.share;
         e->stay_until = ad__os_now() + STAY;
     }
 }
 
-static ad_session *get_session(ad_share *n) { return (ad_session *)(void *)((char *)n - offsetof(ad_session, turn)); }
+static ad_session *get_session(ad_share *n) {
+    return (ad_session *)(void *)((char *)n - offsetof(ad_session, turns.share));
+}
 
 /* ---- polling what is under way ---- */
 
 /* Add the session to, or remove it from, the list of sessions with something under way. */
 static void update_under_way(ad_engine *e, ad_session *s, bool finished) {
     bool busy = !finished && (s->wait.kind || !ad__stream_queues_idle(s));
-    if (busy == s->busy) return;
-    s->busy = busy;
+    if (busy == s->turns.busy) return;
+    s->turns.busy = busy;
     if (busy) {
-        s->next_busy = e->under_way;
+        s->turns.next_busy = e->under_way;
         e->under_way = s;
         return;
     }
     ad_session **at = &e->under_way;
-    while (*at != s) at = &(*at)->next_busy;
-    *at = s->next_busy;
+    while (*at != s) at = &(*at)->turns.next_busy;
+    *at = s->turns.next_busy;
 }
 
 /* Poll all sessions with something under way. True: some session can go on. The lock is not held. */
 static bool poll_under_way(ad_engine *e) {
     bool ready = false;
     for (ad_session *s = e->under_way, *next; s; s = next) {
-        next = s->next_busy;
+        next = s->turns.next_busy;
         bool waited = s->wait.kind != AD_WAIT_NONE;
         bool can_go_on = ad__session_poll(s);
         if (s->checkpoint.late) ad__checkpoint_commit(s);
@@ -147,7 +149,7 @@ static bool poll_under_way(ad_engine *e) {
         if (!waited) continue;
         ready = true;
         pthread_mutex_lock(&e->lock);
-        if (!s->dropped && !s->in_background) ad__share_add(&e->turns, &s->turn);
+        if (ad__run_phase(s) != AD_RUN_DROPPED && !s->turns.in_background) ad__share_add(&e->turns, &s->turns.share);
         pthread_mutex_unlock(&e->lock);
     }
     return ready;
@@ -156,7 +158,7 @@ static bool poll_under_way(ad_engine *e) {
 /* Find when devices must be polled next: in so many ns, or AD_PUMP_NEVER. */
 static int64_t find_next_poll(const ad_engine *e) {
     int64_t now = ad__os_now(), soonest = LATE_MOST;
-    for (const ad_session *s = e->under_way; s; s = s->next_busy) {
+    for (const ad_session *s = e->under_way; s; s = s->turns.next_busy) {
         int64_t waited = now - s->wait.since;
         if (s->wait.kind >= AD_WAIT_COMPILER) continue;
         if (s->wait.kind && waited < PATIENCE) return AD_PUMP_AT_ONCE;
@@ -170,24 +172,24 @@ static bool is_in_hurry(const ad_engine *e, int64_t now) { return now - e->hurri
 /* Take the device time that the turn has enqueued, which is charged, too. A limit keeps the device busy while other
  * sessions use the runner. */
 static int64_t take_device_time(ad_session *s) {
-    int64_t ns = s->turn_ns < DEVICE_MOST ? s->turn_ns : DEVICE_MOST;
-    s->turn_ns = 0;
+    int64_t ns = s->usage.turn_ns < DEVICE_MOST ? s->usage.turn_ns : DEVICE_MOST;
+    s->usage.turn_ns = 0;
     return ns;
 }
 
 /* Tell whether the session needs a checkpoint before other turns. A session with more to execute waits with that,
  * unless it shares memory with others. */
 static bool needs_checkpoint(const ad_session *s, ad_turn turn) {
-    return s->checkpoint.late || (s->checkpoint.behind && (turn != AD_TURN_MORE || s->shares));
+    return s->checkpoint.late || (s->checkpoint.behind && (turn != AD_TURN_MORE || s->sharing.shares));
 }
 
 /* Run one turn of a session. The lock is held at entry and return, not in between. */
 static ad_turn run_turn(ad_engine *e, ad_session *s, int64_t limit) {
     ad_turn turn = AD_TURN_OVER;
-    int64_t budget = s->turn.node.credit, start = s->active = ad__os_now();
-    bool over = s->over;
-    const uint64_t done = s->done;
-    if (e->turns.staying == &s->turn) budget = QUANTUM;
+    int64_t budget = s->turns.share.node.credit, start = s->turns.since = ad__os_now();
+    bool over = ad__run_is_over(s);
+    const uint64_t done = s->progress.done;
+    if (e->turns.staying == &s->turns.share) budget = QUANTUM;
     if (budget > SLICE && is_in_hurry(e, start)) budget = SLICE;
     pthread_mutex_unlock(&e->lock);
     ad__reserved_apply(s->worker);
@@ -200,22 +202,22 @@ static ad_turn run_turn(ad_engine *e, ad_session *s, int64_t limit) {
     update_under_way(e, s, turn == AD_TURN_OVER);
     bool stuck = ad__output_flush(&s->output);
     int64_t used = ad__os_now() - start;
-    if (!s->worker->backend->asynchronous) s->device_ns += used;
+    if (!s->worker->backend->asynchronous) s->usage.device_ns += used;
     pthread_mutex_lock(&e->lock);
-    ad__share_charge(&e->turns, &s->turn, used + take_device_time(s));
+    ad__share_charge(&e->turns, &s->turns.share, used + take_device_time(s));
     if (turn == AD_TURN_OVER) {
-        s->dropped = true;
-        ad__share_remove(&e->turns, &s->turn);
-    } else if (turn == AD_TURN_EMPTY && !s->queue.count && !s->over) {
-        ad__share_remove(&e->turns, &s->turn);
+        if (ad__run_phase(s) != AD_RUN_DROPPED) ad__run_enter(s, AD_RUN_DROPPED);
+        ad__share_remove(&e->turns, &s->turns.share);
+    } else if (turn == AD_TURN_EMPTY && !s->turns.queue.count && !ad__run_is_over(s)) {
+        ad__share_remove(&e->turns, &s->turns.share);
     } else if (turn == AD_TURN_WAITING) {
-        ad__share_remove(&e->turns, &s->turn);
-    } else if (turn == AD_TURN_STALLED && !s->over && !atomic_load(&s->output.broken) &&
+        ad__share_remove(&e->turns, &s->turns.share);
+    } else if (turn == AD_TURN_STALLED && !ad__run_is_over(s) && !atomic_load(&s->output.broken) &&
                atomic_load(&s->output.queued) >= AD_OUTPUT_HIGH) {
-        s->stalled = true;
-        ad__share_remove(&e->turns, &s->turn);
+        if (ad__run_phase(s) == AD_RUN_LIVE) ad__run_enter(s, AD_RUN_STALLED);
+        ad__share_remove(&e->turns, &s->turns.share);
     }
-    update_stay(e, s, turn, s->done - done);
+    update_stay(e, s, turn, s->progress.done - done);
     if (stuck || turn == AD_TURN_OVER) request_attention(s);
     return turn;
 }
@@ -252,7 +254,7 @@ static bool start_engine_thread(ad_engine *e) {
 static bool call_engine_thread(ad_engine *e, ad_session *s) {
     e->heavy = e->idle || start_engine_thread(e);
     if (e->heavy) return true;
-    ad__share_remove(&e->turns, &s->turn);
+    ad__share_remove(&e->turns, &s->turns.share);
     ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL);
     update_under_way(e, s, false);
     return false;
@@ -338,7 +340,7 @@ static void *run_engine_thread(void *argument) {
         run_turns(e, INT64_MAX, INT64_MAX);
         ad__engine_give_up(e);
         if (e->under_way || e->question || e->claimed || has_chores(worker))
-            uv_async_send(&worker->wake); /* the I/O thread waits for one of these */
+            uv_async_send(&worker->io.wake); /* the I/O thread waits for one of these */
     }
     pthread_mutex_unlock(&e->lock);
     return NULL;
@@ -367,7 +369,7 @@ int ad__engine_start(ad_worker *w, ad_fault *fault) {
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->work, NULL);
     pthread_cond_init(&e->back, NULL);
-    w->io_thread = pthread_self();
+    w->io.thread = pthread_self();
     pthread_mutex_lock(&e->lock);
     const bool started = start_engine_thread(e);
     pthread_mutex_unlock(&e->lock);
@@ -401,20 +403,20 @@ void ad__engine_seize(ad_worker *w, int64_t patience) {
 }
 
 bool ad__engine_is_full(const ad_session *s) {
-    const ad_party *p = s->turn.party;
+    const ad_party *p = s->turns.share.party;
     const ad_grants *g = &s->grants;
-    if (s->queue.bytes > QUEUE_BYTES || s->queue.count > QUEUE_FRAMES) return true;
-    if (!s->queue.count) return false; /* the other sessions of the principal may fill the queue for hours */
+    if (s->turns.queue.bytes > QUEUE_BYTES || s->turns.queue.count > QUEUE_FRAMES) return true;
+    if (!s->turns.queue.count) return false; /* the other sessions of the principal may fill the queue for hours */
     return (g->operations && p->operations > g->operations) || (g->bytes && p->bytes > g->bytes);
 }
 
 uint64_t ad__engine_counter(const ad_session *s, int index) {
     ad_engine *e = &s->worker->engine;
-    if (!s->turn.party) return 0; /* a placeholder without a principal */
+    if (!s->turns.share.party) return 0; /* a placeholder without a principal */
     pthread_mutex_lock(&e->lock);
-    uint64_t value = index == AD_COUNTER_queued_bytes ? s->turn.bytes
-                     : index == AD_COUNTER_put_off    ? s->put_off
-                                                      : s->turn.party->bytes;
+    uint64_t value = index == AD_COUNTER_queued_bytes ? s->turns.share.bytes
+                     : index == AD_COUNTER_put_off    ? s->turns.put_off
+                                                      : s->turns.share.party->bytes;
     pthread_mutex_unlock(&e->lock);
     return value;
 }
@@ -426,11 +428,13 @@ int ad__engine_queue_frames(ad_session *s, ad_input_frame *f, int n) {
         f[i].operations = ad__scan_messages(f[i].control, f[i].control_size);
     pthread_mutex_lock(&e->lock);
     for (int i = 0; i < n; i++) {
-        if (!status && !s->over) status = ad__input_push(&s->queue, &f[i]);
-        if (status || s->over) ad__input_release(&f[i]);
+        if (!status && !ad__run_is_over(s)) status = ad__input_push(&s->turns.queue, &f[i]);
+        if (status || ad__run_is_over(s)) ad__input_release(&f[i]);
     }
-    ad__share_set_waiting(&s->turn, s->queue.operations, s->queue.bytes);
-    if (s->queue.count && !s->stalled && !s->dropped && !s->in_background) ad__share_add(&e->turns, &s->turn);
+    ad__share_set_waiting(&s->turns.share, s->turns.queue.operations, s->turns.queue.bytes);
+    const ad_run_phase phase = ad__run_phase(s);
+    if (s->turns.queue.count && phase != AD_RUN_STALLED && phase != AD_RUN_DROPPED && !s->turns.in_background)
+        ad__share_add(&e->turns, &s->turns.share);
     pthread_mutex_unlock(&e->lock);
     return status;
 }
@@ -438,13 +442,13 @@ int ad__engine_queue_frames(ad_session *s, ad_input_frame *f, int n) {
 static void request_end(ad_session *s, bool over) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
-    s->over = s->over || over;
-    s->hangup = true;
-    s->stalled = false;
-    if (s->dropped) request_attention(s);
-    else if (!s->in_background) ad__share_add(&e->turns, &s->turn);
+    if (over && !ad__run_is_over(s)) ad__run_enter(s, AD_RUN_OVER);
+    else if (ad__run_phase(s) == AD_RUN_STALLED) ad__run_enter(s, AD_RUN_LIVE);
+    s->turns.hangup = true;
+    if (ad__run_phase(s) == AD_RUN_DROPPED) request_attention(s);
+    else if (!s->turns.in_background) ad__share_add(&e->turns, &s->turns.share);
     pthread_mutex_unlock(&e->lock);
-    uv_async_send(&s->worker->wake); /* the loop may be about to sleep */
+    uv_async_send(&s->worker->io.wake); /* the loop may be about to sleep */
 }
 
 void ad__engine_end(ad_session *s) {
@@ -457,9 +461,9 @@ void ad__engine_finish(ad_session *s) { request_end(s, false); }
 void ad__engine_unstall(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
-    if (s->stalled && atomic_load(&s->output.queued) < AD_OUTPUT_HIGH) {
-        s->stalled = false;
-        if (!s->in_background) ad__share_add(&e->turns, &s->turn);
+    if (ad__run_phase(s) == AD_RUN_STALLED && atomic_load(&s->output.queued) < AD_OUTPUT_HIGH) {
+        ad__run_enter(s, AD_RUN_LIVE);
+        if (!s->turns.in_background) ad__share_add(&e->turns, &s->turns.share);
     }
     pthread_mutex_unlock(&e->lock);
 }

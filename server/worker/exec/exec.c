@@ -36,7 +36,7 @@ int ad__buffer_take_memory(ad_session *s, ad_stream_queue *queue, ad_buffer *b, 
     if (status) return status;
     b->address = b->block.address;
     b->size = size;
-    s->buffer_bytes += size;
+    s->held.buffer_bytes += size;
     if (!zero || b->block.clean) return 0;
     const bool in_background = ad__background_begin(s, ad__bytes_cost(size));
     status = s->worker->backend->zero(queue->stream, b->address, size, fault);
@@ -62,7 +62,7 @@ void *ad__job_scratch(job *j, uint64_t size) {
 }
 
 int ad__job_explain_status(job *j, int status) {
-    if (status == AD_E_INTERRUPTED && __atomic_load_n(&j->s->cancelled, __ATOMIC_RELAXED) == AD_CANCEL_TIME)
+    if (status == AD_E_INTERRUPTED && __atomic_load_n(&j->s->turns.cancelled, __ATOMIC_RELAXED) == AD_CANCEL_TIME)
         return ad__fault(&j->fault, AD_E_TIMEOUT,
                          "%s took longer than the %g s that an operation may take on this server: cut it into smaller "
                          "ones, or have the option operation-time raised",
@@ -112,8 +112,8 @@ int ad__job_begin_launch(job *j, ad_session *s, ad_message *m, ad_launching *l, 
     ad__job_begin(j, s, &m->op, number);
     l->message = m;
     j->launch = l;
-    j->buffer = ad__arena_alloc(&s->arena, (n + 1) * sizeof *j->buffer);
-    j->made = ad__arena_alloc(&s->arena, m->op.nout + 1u);
+    j->buffer = ad__arena_alloc(&s->messages.arena, (n + 1) * sizeof *j->buffer);
+    j->made = ad__arena_alloc(&s->messages.arena, m->op.nout + 1u);
     if (!j->buffer || !j->made) return ad__fault(&j->fault, AD_E_MEMORY, "out of host memory");
     memset(j->buffer, 0, n * sizeof *j->buffer);
     memset(j->made, 0, m->op.nout);
@@ -134,7 +134,7 @@ static int check_import_write(job *j, const ad_buffer *b) {
 static int find_view(job *j, int i, const ad_desc *d) {
     ad_buffer *b = j->buffer[i] = ad__buffers_find(&j->s->buffers, d->buffer);
     if (!b) return ad__fault(&j->fault, AD_E_STALE, "%s: there is no buffer %" PRIu64, ad__op_name(j->op), d->buffer);
-    if (i >= j->op->nout || j->launch) b->read_at = j->s->done + 1;
+    if (i >= j->op->nout || j->launch) b->order.read_at = j->s->progress.done + 1;
     if (b->poison) {
         j->inherited = b->poison;
         return b->poison->code;
@@ -202,7 +202,7 @@ static void set_addresses(job *j) {
 /* Order this operation after the users of its buffers on other stream queues and in other sessions. */
 static int order_after_users(job *j) {
     const ad_op *op = j->op;
-    if (j->s->nstream_queues == 1 && !j->s->shares) return 0;
+    if (j->s->streams.count == 1 && !j->s->sharing.shares) return 0;
     for (int i = op->nout + op->nin - 1; i >= 0; i--) { /* inputs first: an input may be the output as well */
         int status =
             j->buffer[i] ? ad__stream_queue_uses(j->s, j->stream_queue, j->buffer[i], i < op->nout, &j->fault) : 0;
@@ -234,7 +234,7 @@ static void spread_suspects(job *j) {
 static int start_job(job *j) {
     if (j->launch) return ad__launch_run(j->s, j->stream_queue, j->launch, j->op, j->number, &j->run, &j->fault);
     const bool in_background = ad__background_begin(j->s, ad__op_cost(j->op));
-    if (in_background || j->s->checkpoint.careful) j->run.cancelled = &j->s->cancelled;
+    if (in_background || j->s->checkpoint.suspect.careful) j->run.cancelled = &j->s->turns.cancelled;
     int status = j->s->worker->backend->run(j->stream_queue->stream, j->op, &j->run, &j->fault);
     if (in_background) ad__background_end(j->s);
     return ad__job_put_back(j, ad__session_status(j->s, ad__job_explain_status(j, status), &j->fault));
@@ -280,9 +280,9 @@ static int enqueue_job(job *j) {
 
 /* Refuse operations that were under way when the previous worker died. AD_E_DEVICE_LOST. */
 static int check_blamed(job *j) {
-    if (j->number > j->s->checkpoint.blamed) return 0;
+    if (j->number > j->s->checkpoint.resumed.blamed) return 0;
     j->run.wrote = true; /* the contents of its arrays are unknown */
-    return ad__fault(&j->fault, AD_E_DEVICE_LOST, "the worker died: %s", j->s->worker->died_of);
+    return ad__fault(&j->fault, AD_E_DEVICE_LOST, "the worker died: %s", j->s->worker->before.died_of);
 }
 
 static int find_launch(job *j) {
@@ -297,7 +297,7 @@ static int find_launch(job *j) {
  * can have any number of elements. AD_E_LIMIT. */
 static int check_elements(job *j) {
     const ad_op *op = j->op;
-    const uint64_t most = j->s->worker->gpu[0].info.memory, n = (uint64_t)ad__op_elements(op);
+    const uint64_t most = j->s->worker->device.gpu[0].info.memory, n = (uint64_t)ad__op_elements(op);
     if (op->opcode == AD_REQ_REDUCE || !most || n <= most) return 0;
     return ad__fault(&j->fault, AD_E_LIMIT,
                      "%s of %" PRIu64 " elements: a GPU takes at most as many as it has bytes of memory, %" PRIu64
@@ -417,7 +417,7 @@ ad_poison *ad__job_fail(job *j, int status) {
     }
     for (int i = 0; i < j->op->nout; i++) poison_output(j, i, p);
     if (!j->op->nout) ad__session_keep_failure(j->s, p);
-    j->s->failed++;
+    j->s->progress.failed++;
     return p;
 }
 
@@ -427,9 +427,9 @@ ad_poison *ad__exec_query(ad_session *s, ad_message *m, int64_t *values, int *nv
     ad__job_begin(&j, s, &m->op, 0);
     j.run.values = values;
     int status = 0;
-    if (s->pending) {
-        j.inherited = s->pending;
-        status = s->pending->code;
+    if (s->progress.pending) {
+        j.inherited = s->progress.pending;
+        status = s->progress.pending->code;
     }
     if (!status) status = ad__job_run(&j);
     if (status) p = ad__job_fail(&j, status);

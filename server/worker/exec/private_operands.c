@@ -30,7 +30,7 @@ static int copy_view(job *j, const ad_operand *to, const ad_operand *from) {
                 .row = AD_UFUNC_copy,
                 .operand = operand};
     const bool in_background = ad__background_begin(j->s, ad__op_cost(&op));
-    if (in_background) j->run.cancelled = &j->s->cancelled;
+    if (in_background) j->run.cancelled = &j->s->turns.cancelled;
     int status = backend->run(j->stream_queue->stream, &op, &j->run, &j->fault);
     if (in_background) ad__background_end(j->s);
     j->run = own;
@@ -58,7 +58,7 @@ static void drop_repetitions(const ad_operand *view, ad_operand *once, int64_t *
  * elements. */
 static int move_to_scratch(job *j, ad_operand *o, bool filled) {
     const int ndim = o->desc.ndim;
-    int64_t shape[AD_MAX_NDIM], *strides = ad__arena_alloc(&j->s->arena, (ndim + 1u) * sizeof *strides);
+    int64_t shape[AD_MAX_NDIM], *strides = ad__arena_alloc(&j->s->messages.arena, (ndim + 1u) * sizeof *strides);
     ad_operand from, to;
     uint64_t size;
     if (!strides) return ad__fault(&j->fault, AD_E_MEMORY, "out of host memory");

@@ -22,8 +22,8 @@ static void complete_members(ad_fusion_queue *h) {
         ad_member *m = &h->ops->member[i];
         for (int k = 0; k < m->operands; k++) {
             const ad_buffer *b = o->buffer[k];
-            m->tie[k] = b && b->in_place ? b->tie : AD_NOWHERE;
-            if (k < m->nout) m->wanted[k] = !b->freed && b->value == (int)(2 * i) + k + 1;
+            m->tie[k] = b && b->fusing.in_place ? b->fusing.tie : AD_NOWHERE;
+            if (k < m->nout) m->wanted[k] = !b->freed && b->fusing.value == (int)(2 * i) + k + 1;
         }
     }
 }

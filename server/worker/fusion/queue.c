@@ -53,9 +53,9 @@ static bool has_clean_writes(const ad_op *op, ad_buffer *const *buffer) {
 
 static bool has_more_at_hand(ad_session *s) {
     ad_engine *e = &s->worker->engine;
-    if (s->in_frame && s->frame_used < s->frame.control_size) return true;
+    if (s->messages.in_frame && s->messages.frame_used < s->messages.frame.control_size) return true;
     pthread_mutex_lock(&e->lock);
-    bool more = s->queue.count != 0;
+    bool more = s->turns.queue.count != 0;
     pthread_mutex_unlock(&e->lock);
     return more;
 }
@@ -78,8 +78,8 @@ static bool is_flat(const ad_desc *d, const ad_desc *of) {
 /* Tell whether a queued value can be read while it is queued: by the view that wrote it or, for a scan without regard
  * to the shape, by its flat view. */
 static bool can_read_value(const ad_session *s, const ad_op *op, const ad_buffer *b, const ad_desc *d) {
-    if (s->fusion.ops->member[(b->value - 1) / 2].ends) return false;
-    return ad__desc_same(b->view, d) || (op->opcode == AD_REQ_CALL && is_flat(d, b->view));
+    if (s->fusion.ops->member[(b->fusing.value - 1) / 2].ends) return false;
+    return ad__desc_same(b->fusing.view, d) || (op->opcode == AD_REQ_CALL && is_flat(d, b->fusing.view));
 }
 
 /* Tell whether the operands can join the queue: each buffer written there must be used by one view only. */
@@ -88,10 +88,10 @@ static bool can_join_operands(const ad_session *s, const ad_op *op, ad_buffer *c
         const ad_buffer *b = buffer[i];
         const ad_desc *d = &op->operand[i].desc;
         if (!b || !b->queued) continue;
-        if (b->value && !can_read_value(s, op, b, d)) return false;
-        if (i < op->nout && (b->several || !ad__desc_same(b->view, d))) return false;
+        if (b->fusing.value && !can_read_value(s, op, b, d)) return false;
+        if (i < op->nout && (b->fusing.several || !ad__desc_same(b->fusing.view, d))) return false;
     }
-    return !ad__fusion_is_end(op) || (buffer[1]->queued && buffer[1]->value);
+    return !ad__fusion_is_end(op) || (buffer[1]->queued && buffer[1]->fusing.value);
 }
 
 bool ad__fusion_launch_costs_more(const ad_session *s) {
@@ -100,7 +100,7 @@ bool ad__fusion_launch_costs_more(const ad_session *s) {
 
 static bool is_root(const ad_op *op, ad_buffer *const *buffer) {
     for (int i = op->nout; i < op->nout + op->nin; i++)
-        if (buffer[i] && buffer[i]->queued && buffer[i]->value) return false;
+        if (buffer[i] && buffer[i]->queued && buffer[i]->fusing.value) return false;
     return true;
 }
 
@@ -135,23 +135,23 @@ static int add_outputs(ad_session *s, const ad_op *op, ad_buffer **buffer) {
 /* Record that operation i uses the buffer by this view. True: the buffer's first use was by an equal view. */
 static bool record_use(unsigned i, ad_buffer *b, const ad_desc *d) {
     if (!b->queued++) {
-        b->view = d;
-        b->tie = (int16_t)i;
-        b->leaf = AD_NOWHERE;
-        b->value = 0;
-        b->several = b->in_place = false;
+        b->fusing.view = d;
+        b->fusing.tie = (int16_t)i;
+        b->fusing.leaf = AD_NOWHERE;
+        b->fusing.value = 0;
+        b->fusing.several = b->fusing.in_place = false;
         return true;
     }
-    bool first = ad__desc_same(b->view, d);
-    if (!first) b->several = true;
+    bool first = ad__desc_same(b->fusing.view, d);
+    if (!first) b->fusing.several = true;
     return first;
 }
 
 /* Get the number of a view. Only the first view of a buffer is recognised again. */
 static int16_t get_leaf(ad_session *s, ad_buffer *b, bool first) {
-    if (first && b->leaf != AD_NOWHERE) return b->leaf;
+    if (first && b->fusing.leaf != AD_NOWHERE) return b->fusing.leaf;
     int16_t leaf = (int16_t)s->fusion.leaves++;
-    if (first) b->leaf = leaf;
+    if (first) b->fusing.leaf = leaf;
     return leaf;
 }
 
@@ -159,7 +159,7 @@ static int16_t get_leaf(ad_session *s, ad_buffer *b, bool first) {
 static inline void record_source(ad_session *s, ad_member *m, int k, ad_buffer *b, bool first) {
     m->from[k] = m->leaf[k] = AD_NOWHERE;
     if (!b) m->scalars++;
-    else if (b->value) m->from[k] = (int16_t)(b->value - 1);
+    else if (b->fusing.value) m->from[k] = (int16_t)(b->fusing.value - 1);
     else m->leaf[k] = get_leaf(s, b, first);
 }
 
@@ -182,9 +182,9 @@ static void record_outputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer
     for (int k = 0; k < op->nout; k++) {
         const bool exists = ad__fusion_is_view(&op->operand[k]), first = record_use(i, buffer[k], &op->operand[k].desc);
         if (m->masked) record_old_value(s, op, k, buffer[k], first, m);
-        if (exists) buffer[k]->in_place = true;
-        buffer[k]->value = (int16_t)(2 * i + (unsigned)k + 1);
-        buffer[k]->leaf = AD_NOWHERE;
+        if (exists) buffer[k]->fusing.in_place = true;
+        buffer[k]->fusing.value = (int16_t)(2 * i + (unsigned)k + 1);
+        buffer[k]->fusing.leaf = AD_NOWHERE;
     }
 }
 
@@ -245,7 +245,7 @@ void ad__fusion_append(ad_session *s, ad_stream_queue *queue, const ad_fusion_op
 
 /* Find and check the operands. False: the operation or an operand cannot be queued. */
 static bool check_candidate(ad_session *s, ad_op *op, job *j) {
-    ad__job_begin(j, s, op, s->done + 1);
+    ad__job_begin(j, s, op, s->progress.done + 1);
     if (!(j->stream_queue = ad__stream_queue_current(s, &j->fault)) || ad__job_check(j)) return false;
     return !is_empty(ad__fusion_shape_of(op)) && !is_common(op, j->buffer) && has_clean_writes(op, j->buffer);
 }
@@ -288,7 +288,7 @@ static bool can_join(ad_session *s, const ad_op *op, const job *j) {
 static bool move_to_arena(ad_session *s, ad_op *op) {
     if (!s->fusion.count) ad__arena_reset(&s->fusion.arena);
     if (!ad__fusion_copy_op(&s->fusion.arena, op)) return false;
-    ad__arena_reset(&s->arena);
+    ad__arena_reset(&s->messages.arena);
     return true;
 }
 
@@ -312,8 +312,8 @@ static ad_fusion_offer queue_op(ad_session *s, ad_op *op, job *j, bool masked) {
     if (add_outputs(s, op, j->buffer)) return refuse_op(s);
     ad_fusion_op *queued = &h->ops->op[h->count];
     queued->op = *op;
-    queued->number = s->done + 1;
-    queued->cost = s->cost;
+    queued->number = s->progress.done + 1;
+    queued->cost = s->messages.cost;
     queued->masked = masked;
     for (int i = 0; i < op->nout + op->nin; i++) queued->buffer[i] = j->buffer[i];
     ad__fusion_append(s, j->stream_queue, queued);
@@ -327,7 +327,7 @@ static bool is_fusible(const ad_session *s, const ad_op *op, bool *masked) {
 /* Tell whether queueing is in vain for now, because recent small operations had nothing in common. */
 static bool is_in_vain(ad_session *s) {
     ad_fusion_queue *h = &s->fusion;
-    if (!h->vain || h->count || s->cost > AD_FUSION_VAIN_NS) return false;
+    if (!h->vain || h->count || s->messages.cost > AD_FUSION_VAIN_NS) return false;
     h->vain--;
     return true;
 }
@@ -339,7 +339,8 @@ ad_fusion_offer ad__fusion_offer(ad_session *s, ad_op *op) {
     job j;
     h->way = AD_WAY_NONE;
     if (way == AD_WAY_ALONE) return AD_FUSION_REFUSED;
-    if (!s->worker->fuses || s->checkpoint.careful || is_in_vain(s) || !is_fusible(s, op, &masked)) return refuse_op(s);
+    if (!s->worker->fuses || s->checkpoint.suspect.careful || is_in_vain(s) || !is_fusible(s, op, &masked))
+        return refuse_op(s);
     if (way == AD_WAY_NONE) {
         if (!h->count && !has_more_at_hand(s)) return refuse_op(s);
         if (!check_candidate(s, op, &j)) return refuse_op(s);
@@ -386,7 +387,7 @@ bool ad__fusion_may_overtake(const ad_session *s, const ad_message *m) {
     case AD_REQ_CALL:
     case AD_REQ_FREE: return !s->checkpoint.behind || ad__checkpoint_is_repeatable(m);
     case AD_REQ_NEW: /* could lack memory that queued frees would return */
-    case AD_REQ_EMPTY: return !s->fusion.freed && !s->checkpoint.nreleased;
+    case AD_REQ_EMPTY: return !s->fusion.freed && !s->checkpoint.kept.count;
     default: return false;
     }
 }

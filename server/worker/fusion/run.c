@@ -76,7 +76,7 @@ static int prepare_operands(ad_chain_builder *w, ad_stream_queue *queue, ad_faul
         if (!status) status = ad__fusion_provide_memory(w->s, queue, w->written[i], fault);
         w->nprovided = i + !status;
     }
-    if (status || (w->s->nstream_queues == 1 && !w->s->shares)) return status;
+    if (status || (w->s->streams.count == 1 && !w->s->sharing.shares)) return status;
     for (int i = 0; i < w->chain.ninputs && !status; i++)
         status = ad__stream_queue_uses(w->s, queue, w->read[i], false, fault);
     for (int i = 0; i < w->nwritten && !status; i++)
@@ -139,7 +139,7 @@ static int enqueue_chain(ad_chain_builder *w) {
             return 0;
     }
     const bool in_background = ad__background_begin(s, sum_cost(w));
-    if (in_background) j.run.cancelled = &s->cancelled;
+    if (in_background) j.run.cancelled = &s->turns.cancelled;
     status = backend->fuse(j.stream_queue->stream, &w->chain, &j.run, &j.fault);
     if (in_background) ad__background_end(s);
     status = ad__job_explain_status(&j, status);
@@ -164,7 +164,7 @@ static int run_chain(ad_chain_builder *w) {
 
 /* Tell whether the end, run after the chain, would still find the value of its operand. */
 static bool is_operand_unchanged(const ad_chain_builder *w, unsigned end) {
-    return w->ops->op[end].buffer[1]->value == w->ops->member[end].from[0] + 1;
+    return w->ops->op[end].buffer[1]->fusing.value == w->ops->member[end].from[0] + 1;
 }
 
 /* Run a group as a chain with its end, or else the chain first and the end by itself. False: nothing was executed. */

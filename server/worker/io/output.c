@@ -302,7 +302,7 @@ int ad__output_take_up(ad_output *o, int fd, const void *head, size_t size, uint
 
 static int open_output(ad_session *s, const ad_note *note) {
     (void)note;
-    ad__output_init(&s->output, s->fd, s->worker->config.output_limit);
+    ad__output_init(&s->output, s->socket.fd, s->worker->config.output_limit);
     return 0;
 }
 

@@ -41,8 +41,8 @@ static void send_part(ad_session *s, const ad_bytes *b, uint32_t flags, ad_outpu
 }
 
 static void mark_told(ad_session *s) {
-    s->told = s->complete;
-    s->bytes_told = s->bytes_done;
+    s->progress.told = s->progress.complete;
+    s->progress.bytes_told = s->progress.bytes_done;
 }
 
 void ad__reply_ints(ad_session *s, uint64_t request, size_t n, const int64_t *values) {
@@ -52,17 +52,17 @@ void ad__reply_ints(ad_session *s, uint64_t request, size_t n, const int64_t *va
 }
 
 void ad__reply_values(ad_session *s, uint64_t request, size_t n, const ad_scalar *values) {
-    if (s->checkpoint.silent) return;
+    if (s->checkpoint.resumed.silent) return;
     ad_bytes *b = begin_message(s);
-    ad__encode_reply(b, request, s->complete, n, values);
+    ad__encode_reply(b, request, s->progress.complete, n, values);
     mark_told(s);
     send_message(s, b, 0, NULL, 0);
 }
 
 void ad__reply_text(ad_session *s, uint64_t request, size_t n, const ad_scalar *values, const char *text, size_t size) {
-    if (s->checkpoint.silent) return;
+    if (s->checkpoint.resumed.silent) return;
     ad_bytes *b = begin_message(s);
-    ad__encode_reply(b, request, s->complete, n, values);
+    ad__encode_reply(b, request, s->progress.complete, n, values);
     mark_told(s);
     send_message(s, b, 0, text, size);
 }
@@ -72,16 +72,16 @@ void ad__reply_part(ad_session *s, uint64_t request, uint64_t total, uint64_t of
     ad_bytes *b = begin_message(s);
     ad_scalar values[2] = {{.kind = AD_SCALAR_INT, .as.i = (int64_t)total},
                            {.kind = AD_SCALAR_INT, .as.i = (int64_t)offset}};
-    ad__encode_reply(b, request, s->complete, 2, values);
+    ad__encode_reply(b, request, s->progress.complete, 2, values);
     mark_told(s);
     if (part) send_part(s, b, flags, part);
     else send_message(s, b, flags, NULL, 0);
 }
 
 void ad__reply_fail(ad_session *s, uint64_t request, const ad_poison *why) {
-    if (s->checkpoint.silent) return;
+    if (s->checkpoint.resumed.silent) return;
     ad_bytes *b = begin_message(s);
-    ad__encode_fail(b, request, s->complete, why->code, why->number, why->name, why->text);
+    ad__encode_fail(b, request, s->progress.complete, why->code, why->number, why->name, why->text);
     mark_told(s);
     send_message(s, b, 0, NULL, 0);
 }
@@ -89,14 +89,15 @@ void ad__reply_fail(ad_session *s, uint64_t request, const ad_poison *why) {
 void ad__reply_ack(ad_session *s, bool idle) {
     const uint64_t window_ops = ad__window_ops(&s->worker->config, &s->grants);
     const uint64_t window_bytes = ad__window_bytes(&s->worker->config, &s->grants);
-    uint64_t ops = s->complete - s->told;
+    uint64_t ops = s->progress.complete - s->progress.told;
     if (!ops) return;
-    uint64_t bytes = s->bytes_done - s->bytes_told;
-    bool awaited = s->told < s->forked_at; /* before that the client checks again and again whether the fork is lost */
+    uint64_t bytes = s->progress.bytes_done - s->progress.bytes_told;
+    bool awaited = s->progress.told <
+                   s->sharing.forked_at; /* before that the client checks again and again whether the fork is lost */
     bool much = idle && (ops > ACK_IDLE || bytes > ACK_IDLE_BYTES || awaited);
     if (ops < window_ops / 32 && bytes < window_bytes / 16 && !much) return;
     ad_bytes *b = begin_message(s);
-    ad__encode_ack(b, s->complete);
+    ad__encode_ack(b, s->progress.complete);
     mark_told(s);
     send_message(s, b, 0, NULL, 0);
 }
@@ -118,14 +119,14 @@ void ad__reply_fault(ad_session *s, uint64_t request, int status, ad_fault *faul
 
 void ad__count_told_failure(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
-    if (v->silent && v->untold) v->untold--;
+    if (v->resumed.silent && v->resumed.untold) v->resumed.untold--;
     else v->told++;
 }
 
 bool ad__reply_pending_failure(ad_session *s, uint64_t request) {
-    ad_poison *p = s->pending;
-    if (!p || (s->checkpoint.silent && !s->checkpoint.untold)) return false;
-    s->pending = NULL;
+    ad_poison *p = s->progress.pending;
+    if (!p || (s->checkpoint.resumed.silent && !s->checkpoint.resumed.untold)) return false;
+    s->progress.pending = NULL;
     ad__count_told_failure(s);
     ad__reply_fail(s, request, p);
     ad__poison_release(p);

@@ -15,13 +15,13 @@
 
 void ad__worker_record_message(ad_worker *w) {
     int64_t now = ad__os_now();
-    if (now - w->idle > SOON) w->quick -= w->quick > 0;
-    else w->quick += w->quick < QUICK_MOST;
-    w->heard = now;
+    if (now - w->io.idle > SOON) w->io.quick -= w->io.quick > 0;
+    else w->io.quick += w->io.quick < QUICK_MOST;
+    w->io.heard = now;
 }
 
 bool ad__worker_must_spin(ad_worker *w) {
     int64_t now = ad__os_now();
-    if (w->idle <= w->heard) w->idle = now;
-    return w->quick >= QUICK_ENOUGH && !w->stopping && now - w->idle < SPIN;
+    if (w->io.idle <= w->io.heard) w->io.idle = now;
+    return w->io.quick >= QUICK_ENOUGH && !w->ending.stopping && now - w->io.idle < SPIN;
 }

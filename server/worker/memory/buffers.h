@@ -22,6 +22,41 @@ struct ad_moved;
 struct ad_import;
 
 typedef struct ad_buffer ad_buffer;
+
+/* The order between stream queues. */
+typedef struct ad_buffer_order {
+    ad_stream_queue *writer; /* stream queue of the last write, its operation `written` */
+    uint64_t written;
+    uint64_t readers; /* bit n: stream queue n has read the buffer since that write */
+    uint64_t read_at; /* last operation that has read the buffer, or the one after a request that did */
+} ad_buffer_order;
+
+/* The buffer in the fusion queue. */
+typedef struct ad_buffer_fusing {
+    int16_t value;       /* value of the last queued write, counted from 1; 0: no queued operation writes it */
+    int16_t tie;         /* first queued operation that uses the buffer */
+    int16_t leaf;        /* number of the view by which that operation uses it */
+    bool several;        /* queued operations read the buffer by several views */
+    bool in_place;       /* queued operations write into the buffer's present memory */
+    const ad_desc *view; /* view with the number `leaf`, as that operation has it */
+} ad_buffer_fusing;
+
+/* Moves to host memory and back. */
+typedef struct ad_buffer_moving {
+    struct ad_moved *to;          /* the bytes in host memory */
+    struct ad_spill_owner *owner; /* owner in whose list the buffer is (memory/lru.h) */
+    ad_buffer *colder, *warmer;
+    uint64_t used_at;
+    uint64_t count; /* number of moves so far */
+} ad_buffer_moving;
+
+/* The buffer in the list of the holders of `shared`. */
+typedef struct ad_buffer_sharing {
+    struct ad_session *holder; /* session of this buffer */
+    ad_buffer *next, *prev;
+    uint64_t seen; /* version of the shared contents that the session's streams wait for already */
+} ad_buffer_sharing;
+
 struct ad_buffer {
     /* Two cache lines: all that freeing the buffer reads, if no other buffer has its memory. */
     uint64_t id;
@@ -40,40 +75,26 @@ struct ad_buffer {
     bool changed;             /* the buffer has changed since its row was written */
     bool readonly;            /* the session may not write the buffer: it is published as read-only */
     bool in_use;              /* an operation uses the buffer, which is not moved meanwhile */
-    bool was_moved;           /* the buffer was moved to host memory before: `moves` is valid */
-    bool is_moved;            /* the buffer is in host memory: `moved` is valid, address is not */
-    bool listed;              /* the buffer is in the list of its `owner`, as one that can be moved */
+    bool was_moved;           /* the buffer was moved to host memory before: `moving.count` is valid */
+    bool is_moved;            /* the buffer is in host memory: `moving.to` is valid, address is not */
+    bool listed;              /* the buffer is in the list of its `moving.owner`, as one that can be moved */
     bool promised;            /* queued operations will make the buffer: it has a size, but no memory yet */
     bool freed;               /* the client has freed the buffer, which is removed when it is not held */
-    uint16_t queued;          /* operands of queued operations that are this buffer; 0: `value` to `view` are invalid */
+    uint16_t queued;          /* operands of queued operations that are this buffer; 0: `fusing` is invalid */
 
     /* A third cache line: what operations on the buffer must wait for. */
-    ad_stream_queue *writer; /* stream queue of the last write, its operation `written` */
-    uint64_t written;
-    uint64_t readers;    /* bit n: stream queue n has read the buffer since that write */
-    uint64_t read_at;    /* last operation that has read the buffer, or the one after a request that did */
-    uint64_t suspects;   /* deferred checks of `epoch` that the contents depend on (checkpoint/deferred_check.h) */
-    uint32_t epoch;      /* epoch of `suspects` */
-    int16_t value;       /* value of the last queued write, counted from 1; 0: no queued operation writes it */
-    int16_t tie;         /* first queued operation that uses the buffer */
-    int16_t leaf;        /* number of the view by which that operation uses it */
-    bool several;        /* queued operations read the buffer by several views */
-    bool in_place;       /* queued operations write into the buffer's present memory */
-    const ad_desc *view; /* view with the number `leaf`, as that operation has it */
+    ad_buffer_order order;
+    uint64_t suspects; /* deferred checks of `epoch` that the contents depend on (checkpoint/deferred_check.h) */
+    uint32_t epoch;    /* epoch of `suspects` */
+    ad_buffer_fusing fusing;
 
     /* Fields that are not cleared for a new buffer: other fields say which of them are valid. */
-    struct ad_moved *moved;       /* the bytes in host memory */
-    struct ad_spill_owner *owner; /* owner in whose list the buffer is (spill/spill.h) */
-    ad_buffer *colder, *warmer;
-    uint64_t used_at;
-    struct ad_session *holder; /* session of this buffer, in the list of holders of `shared` */
-    ad_buffer *next_holder, *prev_holder;
-    uint64_t seen;  /* version of the shared contents that the session's streams wait for already */
-    uint64_t moves; /* number of moves to host memory and back so far */
+    ad_buffer_moving moving;
+    ad_buffer_sharing sharing;
 };
-#define AD_BUFFER_CLEARED offsetof(ad_buffer, moved)
+#define AD_BUFFER_CLEARED offsetof(ad_buffer, moving)
 
-static inline uint64_t ad__buffer_moves(const ad_buffer *b) { return b->was_moved ? b->moves : 0; }
+static inline uint64_t ad__buffer_moves(const ad_buffer *b) { return b->was_moved ? b->moving.count : 0; }
 
 /* A hash table with open addressing and linear probing. The buffers themselves stay where they are. */
 typedef struct ad_buffers {

@@ -28,12 +28,12 @@ void ad__spill_owner_close(ad_spill_owner *owner) {
 }
 
 void ad__spill_add(ad_spill_owner *owner, ad_buffer *b) {
-    b->owner = owner;
+    b->moving.owner = owner;
     b->listed = true;
-    b->used_at = ++owner->list->clock;
-    b->warmer = NULL;
-    b->colder = owner->warmest;
-    if (owner->warmest) owner->warmest->warmer = b;
+    b->moving.used_at = ++owner->list->clock;
+    b->moving.warmer = NULL;
+    b->moving.colder = owner->warmest;
+    if (owner->warmest) owner->warmest->moving.warmer = b;
     else owner->coldest = b;
     owner->warmest = b;
     owner->bytes += b->block.size;
@@ -42,11 +42,11 @@ void ad__spill_add(ad_spill_owner *owner, ad_buffer *b) {
 
 void ad__spill_remove(ad_buffer *b) {
     if (!b->listed) return;
-    ad_spill_owner *owner = b->owner;
-    if (b->warmer) b->warmer->colder = b->colder;
-    else owner->warmest = b->colder;
-    if (b->colder) b->colder->warmer = b->warmer;
-    else owner->coldest = b->warmer;
+    ad_spill_owner *owner = b->moving.owner;
+    if (b->moving.warmer) b->moving.warmer->moving.colder = b->moving.colder;
+    else owner->warmest = b->moving.colder;
+    if (b->moving.colder) b->moving.colder->moving.warmer = b->moving.warmer;
+    else owner->coldest = b->moving.warmer;
     owner->bytes -= b->block.size;
     owner->list->bytes -= b->block.size;
     b->listed = false;
@@ -61,7 +61,7 @@ ad_buffer *ad__spill_coldest(const ad_spill_list *list, uint64_t limit, const ad
         sharers++;
         if (o != mine && o->account->slab_bytes <= o->account->reserve) continue;
         if (!greedy || o->bytes > greedy->bytes) greedy = o;
-        if (!coldest || o->coldest->used_at < coldest->used_at) coldest = o->coldest;
+        if (!coldest || o->coldest->moving.used_at < coldest->moving.used_at) coldest = o->coldest;
     }
     return greedy && sharers > 1 && greedy->bytes > limit / sharers ? greedy->coldest : coldest;
 }

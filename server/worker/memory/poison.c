@@ -30,5 +30,5 @@ void ad__poison_release(ad_poison *p) {
 }
 
 void ad__session_keep_failure(ad_session *s, ad_poison *p) {
-    if (!s->pending) s->pending = ad__poison_share(p);
+    if (!s->progress.pending) s->progress.pending = ad__poison_share(p);
 }

@@ -62,9 +62,9 @@ void ad__reserved_open(ad_worker *w, ad_gpu *g) {
 void ad__reserved_apply(ad_worker *w) {
     if (!atomic_load_explicit(&w->reserved.changed, memory_order_relaxed)) return;
     atomic_store(&w->reserved.changed, false);
-    for (int i = 0; i < w->devices && i < AD_DEVICES; i++) {
-        if (!w->gpu[i].device) continue;
-        ad__accounts_unreserve(&w->gpu[i].memory.accounts);
-        ad__reserved_open(w, &w->gpu[i]);
+    for (int i = 0; i < w->device.count && i < AD_DEVICES; i++) {
+        if (!w->device.gpu[i].device) continue;
+        ad__accounts_unreserve(&w->device.gpu[i].memory.accounts);
+        ad__reserved_open(w, &w->device.gpu[i]);
     }
 }

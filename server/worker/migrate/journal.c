@@ -128,11 +128,11 @@ static bool commit_session(ad_session *s) {
     if (s->checkpoint.late) ad__checkpoint_flush(s, true);
     ad__checkpoint_commit(s);
     return ad__session_is_recoverable(s) && !s->fusion.count && !s->checkpoint.pending_checkpoint.open &&
-           !s->checkpoint.changed.count && !s->checkpoint.at->uncertain;
+           !s->checkpoint.rows.changed.count && !s->checkpoint.at->uncertain;
 }
 
 static bool must_go(const copying *c, const ad_session *s) {
-    return atomic_load(&s->halted) && ad__session_is_recoverable(s) &&
+    return atomic_load(&s->move.halted) && ad__session_is_recoverable(s) &&
            ad__migration_is_of(s, c->migration->who); /* other sessions are over */
 }
 

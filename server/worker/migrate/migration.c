@@ -28,23 +28,23 @@ static bool needs_own_worker(const ad_message *m) {
 }
 
 static void ask_for_worker(ad_session *s, uint64_t number) {
-    s->migrates_at = number;
-    atomic_store(&s->migration, AD_SESSION_MIGRATES);
+    s->move.at = number;
+    atomic_store(&s->move.state, AD_SESSION_MIGRATES);
     tell_arrayd(s->worker, AD_NOTE_MIGRATION_ASKED, s->principal, "", -1);
     ad__log(AD_LOG_DEBUG, "own worker wanted", "session=%lu principal=%s", s->id, s->principal);
 }
 
 bool ad__migration_must_wait(ad_session *s, const ad_message *m, ad_fault *refused) {
-    const uint64_t number = s->done + s->requests; /* messages before this one */
+    const uint64_t number = s->progress.done + s->progress.requests; /* messages before this one */
     if (!needs_own_worker(m)) return false;
-    if (atomic_load(&s->migration) == AD_SESSION_REFUSED && s->migrates_at == number) {
+    if (atomic_load(&s->move.state) == AD_SESSION_REFUSED && s->move.at == number) {
         if (m->opcode == AD_REQ_BUILD) /* other messages find the missing permission themselves */
             ad__fault(refused, AD_E_UNSUPPORTED,
                       "kernels run in a worker of one's own, and what %s has here cannot be moved to one: %s",
-                      s->principal, s->migration_refusal);
+                      s->principal, s->move.refusal);
         return false;
     }
-    if (atomic_load(&s->migration) != AD_SESSION_MIGRATES) ask_for_worker(s, number);
+    if (atomic_load(&s->move.state) != AD_SESSION_MIGRATES) ask_for_worker(s, number);
     ad__session_await(s, AD_WAIT_MIGRATION, NULL, NULL);
     return true;
 }
@@ -52,22 +52,22 @@ bool ad__migration_must_wait(ad_session *s, const ad_message *m, ad_fault *refus
 /* ---- stopping ---- */
 
 bool ad__migration_ends_session(const ad_session *s) {
-    return s->exporting || (s->reading.active && s->reading.buffer->shared);
+    return s->sharing.exporting || (s->reading.active && s->reading.buffer->shared);
 }
 
 static void halt_session(ad_session *s) {
-    atomic_store(&s->halted, true);
-    ad__session_watch(s, s->events & ~UV_READABLE);
+    atomic_store(&s->move.halted, true);
+    ad__session_watch(s, s->socket.events & ~UV_READABLE);
 }
 
 static void refuse_sessions(ad_worker *w, const char *who, const char *why) {
     for (ad_session *s = w->sessions; s; s = s->next) {
         if (!ad__migration_is_of(s, who)) continue;
-        if (atomic_load(&s->migration) == AD_SESSION_MIGRATES) {
-            snprintf(s->migration_refusal, sizeof s->migration_refusal, "%s", why);
-            atomic_store(&s->migration, AD_SESSION_REFUSED);
+        if (atomic_load(&s->move.state) == AD_SESSION_MIGRATES) {
+            snprintf(s->move.refusal, sizeof s->move.refusal, "%s", why);
+            atomic_store(&s->move.state, AD_SESSION_REFUSED);
         }
-        atomic_store(&s->halted, false);
+        atomic_store(&s->move.halted, false);
         ad__session_attend(s);
     }
 }
@@ -76,8 +76,8 @@ static void refuse_sessions(ad_worker *w, const char *who, const char *why) {
 static bool is_dropped(ad_session *s, bool *ending) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
-    const bool over = s->dropped;
-    *ending = !over && (s->over || atomic_load(&s->ends_after_forks));
+    const bool over = ad__run_phase(s) == AD_RUN_DROPPED;
+    *ending = !over && (ad__run_is_over(s) || atomic_load(&s->socket.ends_after_forks));
     pthread_mutex_unlock(&e->lock);
     return over;
 }
@@ -88,7 +88,7 @@ static int check_quiet(ad_session *s, ad_fault *fault) {
     bool ending;
     if (is_dropped(s, &ending)) return 0;
     if (ending) return 1;
-    if (!atomic_load(&s->halted)) halt_session(s);
+    if (!atomic_load(&s->move.halted)) halt_session(s);
     if (!ad__session_is_recoverable(s))
         return ad__fault(fault, AD_E_UNSUPPORTED,
                          "session %" PRIu64 " cannot be resumed (its client does not, or it was short of memory); "
@@ -99,7 +99,7 @@ static int check_quiet(ad_session *s, ad_fault *fault) {
 
 /* True if a background operation uses memory that migrates, or that is separated from it. */
 static bool is_in_background(const ad_session *s, const char *who) {
-    return s->in_background && (s->shares || ad__migration_is_of(s, who));
+    return s->turns.in_background && (s->sharing.shares || ad__migration_is_of(s, who));
 }
 
 static int check_all_quiet(ad_worker *w, const char *who, ad_fault *fault) {
@@ -158,7 +158,7 @@ static void release_principal(ad_worker *w, ad_migration *p) {
     ad__capabilities_part(w, p->who);
     for (ad_session *s = w->sessions; s; s = s->next) {
         if (!ad__migration_is_of(s, p->who)) continue;
-        s->migrated = true;
+        s->move.done = true;
         ad__engine_end(s);
     }
 }
@@ -180,7 +180,7 @@ static void advance_migration(ad_worker *w, ad_migration *p) {
 }
 
 void ad__migration_advance(ad_worker *w) {
-    if (!w->migrations || w->stopping) return;
+    if (!w->migrations || w->ending.stopping) return;
     if (!ad__engine_claim(w)) return; /* the other runner stops, and wakes this thread */
     ad__fork_births(w);
     for (ad_migration *p = w->migrations, *next; p; p = next) {

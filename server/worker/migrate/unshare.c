@@ -44,7 +44,8 @@ static void check_buffer(void *user, ad_buffer *b) {
         report_obstacle(l, "it has an array in common with another user, and both may write it: drop it");
     l->found = true;
     /* An export or a read of the buffer ends first: it has begun with its address. */
-    l->wait = l->wait || l->session->exporting || (l->session->reading.active && l->session->reading.buffer == b);
+    l->wait =
+        l->wait || l->session->sharing.exporting || (l->session->reading.active && l->session->reading.buffer == b);
 }
 
 static void check_holder(void *user, const char *principal, ad_shared *m) {

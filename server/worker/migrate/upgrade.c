@@ -19,9 +19,9 @@
 static bool is_session_over(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
-    bool over = s->over || s->dropped;
+    bool over = ad__run_is_over(s);
     pthread_mutex_unlock(&e->lock);
-    return over || s->closing || s->linger_until;
+    return over || s->socket.phase >= AD_SOCKET_ENDING;
 }
 
 static void report_losses(ad_worker *w) {
@@ -36,7 +36,7 @@ static void report_losses(ad_worker *w) {
 /* Commit what the session has executed. The next worker executes a background operation again, as if this one had
  * been killed. */
 static void commit_session(ad_session *s) {
-    if (!ad__session_is_recoverable(s) || s->in_background) return;
+    if (!ad__session_is_recoverable(s) || s->turns.in_background) return;
     ad__fusion_flush(s);
     ad__checkpoint_flush(s, true);
     s->checkpoint.at->lives = 0; /* this worker has not died of the session */
@@ -46,8 +46,8 @@ static void commit_session(ad_session *s) {
 static void __attribute__((noreturn)) leave_process(ad_worker *w) {
     ad__engine_seize(w, LAST_WORDS); /* from here on only this thread changes sessions */
     for (ad_session *s = w->sessions; s; s = s->next) commit_session(s);
-    pthread_mutex_lock(&w->channel_lock);
-    ad__channel_drain(&w->channel);
+    pthread_mutex_lock(&w->arrayd.lock);
+    ad__channel_drain(&w->arrayd.channel);
     ad__log(AD_LOG_DEBUG, "left", "sessions=%u", atomic_load(&w->nsessions));
     _exit(0);
 }
@@ -59,7 +59,7 @@ static bool can_all_go_over(const ad_worker *w) {
 }
 
 void ad__worker_leave_if_done(ad_worker *w) {
-    if (can_all_go_over(w) || ad__os_now() > w->leaving) leave_process(w);
+    if (can_all_go_over(w) || ad__os_now() > w->ending.leaving) leave_process(w);
 }
 
 void ad__worker_leave(ad_worker *w, const ad_note *note) {
@@ -67,8 +67,8 @@ void ad__worker_leave(ad_worker *w, const ad_note *note) {
         report_losses(w);
         return;
     }
-    if (w->leaving || w->stopping) return;
-    w->leaving = ad__os_now() + LAST_WORDS;
+    if (w->ending.leaving || w->ending.stopping) return;
+    w->ending.leaving = ad__os_now() + LAST_WORDS;
     for (ad_session *s = w->sessions; s; s = s->next)
         if (!ad__session_is_recoverable(s))
             ad__session_bye(s, AD_E_CONNECTION, "the server is being upgraded, and this session cannot go over");

@@ -28,7 +28,7 @@ void ad__module_stop(ad_session *s) {
 }
 
 static int check_permission(const ad_session *s, ad_fault *fault) {
-    if (!s->may_run_kernels)
+    if (!s->rights.may_run_kernels)
         return ad__fault(fault, AD_E_DENIED, "this server runs no kernels of %s: its option kernels is \"%s\"",
                          s->principal, s->worker->config.kernels);
     if (!get_backend(s)->module_job || !s->worker->compiler)
@@ -89,8 +89,8 @@ static int complete_job(ad_session *s, ad_building *b, int status, ad_fault *fau
 
 /* True if another worker died while it set the module up. It is not set up again, and a further call gives false. */
 static bool is_fatal(ad_session *s, uint64_t id) {
-    if (!s->checkpoint.fatal || s->checkpoint.fatal != id) return false;
-    s->checkpoint.fatal = 0;
+    if (!s->checkpoint.resumed.fatal || s->checkpoint.resumed.fatal != id) return false;
+    s->checkpoint.resumed.fatal = 0;
     return true;
 }
 
@@ -134,11 +134,11 @@ static int copy_names(ad_loaded *m, const ad_building *b) {
 static int open_module(ad_session *s, uint64_t id, const ad_building *b, ad_module **out, ad_fault *fault) {
     ad_worker *w = s->worker;
     ad_flight flight = {0};
-    ad__flight_begin(&w->watchdog, &flight, "(loading a module)", 1, s->kernel_limit);
+    ad__flight_begin(&w->device.watchdog, &flight, "(loading a module)", 1, s->rights.kernel_limit);
     ad__checkpoint_before_load(s, id);
     int status = w->backend->module_open(b->gpu->device, b->binary, out, fault);
     ad__checkpoint_before_load(s, 0);
-    ad__flight_moved(&w->watchdog, &flight, UINT64_MAX);
+    ad__flight_moved(&w->device.watchdog, &flight, UINT64_MAX);
     return ad__session_status(s, status, fault);
 }
 
@@ -163,7 +163,7 @@ static int check_build(ad_session *s, uint64_t id, ad_fault *fault) {
         return ad__fault(fault, AD_E_LIMIT, "the session holds %u modules, and no more are allowed", s->modules.count);
     if (is_fatal(s, id))
         return ad__fault(fault, AD_E_DEVICE_LOST, "the worker died while it set this module up%s%s",
-                         *s->worker->died_of ? ": " : "", s->worker->died_of);
+                         *s->worker->before.died_of ? ": " : "", s->worker->before.died_of);
     return 0;
 }
 

@@ -71,7 +71,7 @@ void ad__module_free(ad_session *s, ad_loaded *m) {
 
 static void release_module(ad_session *s, ad_loaded *m) {
     if (--m->users) return;
-    m->last_op = s->done + 1;
+    m->last_op = s->progress.done + 1;
     m->next = s->modules.dropped;
     s->modules.dropped = m;
     s->modules.count--;
@@ -87,7 +87,7 @@ void ad__modules_reap(ad_session *s) {
     bool idle = ad__stream_queues_idle(s);
     for (ad_loaded **at = &s->modules.dropped; *at;) {
         ad_loaded *m = *at;
-        if (!idle && m->last_op > s->complete) {
+        if (!idle && m->last_op > s->progress.complete) {
             at = &m->next;
             continue;
         }
@@ -115,7 +115,7 @@ static const char *get_lowered(const ad_loaded *m, const char *name) {
 }
 
 const char *ad__module_text(ad_session *s, const ad_string *text, ad_fault *fault) {
-    char *copy = ad__arena_alloc(&s->arena, text->size + 1);
+    char *copy = ad__arena_alloc(&s->messages.arena, text->size + 1);
     if (!copy) {
         ad__fault(fault, AD_E_MEMORY, "out of host memory");
         return NULL;
@@ -256,14 +256,14 @@ int ad__launch_run(ad_session *s, ad_stream_queue *queue, const ad_launching *l,
     if (l->module->variables == AD_VARIABLES_ANY) mark_touched(s, l->module);
     ad__checkpoint_before_launch(s, number);
     s->modules.launches++;
-    if (s->kernel_limit) queue->unmarked_ns = INT64_MAX; /* a mark of its own shows when the kernel ends */
-    ad__flight_begin(&w->watchdog, &queue->flight, l->name, number, s->kernel_limit);
+    if (s->rights.kernel_limit) queue->unmarked_ns = INT64_MAX; /* a mark of its own shows when the kernel ends */
+    ad__flight_begin(&w->device.watchdog, &queue->flight, l->name, number, s->rights.kernel_limit);
     const bool in_background = ad__background_begin(s, ad__op_cost(op));
     if (in_background) ad__background_exempt(s);
     int status = w->backend->launch(queue->stream, &launch, run, fault);
     if (in_background) ad__background_end(s);
     ad__session_status(s, status, fault);
-    if (!w->backend->asynchronous) ad__flight_moved(&w->watchdog, &queue->flight, UINT64_MAX);
+    if (!w->backend->asynchronous) ad__flight_moved(&w->device.watchdog, &queue->flight, UINT64_MAX);
     return status;
 }
 
@@ -301,7 +301,7 @@ static int make_alias(ad_session *s, const ad_message *msg, uint64_t *size, ad_f
     }
     b->address = address;
     b->size = *size;
-    s->buffer_bytes += *size;
+    s->held.buffer_bytes += *size;
     b->home = queue;
     b->module = m;
     m->users++;

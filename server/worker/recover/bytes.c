@@ -38,12 +38,12 @@ static int copy_block(void *user, const ad_journal_block *b, const uint8_t *data
 
 int ad__recovery_restore_input(ad_session *s, const ad_journal_session *at, const ad_journal_checkpoint *state,
                                ad_fault *fault) {
-    const ad_recovery *r = s->worker->left;
+    const ad_recovery *r = s->worker->before.left;
     stream t = {.begin = state->frame, .end = at->received, .from = UINT64_MAX};
     if (t.begin > t.end || t.end - t.begin > r->memory)
         return ad__fault(fault, AD_E_PROTOCOL, "its bytes are not there");
     s->input.received = s->checkpoint.frame_end = t.begin;
-    s->checkpoint.skip = state->used;
+    s->checkpoint.resumed.skip = state->used;
     if (t.begin == t.end) {
         ad__journal_store(&s->checkpoint.at->received, t.begin);
         return 0;
@@ -73,7 +73,7 @@ static int put_back_block(void *user, const ad_journal_block *b, const uint8_t *
 int ad__recovery_restore_output(ad_session *s, const ad_journal_session *at, const ad_journal_checkpoint *state,
                                 ad_fault *fault) {
     answers a = {.to = &s->output, .end = state->appended};
-    int status = visit_blocks(s->worker->left, at->output, put_back_block, &a);
+    int status = visit_blocks(s->worker->before.left, at->output, put_back_block, &a);
     if (!status && a.next && a.next != a.end) status = AD_E_PROTOCOL;
     if (!a.next) status = ad__output_put(&s->output, state->appended, "", 0);
     return status ? ad__fault(fault, status, "its answers are not there") : 0;

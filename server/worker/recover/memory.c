@@ -131,7 +131,7 @@ static ad_slab *adopt_slab(ad_worker *w, ad_old_slab *o, ad_memory *memory, ad_f
 
 /* Give back slabs that no session uses. */
 void ad__recovery_give_back(ad_worker *w) {
-    const ad_recovery *r = w->left;
+    const ad_recovery *r = w->before.left;
     ad__spill_recovered(w);
     for (size_t i = 0; i < r->nslabs; i++) {
         if (r->slab[i].slab) ad__memory_adopted(r->slab[i].memory, r->slab[i].slab);
@@ -145,7 +145,7 @@ static int report_not_kept(ad_fault *fault) {
 
 static int restore_block(ad_worker *w, const ad_journal_row *row, ad_stream_queue *queue, ad_block *out,
                          ad_fault *fault) {
-    ad_old_slab *o = find_slab(w->left, row->slab);
+    ad_old_slab *o = find_slab(w->before.left, row->slab);
     ad_slab *slab = o && !is_host_slab(o) ? adopt_slab(w, o, &queue->gpu->memory, fault) : NULL;
     if (!slab) return report_not_kept(fault);
     if (row->size > row->block || ad__memory_restore(queue->stream_arena, slab, row->offset, row->block, out))
@@ -157,7 +157,7 @@ static int restore_block(ad_worker *w, const ad_journal_row *row, ad_stream_queu
 /* Restore a buffer that was in host memory. Returns 1, or 0: it was not there. */
 static int restore_moved(ad_worker *w, const ad_journal_row *row, ad_stream_queue *queue, ad_buffer *b,
                          ad_fault *fault) {
-    ad_old_slab *o = find_slab(w->left, row->slab);
+    ad_old_slab *o = find_slab(w->before.left, row->slab);
     if (!o || !is_host_slab(o)) return 0;
     if (!w->spill)
         return ad__fault(fault, AD_E_DEVICE_LOST,
@@ -172,16 +172,18 @@ static int restore_moved(ad_worker *w, const ad_journal_row *row, ad_stream_queu
 
 /* Describe how the worker ended, for a text after "when its worker". */
 static const char *describe_end(const ad_worker *w, char out[AD_FAULT_TEXT / 2]) {
-    const bool crashed = *w->ended_by;
-    if (*w->died_of) snprintf(out, AD_FAULT_TEXT / 2, "died: %.100s", w->died_of);
-    else snprintf(out, AD_FAULT_TEXT / 2, crashed ? "crashed (%s); please report this" : "was killed", w->ended_by);
+    const bool crashed = *w->before.ended_by;
+    if (*w->before.died_of) snprintf(out, AD_FAULT_TEXT / 2, "died: %.100s", w->before.died_of);
+    else
+        snprintf(out, AD_FAULT_TEXT / 2, crashed ? "crashed (%s); please report this" : "was killed",
+                 w->before.ended_by);
     return out;
 }
 
 /* Fill a fault that explains why memory has lost its contents. 0: it has not. */
 static int explain_loss(const ad_worker *w, const ad_journal_row *row, const ad_journal_checkpoint *state,
                         ad_fault *fault) {
-    const ad_recovery *r = w->left;
+    const ad_recovery *r = w->before.left;
     if (row->fleeting == AD_FLEETING_IMPORT) return ad__fault(fault, AD_E_DEVICE_LOST, AD_IMPORT_LOST);
     if (row->fleeting)
         return ad__fault(fault, AD_E_DEVICE_LOST, "the worker was killed, and the module's variables with it");
@@ -199,7 +201,7 @@ static void restore_value(ad_session *s, const ad_journal_row *row, const ad_jou
                           const ad_journal_checkpoint *state, ad_buffer *b) {
     ad_fault why;
     char name[sizeof at->name + 1] = "";
-    if (b->poison || (b->poison = ad__recovery_poison(s->worker->left, row->poison))) return;
+    if (b->poison || (b->poison = ad__recovery_poison(s->worker->before.left, row->poison))) return;
     if (!explain_loss(s->worker, row, state, &why)) return;
     if (was_changing(row, state) && row->writing == at->writing)
         snprintf(name, sizeof name, "%.*s", (int)sizeof at->name, at->name);
@@ -227,7 +229,7 @@ static int restore_own(ad_session *s, const ad_journal_row *row, const ad_journa
         return 0;
     }
     b->size = row->size;
-    s->buffer_bytes += row->size;
+    s->held.buffer_bytes += row->size;
     return 0;
 }
 
@@ -243,9 +245,9 @@ static struct ad_common *apply_common(const ad_recovery *r, ad_journal_row *row)
 
 int ad__recovery_restore_buffer(ad_session *s, const ad_journal_row *written, const ad_journal_session *at,
                                 const ad_journal_checkpoint *state, ad_fault *fault) {
-    ad_journal_row row = settle_row(s->worker->left, written);
+    ad_journal_row row = settle_row(s->worker->before.left, written);
     ad_stream_queue *queue = ad__stream_queue_find(s, row.device, fault);
-    struct ad_common *c = apply_common(s->worker->left, &row);
+    struct ad_common *c = apply_common(s->worker->before.left, &row);
     ad_buffer *b = NULL;
     if (!queue) return fault->code;
     ad_shared *shared = c && row.block ? c->shared : NULL;
@@ -291,7 +293,7 @@ static const char *get_grant(const ad_recovery *r, ad_at at) {
 }
 
 static int restore_holder(ad_worker *w, ad_journal_holder *h, ad_fault *fault) {
-    ad_recovery *r = w->left;
+    ad_recovery *r = w->before.left;
     const ad_journal_checkpoint nothing = {.operations = UINT64_MAX};
     struct ad_common *c = find_common(r, &h->memory);
     const char *grant = h->is_name ? get_grant(r, h->grant) : "";
@@ -346,5 +348,5 @@ static void recover_holder(void *user, ad_journal_holder *h) {
 }
 
 void ad__recovery_restore_holders(ad_worker *w, const ad_journal_head *head) {
-    visit_holders(w->left, head, recover_holder, w);
+    visit_holders(w->before.left, head, recover_holder, w);
 }

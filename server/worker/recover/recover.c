@@ -20,8 +20,8 @@
 /* ---- what arrayd holds ---- */
 
 static ad_recovery *get_recovery(ad_worker *w) {
-    if (!w->left) w->left = ad__os.calloc(1, sizeof *w->left);
-    return w->left;
+    if (!w->before.left) w->before.left = ad__os.calloc(1, sizeof *w->before.left);
+    return w->before.left;
 }
 
 void ad__recovery_take(ad_worker *w, const ad_note *note, int fd) {
@@ -61,7 +61,7 @@ bool ad__recovery_skips(const ad_recovery *r, const char *who) {
 }
 
 void ad__recovery_close(ad_worker *w) {
-    ad_recovery *r = w->left;
+    ad_recovery *r = w->before.left;
     if (!r) return;
     for (size_t i = 0; i < r->nslabs; i++) close(r->slab[i].fd);
     for (size_t i = 0; i < r->npassed; i++)
@@ -72,7 +72,7 @@ void ad__recovery_close(ad_worker *w) {
     free(r->common);
     free(r->without);
     free(r);
-    w->left = NULL;
+    w->before.left = NULL;
 }
 
 /* ---- reading the journal ---- */
@@ -131,7 +131,7 @@ static ad_old_descriptor *find_descriptor(const ad_recovery *r, uint64_t session
 
 /* Restore descriptors that no request has asked for yet, in their order, and release the others. */
 static void restore_descriptors(ad_session *s, const ad_journal_checkpoint *state, uint64_t received) {
-    ad_recovery *r = s->worker->left;
+    ad_recovery *r = s->worker->before.left;
     ad_descriptors *d = &s->windows.descriptors;
     d->seen = NULL;
     d->taken = s->checkpoint.descriptors = state->descriptors;
@@ -162,7 +162,7 @@ static int restore_row(ad_session *s, const ad_journal_row *row, const ad_journa
                        const ad_journal_checkpoint *state, ad_fault *fault) {
     if (row->kind == AD_JOURNAL_BUFFER) return ad__recovery_restore_buffer(s, row, at, state, fault);
     const ad_component *c = ad__component_of(s->worker, row->kind);
-    const ad_left_behind left = {s->worker->left, get_left, take_descriptor};
+    const ad_left_behind left = {s->worker->before.left, get_left, take_descriptor};
     return c ? c->restore(s, row, &left, fault) : 0;
 }
 
@@ -175,42 +175,44 @@ static bool was_at_hand(const ad_recovery *r, const ad_journal_session *at) {
 /* Take the blame for the last worker's end. A module is to blame, and not the message, if workers ended while it was
  * set up. */
 static void take_blame(ad_session *s, const ad_journal_session *at) {
-    const ad_recovery *r = s->worker->left;
+    const ad_recovery *r = s->worker->before.left;
     ad_checkpoint *v = &s->checkpoint;
-    v->blame = was_at_hand(r, at) ? ad__blame_recall(at, r->death, r->guilty ? r->guilty : r->candidates) : at->blame;
-    if (ad__blame_suffices(&v->blame) && at->loading) {
-        v->fatal = at->loading;
-        v->blame = (ad_blame){0};
+    v->suspect.blame =
+        was_at_hand(r, at) ? ad__blame_recall(at, r->death, r->guilty ? r->guilty : r->candidates) : at->blame;
+    if (ad__blame_suffices(&v->suspect.blame) && at->loading) {
+        v->resumed.fatal = at->loading;
+        v->suspect.blame = (ad_blame){0};
     }
-    if (v->at) v->at->blame = v->blame;
-    if (v->blame.last)
+    if (v->at) v->at->blame = v->suspect.blame;
+    if (v->suspect.blame.last)
         ad__log(AD_LOG_WARN, "operation suspected", "session=%lu principal=%s at=%lu crashes=%lu kills=%lu certain=%lu",
-                s->id, s->principal, v->blame.last, v->blame.crashes, v->blame.kills, v->blame.certain);
+                s->id, s->principal, v->suspect.blame.last, v->suspect.blame.crashes, v->suspect.blame.kills,
+                v->suspect.blame.certain);
 }
 
 static int restore_state(ad_session *s, const ad_journal_session *at, const ad_journal_checkpoint *state,
                          const ad_journal_table *t, ad_fault *fault) {
     int status = 0;
-    s->done = s->complete = state->operations;
-    s->bytes_done = state->bytes;
-    s->buffer_limit = state->buffer_limit;
+    s->progress.done = s->progress.complete = state->operations;
+    s->progress.bytes_done = state->bytes;
+    s->held.buffer_limit = state->buffer_limit;
     s->checkpoint.committed = state->operations;
-    s->checkpoint.read = state->read;
-    s->checkpoint.untold = state->told;
-    s->checkpoint.quiet = state->answered;
-    s->checkpoint.quiet_used = state->answered_used;
-    if (*s->worker->died_of) { /* a kernel of the session may have ended the worker */
-        s->checkpoint.fatal = at->loading;
-        s->checkpoint.blamed = at->launched;
+    s->checkpoint.resumed.read = state->read;
+    s->checkpoint.resumed.untold = state->told;
+    s->checkpoint.resumed.quiet = state->answered;
+    s->checkpoint.resumed.quiet_used = state->answered_used;
+    if (*s->worker->before.died_of) { /* a kernel of the session may have ended the worker */
+        s->checkpoint.resumed.fatal = at->loading;
+        s->checkpoint.resumed.blamed = at->launched;
     }
     take_blame(s, at);
     for (int pass = 0; pass < 2 && !status; pass++) /* streams come before all other rows */
         for (uint64_t i = 0; i < t->capacity && !status; i++)
             if ((t->row[i].kind == AD_JOURNAL_STREAM) == !pass) status = restore_row(s, &t->row[i], at, state, fault);
-    if (!status && state->stream && !(s->stream_queue = ad__stream_queue_find(s, state->stream - 1, fault)))
+    if (!status && state->stream && !(s->streams.current = ad__stream_queue_find(s, state->stream - 1, fault)))
         status = fault->code;
     if (status) return status;
-    s->pending = ad__recovery_poison(s->worker->left, state->pending);
+    s->progress.pending = ad__recovery_poison(s->worker->before.left, state->pending);
     restore_descriptors(s, state, at->received);
     if ((status = ad__recovery_restore_output(s, at, state, fault))) return status;
     return ad__recovery_restore_input(s, at, state, fault);
@@ -259,10 +261,10 @@ static void drop_session(ad_worker *w, uint64_t id, const char *why) {
 static bool restore_session(ad_worker *w, ad_journal_session *at) {
     const ad_journal_checkpoint *state = &at->checkpoint[at->current % AD_JOURNAL_CHECKPOINTS];
     const char *why = find_obstacle(at);
-    ad_journal_table *t = why ? NULL : settle_table(w->left, at, state);
+    ad_journal_table *t = why ? NULL : settle_table(w->before.left, at, state);
     ad_fault fault = {0};
     /* Sessions that executed nothing when the worker ended are not to blame. */
-    const uint64_t lives = at->lives - (at->lives && w->left->candidates && !was_at_hand(w->left, at));
+    const uint64_t lives = at->lives - (at->lives && w->before.left->candidates && !was_at_hand(w->before.left, at));
     at->lives += state->frame < at->received;
     if (!why && !t) why = "what was written of it does not hold together";
     ad_session *s = why ? NULL : make_session(w, at);
@@ -283,7 +285,8 @@ static bool restore_session(ad_worker *w, ad_journal_session *at) {
     }
     ad__checkpoint_commit(s);
     ad__session_go_on(s);
-    if (s->checkpoint.at) s->checkpoint.at->lives = s->queue.count ? lives + 1 : 0; /* idle sessions kill no worker */
+    if (s->checkpoint.at)
+        s->checkpoint.at->lives = s->turns.queue.count ? lives + 1 : 0; /* idle sessions kill no worker */
     if (!waits) ad__session_end_after_forks(s);
     return waits;
 }
@@ -310,11 +313,11 @@ static int collect_all_common(ad_recovery *r, const ad_journal_head *head, ad_fa
 
 /* Recover sessions from the journal fd, then memory that only names and capabilities hold. */
 static int recover_sessions(ad_worker *w, int fd, uint64_t *sessions, uint64_t *lost, ad_fault *fault) {
-    ad_recovery *r = w->left;
+    ad_recovery *r = w->before.left;
     int status = open_journal(r, fd, fault);
     if (status) return status;
     const ad_journal_head *head = (const ad_journal_head *)(void *)r->base;
-    snprintf(w->died_of, sizeof w->died_of, "%.*s", AD_FAULT_TEXT - 1, head->why);
+    snprintf(w->before.died_of, sizeof w->before.died_of, "%.*s", AD_FAULT_TEXT - 1, head->why);
     if ((status = collect_all_common(r, head, fault))) return status;
     for (ad_journal_session *old = get_session(r, head->sessions); old; old = get_session(r, old->next))
         if (!ad__recovery_skips(r, old->who)) ++*(restore_session(w, old) ? sessions : lost);
@@ -329,19 +332,19 @@ void ad__recovery_run(ad_worker *w, const ad_note *note, int fd) {
     ad_fault fault = {0};
     uint64_t sessions = 0, lost = 0;
     int64_t begun = ad__os_now();
-    w->next_slab = note->id;
-    snprintf(w->ended_by, sizeof w->ended_by, "%.*s", AD_DEATH_TEXT - 1, note->text);
-    if (get_recovery(w)) w->left->death = (ad_death)note->size;
+    w->device.next_slab = note->id;
+    snprintf(w->before.ended_by, sizeof w->before.ended_by, "%.*s", AD_DEATH_TEXT - 1, note->text);
+    if (get_recovery(w)) w->before.left->death = (ad_death)note->size;
     int status = get_recovery(w) ? recover_sessions(w, fd, &sessions, &lost, &fault)
                                  : ad__fault(&fault, AD_E_MEMORY, "out of memory");
     if (fd >= 0) close(fd);
-    if (w->left) ad__recovery_give_back(w);
+    if (w->before.left) ad__recovery_give_back(w);
     ad__log(status || lost ? AD_LOG_WARN : AD_LOG_INFO, "recovered", "sessions=%lu lost=%lu ms=%ld why=%s", sessions,
             lost, (long)((ad__os_now() - begun) / 1000000), status ? fault.text : "");
     ad__recovery_close(w);
     ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_RECOVERED, .id = sessions}, -1);
     /* Operations from here on may end this worker. By then arrayd must know that it has begun. */
-    pthread_mutex_lock(&w->channel_lock);
-    ad__channel_drain(&w->channel);
-    pthread_mutex_unlock(&w->channel_lock);
+    pthread_mutex_lock(&w->arrayd.lock);
+    ad__channel_drain(&w->arrayd.channel);
+    pthread_mutex_unlock(&w->arrayd.lock);
 }

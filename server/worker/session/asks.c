@@ -19,16 +19,16 @@
 /* Sum up a member of the memory of all devices. */
 static uint64_t sum_devices(const ad_worker *w, size_t member) {
     uint64_t sum = 0;
-    for (int i = 0; i < w->devices && i < AD_DEVICES; i++)
-        sum += *(const uint64_t *)(const void *)((const char *)&w->gpu[i].memory + member);
+    for (int i = 0; i < w->device.count && i < AD_DEVICES; i++)
+        sum += *(const uint64_t *)(const void *)((const char *)&w->device.gpu[i].memory + member);
     return sum;
 }
 
 static ad_plans sum_plans(const ad_worker *w) {
     ad_plans sum = {0};
-    for (int i = 0; i < w->devices && i < AD_DEVICES; i++) {
+    for (int i = 0; i < w->device.count && i < AD_DEVICES; i++) {
         ad_plans of = {0};
-        if (w->gpu[i].device) w->backend->device_plans(w->gpu[i].device, &of);
+        if (w->device.gpu[i].device) w->backend->device_plans(w->device.gpu[i].device, &of);
         sum.count += of.count;
         sum.most += of.most;
         sum.bytes += of.bytes;
@@ -50,8 +50,8 @@ static uint64_t get_compile_counter(const ad_worker *w, int index) {
 
 static uint64_t sum_slab_bytes(const ad_session *s) {
     uint64_t sum = 0, bytes, unused;
-    for (unsigned i = 0; i < s->nstream_queues; i++) {
-        ad__stream_arena_count(s->stream_queues[i]->stream_arena, &bytes, &unused);
+    for (unsigned i = 0; i < s->streams.count; i++) {
+        ad__stream_arena_count(s->streams.queues[i]->stream_arena, &bytes, &unused);
         sum += bytes;
     }
     return sum;
@@ -60,13 +60,13 @@ static uint64_t sum_slab_bytes(const ad_session *s) {
 static uint64_t get_counter(ad_session *s, int index) {
     ad_worker *w = s->worker;
     switch (index) {
-    case AD_COUNTER_ops_done: return s->complete;
-    case AD_COUNTER_ops_failed: return s->failed;
-    case AD_COUNTER_requests: return s->requests;
-    case AD_COUNTER_bytes_in: return s->bytes_in;
+    case AD_COUNTER_ops_done: return s->progress.complete;
+    case AD_COUNTER_ops_failed: return s->progress.failed;
+    case AD_COUNTER_requests: return s->progress.requests;
+    case AD_COUNTER_bytes_in: return s->progress.bytes_in;
     case AD_COUNTER_bytes_out: return atomic_load(&s->output.total);
     case AD_COUNTER_buffers: return s->buffers.count;
-    case AD_COUNTER_buffer_bytes: return s->buffer_bytes;
+    case AD_COUNTER_buffer_bytes: return s->held.buffer_bytes;
     case AD_COUNTER_used_bytes: return sum_devices(w, offsetof(ad_memory, used));
     case AD_COUNTER_slab_bytes: return sum_devices(w, offsetof(ad_memory, slab_bytes));
     case AD_COUNTER_slabs: return sum_devices(w, offsetof(ad_memory, slabs));
@@ -88,9 +88,9 @@ static uint64_t get_counter(ad_session *s, int index) {
     case AD_COUNTER_resumes: return s->comeback.count;
     case AD_COUNTER_modules: return s->modules.count;
     case AD_COUNTER_launches: return s->modules.launches;
-    case AD_COUNTER_turns: return s->turn.turns;
-    case AD_COUNTER_turns_waited: return s->turn.waited;
-    case AD_COUNTER_device_us: return (uint64_t)(s->device_ns / 1000);
+    case AD_COUNTER_turns: return s->turns.share.turns;
+    case AD_COUNTER_turns_waited: return s->turns.share.waited;
+    case AD_COUNTER_device_us: return (uint64_t)(s->usage.device_ns / 1000);
     case AD_COUNTER_held_bytes:
     case AD_COUNTER_window_bytes:
     case AD_COUNTER_memory_refused:
@@ -131,9 +131,9 @@ static bool answer_query(ad_session *s, ad_message *m) {
     if (!ad__checkpoint_await_commit(s)) return false;
     ad_poison *p = ad__exec_query(s, m, values, &n);
     if (p) {
-        if (p == s->pending) {
+        if (p == s->progress.pending) {
             ad__poison_release(p);
-            s->pending = NULL;
+            s->progress.pending = NULL;
             ad__count_told_failure(s);
         }
         ad__reply_fail(s, m->u[0], p);
@@ -195,20 +195,20 @@ static void answer_left_out(ad_session *s, const ad_message *m) {
     ad_fault fault = {0};
     const int status = ad__blame_check(s, m->row->name, &fault);
     if (m->opcode == AD_REQ_EXPORT || m->opcode == AD_REQ_IMPORT) ad__descriptor_skip(s);
-    s->checkpoint.read = 0;
-    s->failed++;
+    s->checkpoint.resumed.read = 0;
+    s->progress.failed++;
     ad__reply_fault(s, m->u[0], status, &fault);
 }
 
 bool ad__ask(ad_session *s, ad_message *m) {
-    if (s->checkpoint.left_out && m->opcode != AD_REQ_QUERY) { /* a query's outputs get the error instead */
+    if (s->checkpoint.suspect.left_out && m->opcode != AD_REQ_QUERY) { /* a query's outputs get the error instead */
         answer_left_out(s, m);
         return true;
     }
     /* An error that was reported before the worker was replaced is known again when all that came before is committed.
      */
-    if (s->checkpoint.silent && s->checkpoint.untold && !ad__checkpoint_await_commit(s)) return false;
-    if (s->must_migrate) {
+    if (s->checkpoint.resumed.silent && s->checkpoint.resumed.untold && !ad__checkpoint_await_commit(s)) return false;
+    if (s->rights.must_migrate) {
         ad_fault refused = {0};
         if (s->worker->hooks.migration->must_wait(s, m, &refused)) return false;
         if (refused.code) {

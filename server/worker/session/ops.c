@@ -18,10 +18,10 @@
 
 /* Record a failure of an operation without an output to carry it. */
 static void record_failure(ad_session *s, const ad_fault *fault, const char *name) {
-    ad_poison *p = ad__poison_new(fault, s->done + 1, name);
+    ad_poison *p = ad__poison_new(fault, s->progress.done + 1, name);
     ad__session_keep_failure(s, p);
     ad__poison_release(p);
-    s->failed++;
+    s->progress.failed++;
 }
 
 static void create_buffer(ad_session *s, ad_message *m, bool zero) {
@@ -46,8 +46,8 @@ static void create_buffer(ad_session *s, ad_message *m, bool zero) {
     }
     ad__buffer_give_memory(s, b);
     ad__checkpoint_mark_buffer(s, b);
-    b->poison = ad__poison_new(&fault, s->done + 1, m->row->name);
-    s->failed++;
+    b->poison = ad__poison_new(&fault, s->progress.done + 1, m->row->name);
+    s->progress.failed++;
 }
 
 static void free_buffers(ad_session *s, ad_message *m) {
@@ -69,8 +69,8 @@ static void free_buffers(ad_session *s, ad_message *m) {
 /* Poison a buffer whose write is left out, because workers have ended while executing it. */
 static int poison_left_out(ad_session *s, ad_buffer *b, const char *what, const ad_fault *why) {
     ad__checkpoint_mark_buffer(s, b);
-    b->poison = ad__poison_new(why, s->done + 1, what);
-    s->failed++;
+    b->poison = ad__poison_new(why, s->progress.done + 1, what);
+    s->progress.failed++;
     return 0;
 }
 
@@ -87,7 +87,8 @@ int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, con
                          what, size, offset, id, b->size);
     if (b->import && s->worker->hooks.sharing->import_check_write(b, fault)) return fault->code;
     ad_stream_queue *queue = ad__stream_queue_current(s, fault);
-    if (queue && !ad__checkpoint_is_repeatable_write(s, b)) ad__checkpoint_before_write(s, b, s->done + 1, what);
+    if (queue && !ad__checkpoint_is_repeatable_write(s, b))
+        ad__checkpoint_before_write(s, b, s->progress.done + 1, what);
     int status = queue ? size == b->size ? ad__spill_renew(s, queue, b, fault) : 0 : fault->code;
     if (!status) status = ad__spill_begin(s, queue, &b, 1, fault);
     if (!status) status = ad__stream_queue_uses(s, queue, b, true, fault);
@@ -103,7 +104,8 @@ int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, con
 
 static void write_payload(ad_session *s, ad_message *m) {
     ad_fault fault = {0};
-    fault.code = ad__store(s, "write", m->u[0], m->u[1], s->frame.payload, s->frame.payload_size, false, &fault);
+    fault.code = ad__store(s, "write", m->u[0], m->u[1], s->messages.frame.payload, s->messages.frame.payload_size,
+                           false, &fault);
     if (fault.code) record_failure(s, &fault, "write");
 }
 
@@ -111,7 +113,7 @@ static bool compute_op(ad_session *s, ad_message *m) {
     job j;
     ad_fusion_offer taken = ad__fusion_offer(s, &m->op);
     if (taken != AD_FUSION_REFUSED) return taken == AD_FUSION_QUEUED;
-    ad__job_begin(&j, s, &m->op, s->done + 1);
+    ad__job_begin(&j, s, &m->op, s->progress.done + 1);
     int status = ad__job_run(&j);
     if (status) ad__poison_release(ad__job_fail(&j, status));
     ad__job_end(&j);
@@ -121,7 +123,7 @@ static bool compute_op(ad_session *s, ad_message *m) {
 static void launch_kernel(ad_session *s, ad_message *m) {
     job j;
     ad_launching l;
-    int status = ad__job_begin_launch(&j, s, m, &l, s->done + 1);
+    int status = ad__job_begin_launch(&j, s, m, &l, s->progress.done + 1);
     if (status) {
         j.fault.code = status;
         record_failure(s, &j.fault, "launch");
@@ -157,7 +159,7 @@ static bool has_outputs(const ad_message *m) {
 }
 
 bool ad__exec_op(ad_session *s, ad_message *m) {
-    if (s->checkpoint.left_out && !has_outputs(m)) {
+    if (s->checkpoint.suspect.left_out && !has_outputs(m)) {
         skip_op(s, m);
         return true;
     }
@@ -174,7 +176,7 @@ bool ad__exec_op(ad_session *s, ad_message *m) {
     case AD_REQ_MODULE_DROP: execute_request(s, m, ad__modules_op); break;
     case AD_REQ_KERNEL_SET:
     case AD_REQ_LAUNCH:
-        if (!s->checkpoint.left_out && !ad__modules_ready(s, m->u[0])) return false;
+        if (!s->checkpoint.suspect.left_out && !ad__modules_ready(s, m->u[0])) return false;
         if (m->opcode == AD_REQ_LAUNCH) launch_kernel(s, m);
         else execute_request(s, m, ad__modules_op);
         break;

@@ -68,12 +68,12 @@ static int begin_read(ad_session *s, ad_message *m, ad_fault *fault) {
     if (m->operand.is_scalar || d->form != AD_VIEW) return ad__fault(fault, AD_E_TYPE, "read: not a view of a buffer");
     r->buffer = ad__buffers_find(&s->buffers, d->buffer);
     if (!r->buffer) return ad__fault(fault, AD_E_STALE, "read: there is no buffer %" PRIu64, d->buffer);
-    r->buffer->read_at = s->done + 1;
+    r->buffer->order.read_at = s->progress.done + 1;
     if (r->buffer->poison) return r->buffer->poison->code;
     int status = find_bytes(s, m, fault);
     if (!status) status = find_window(s, m, fault);
-    r->offset = s->checkpoint.read;
-    s->checkpoint.read = 0;
+    r->offset = s->checkpoint.resumed.read;
+    s->checkpoint.resumed.read = 0;
     r->active = true; /* set after a failure, too: ad__reading_end gives back what was taken */
     return status;
 }
@@ -187,7 +187,7 @@ static bool continue_read(ad_session *s) {
 bool ad__read(ad_session *s, ad_message *m) {
     ad_fault fault = {0};
     if (s->reading.active) return continue_read(s);
-    if (ad__reply_pending_failure(s, m->u[0]) || s->checkpoint.silent)
+    if (ad__reply_pending_failure(s, m->u[0]) || s->checkpoint.resumed.silent)
         return true; /* the client may use the window for something else by now */
     int status = begin_read(s, m, &fault);
     if (!status) return continue_read(s);

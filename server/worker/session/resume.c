@@ -53,9 +53,9 @@ bool ad__session_client_ended(const ad_session *s) {
 static bool is_session_over(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
-    bool over = s->over || s->dropped;
+    bool over = ad__run_is_over(s);
     pthread_mutex_unlock(&e->lock);
-    return over || s->closing || s->linger_until || atomic_load(&s->output.broken);
+    return over || s->socket.phase >= AD_SOCKET_ENDING || atomic_load(&s->output.broken);
 }
 
 static void report_away(const ad_session *s, uint64_t away) {
@@ -71,7 +71,7 @@ static void set_process(ad_session *s, uint64_t process) {
 static void learn_sender(ad_session *s) {
     if (!s->comeback.native || s->comeback.process || !s->input.process) return;
     set_process(s, s->input.process);
-    ad__input_ask_sender(s->fd, false);
+    ad__input_ask_sender(s->socket.fd, false);
 }
 
 /* Tell whether the client may come back. A socket pair only closes when its client closes it or ends, so an unknown
@@ -84,12 +84,12 @@ static bool may_return(ad_session *s) {
 
 bool ad__session_await_client(ad_session *s, const char *why) {
     ad_comeback *c = &s->comeback;
-    if (is_session_over(s) || s->worker->stopping || !may_return(s)) return false;
-    if (c->away) return true;
-    c->away = true;
+    if (is_session_over(s) || s->worker->ending.stopping || !may_return(s)) return false;
+    if (s->socket.phase == AD_SOCKET_AWAY) return true;
+    ad__socket_enter(s, AD_SOCKET_AWAY);
     c->until = ad__os_now() + (int64_t)(s->worker->config.resume_time * 1e9);
     ad__output_away(&s->output);
-    shutdown(s->fd, SHUT_RDWR); /* the descriptor is reused for the next connection */
+    shutdown(s->socket.fd, SHUT_RDWR); /* the descriptor is reused for the next connection */
     ad__sessions_watch(s->worker);
     report_away(s, 1);
     ad__log(AD_LOG_INFO, "session waits", "session=%lu principal=%s why=%s", s->id, s->principal, why);
@@ -98,7 +98,7 @@ bool ad__session_await_client(ad_session *s, const char *why) {
 
 bool ad__session_is_forsaken(ad_session *s, int64_t now) {
     ad_comeback *c = &s->comeback;
-    if (!c->away || is_session_over(s)) return false;
+    if (s->socket.phase != AD_SOCKET_AWAY || is_session_over(s)) return false;
     const char *why = now > c->until         ? "resume-time: its client has not come back"
                       : !is_process_alive(c) ? "its client has ended"
                                              : NULL;
@@ -204,7 +204,7 @@ static int take_connection(ad_session *s, int fd, const ad_note *note, const cha
         ad__journal_store(&o->made, c->offers.made + 1);
     }
     ad__session_watch(s, 0);
-    int old = dup(s->fd);
+    int old = dup(s->socket.fd);
     status = ad__output_take_up(&s->output, fd, frame, size, note->size, why);
     if (old >= 0) {
         if (!status) shutdown(old, SHUT_RDWR);
@@ -212,7 +212,8 @@ static int take_connection(ad_session *s, int fd, const ad_note *note, const cha
     }
     if (status) return status;
     memcpy(c->offers.secret[c->offers.made++ % AD_OFFERS], next, sizeof next);
-    c->away = c->native = false;
+    if (s->socket.phase == AD_SOCKET_AWAY) ad__socket_enter(s, AD_SOCKET_OPEN);
+    c->native = false;
     c->count++;
     close_process(s);
     if (note->process) set_process(s, note->process);
@@ -234,7 +235,7 @@ void ad__session_take_up(ad_worker *w, const ad_note *note, int fd) {
 void ad__session_forsake(ad_worker *w, uint64_t id) {
     ad_session *s = ad__session_find(w, id);
     if (!s || is_session_over(s)) return;
-    if (!s->comeback.away) {
+    if (s->socket.phase != AD_SOCKET_AWAY) {
         report_away(s, 0); /* the client has come back in the meantime */
         return;
     }

@@ -20,8 +20,7 @@ typedef struct ad_comeback {
     bool able;     /* the client may come back at all */
     bool native;   /* the connection is the fork's socket pair, which no other process has */
     bool left;     /* the client has said that it will not come back */
-    bool away;     /* the session has no connection ... */
-    int64_t until; /* ... and waits for one until then */
+    int64_t until; /* without a connection, the session waits for one until then */
     uint8_t secret[AD_SECRET];
     ad_offers offers;
     uint64_t key;     /* key of the fork, which names the session to the client until its welcome; 0: not a fork */

@@ -42,11 +42,11 @@ static void tune_tcp(int fd) {
 }
 
 void ad__session_watch(ad_session *s, int events) {
-    if (atomic_load(&s->halted)) events &= ~UV_READABLE;
-    if (s->closing || !s->begun || events == s->events) return;
-    s->events = events;
-    if (events) uv_poll_start(&s->poll, events, on_poll);
-    else uv_poll_stop(&s->poll);
+    if (atomic_load(&s->move.halted)) events &= ~UV_READABLE;
+    if (s->socket.phase == AD_SOCKET_NEW || s->socket.phase == AD_SOCKET_CLOSED || events == s->socket.events) return;
+    s->socket.events = events;
+    if (events) uv_poll_start(&s->socket.poll, events, on_poll);
+    else uv_poll_stop(&s->socket.poll);
 }
 
 ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd) {
@@ -57,14 +57,14 @@ ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd) {
     }
     s->worker = w;
     s->id = note->id;
-    s->fd = fd;
+    s->socket.fd = fd;
     memcpy(s->principal, note->who, sizeof s->principal);
     memcpy(s->client, note->text, sizeof s->client);
     s->grants = note->grants;
-    s->active = ad__os_now();
-    s->may_run_kernels = ad__may_run_kernels(&w->config, s->principal, &s->grants, w->backend->name);
-    s->must_migrate = w->shared && s->may_run_kernels;
-    s->kernel_limit = ad__kernel_limit(&w->config, s->principal, &s->grants);
+    s->turns.since = ad__os_now();
+    s->rights.may_run_kernels = ad__may_run_kernels(&w->config, s->principal, &s->grants, w->backend->name);
+    s->rights.must_migrate = w->shared && s->rights.may_run_kernels;
+    s->rights.kernel_limit = ad__kernel_limit(&w->config, s->principal, &s->grants);
     if (!ad__components_open(s, note)) return s;
     close(fd);
     free(s);
@@ -73,9 +73,9 @@ ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd) {
 
 int ad__session_begin(ad_session *s) {
     ad_worker *w = s->worker;
-    int status = uv_poll_init(&w->loop, &s->poll, s->fd) ? AD_E_SYSTEM : 0;
-    s->poll.data = s;
-    s->begun = !status;
+    int status = uv_poll_init(&w->io.loop, &s->socket.poll, s->socket.fd) ? AD_E_SYSTEM : 0;
+    s->socket.poll.data = s;
+    if (!status) ad__socket_enter(s, AD_SOCKET_OPEN);
     ad__checkpoint_list(s);
     pthread_mutex_lock(&w->sessions_lock);
     s->next = w->sessions;
@@ -94,15 +94,15 @@ int ad__session_open(ad_worker *w, const ad_note *note, int fd) {
     tune_tcp(fd);
     int status = ad__session_begin(s);
     if (!status) return 0;
-    s->forked = true; /* the caller tells arrayd of the end */
+    s->socket.forked = true; /* the caller tells arrayd of the end */
     ad__engine_end(s);
     return status;
 }
 
 static void free_session(ad_session *s) {
-    close(s->fd);
+    close(s->socket.fd);
     ad__components_close(s);
-    if (!s->forked) ad__worker_tell(s->worker, &(ad_note){.kind = AD_NOTE_SESSION_END, .id = s->id}, -1);
+    if (!s->socket.forked) ad__worker_tell(s->worker, &(ad_note){.kind = AD_NOTE_SESSION_END, .id = s->id}, -1);
     free(s);
 }
 
@@ -110,8 +110,9 @@ static void on_session_closed(uv_handle_t *handle) { free_session(handle->data);
 
 static void close_session(ad_session *s) {
     ad_worker *w = s->worker;
-    if (s->closing) return;
-    s->closing = true;
+    const bool begun = s->socket.phase != AD_SOCKET_NEW;
+    if (s->socket.phase == AD_SOCKET_CLOSED) return;
+    ad__socket_enter(s, AD_SOCKET_CLOSED);
     pthread_mutex_lock(&w->sessions_lock);
     if (s->prev) s->prev->next = s->next;
     else w->sessions = s->next;
@@ -120,8 +121,8 @@ static void close_session(ad_session *s) {
     atomic_fetch_sub(&w->nsessions, 1);
     bool quiet = !s->output.why || s->output.status == AD_E_CONNECTION;
     ad__log(quiet ? AD_LOG_DEBUG : AD_LOG_WARN, "session ends", "session=%lu principal=%s ops=%lu why=%s", s->id,
-            s->principal, s->done, s->output.why ? s->output.why : "");
-    if (s->begun) uv_close((uv_handle_t *)&s->poll, on_session_closed);
+            s->principal, s->progress.done, s->output.why ? s->output.why : "");
+    if (begun) uv_close((uv_handle_t *)&s->socket.poll, on_session_closed);
     else free_session(s);
 }
 
@@ -130,23 +131,31 @@ static void on_clock(uv_timer_t *timer) {
 }
 
 void ad__sessions_watch(ad_worker *w) {
-    if (!uv_is_active((uv_handle_t *)&w->clock)) uv_timer_start(&w->clock, on_clock, 100, 100);
+    if (!uv_is_active((uv_handle_t *)&w->io.clock)) uv_timer_start(&w->io.clock, on_clock, 100, 100);
+}
+
+static bool is_ending(const ad_session *s) {
+    return s->socket.phase == AD_SOCKET_ENDING || s->socket.phase == AD_SOCKET_LINGERING;
 }
 
 /* Close the session when bye has been sent and read, or the time for that is over. */
 static void finish_closing(ad_session *s) {
-    if (s->hangup || !s->begun || atomic_load(&s->output.broken) || atomic_load(&s->output.away)) {
+    if (s->turns.hangup || s->socket.phase == AD_SOCKET_NEW || atomic_load(&s->output.broken) ||
+        atomic_load(&s->output.away)) {
         close_session(s);
         return;
     }
+    if (!is_ending(s)) {
+        ad__socket_enter(s, AD_SOCKET_ENDING);
+        s->socket.linger_until = ad__os_now() + LINGER;
+    }
     if (atomic_load(&s->output.queued)) {
         ad__session_watch(s, UV_WRITABLE | UV_READABLE);
-    } else if (!s->lingering) {
-        s->lingering = true;
-        shutdown(s->fd, SHUT_WR);
+    } else if (s->socket.phase == AD_SOCKET_ENDING) {
+        ad__socket_enter(s, AD_SOCKET_LINGERING);
+        shutdown(s->socket.fd, SHUT_WR);
         ad__session_watch(s, UV_READABLE);
     }
-    if (!s->linger_until) s->linger_until = ad__os_now() + LINGER;
     ad__sessions_watch(s->worker);
 }
 
@@ -156,7 +165,7 @@ static int queue_frames(ad_session *s, ad_fault *fault);
  * that the client leaves. */
 static void read_remaining(ad_session *s) {
     ad_fault fault = {0};
-    while (ad__input_read(&s->input, s->fd, &s->windows.descriptors) > 0 && queue_frames(s, &fault) >= 0) {}
+    while (ad__input_read(&s->input, s->socket.fd, &s->windows.descriptors) > 0 && queue_frames(s, &fault) >= 0) {}
     ad__input_release_used(&s->input);
 }
 
@@ -166,7 +175,7 @@ void ad__session_end_after_forks(ad_session *s) {
         ad__engine_end(s);
         return;
     }
-    atomic_store(&s->ends_after_forks, true);
+    atomic_store(&s->socket.ends_after_forks, true);
     ad__output_break(&s->output);
     ad__engine_finish(s);
 }
@@ -174,27 +183,27 @@ void ad__session_end_after_forks(ad_session *s) {
 /* Let the session wait for another connection, or end it. */
 static void lose_connection(ad_session *s, const char *why) {
     ad__session_watch(s, 0);
-    if (!s->comeback.away) read_remaining(s);
+    if (s->socket.phase != AD_SOCKET_AWAY) read_remaining(s);
     if (!ad__session_await_client(s, why)) ad__session_end_after_forks(s);
 }
 
 void ad__session_attend(ad_session *s) {
     ad_engine *e = &s->worker->engine;
-    if (s->closing) return;
+    if (s->socket.phase == AD_SOCKET_CLOSED) return;
     pthread_mutex_lock(&e->lock);
-    bool dropped = s->dropped, over = s->over, room = !s->want_room;
+    bool dropped = ad__run_phase(s) == AD_RUN_DROPPED, over = ad__run_is_over(s), room = !s->turns.want_room;
     pthread_mutex_unlock(&e->lock);
     if (dropped) {
         finish_closing(s);
         return;
     }
-    if (s->paused && room) s->paused = false;
+    if (s->socket.paused && room) s->socket.paused = false;
     bool blocked = atomic_load(&s->output.blocked);
     if (blocked) ad__sessions_watch(s->worker);
-    if (atomic_load(&s->output.broken) && !over && !atomic_load(&s->ends_after_forks)) ad__engine_end(s);
+    if (atomic_load(&s->output.broken) && !over && !atomic_load(&s->socket.ends_after_forks)) ad__engine_end(s);
     else if (atomic_load(&s->output.away) && !over) lose_connection(s, "the client has gone");
-    if (s->comeback.away) return;
-    ad__session_watch(s, (s->paused ? 0 : UV_READABLE) | (blocked ? UV_WRITABLE : 0));
+    if (s->socket.phase == AD_SOCKET_AWAY) return;
+    ad__session_watch(s, (s->socket.paused ? 0 : UV_READABLE) | (blocked ? UV_WRITABLE : 0));
 }
 
 void ad__session_say_bye(ad_session *s, int code, const char *text) {
@@ -218,10 +227,10 @@ void ad__session_bye(ad_session *s, int code, const char *text) {
 static void pause_if_full(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
-    s->paused = s->want_room = ad__engine_is_full(s);
-    s->put_off += s->paused;
+    s->socket.paused = s->turns.want_room = ad__engine_is_full(s);
+    s->turns.put_off += s->socket.paused;
     pthread_mutex_unlock(&e->lock);
-    if (s->paused) ad__session_attend(s);
+    if (s->socket.paused) ad__session_attend(s);
 }
 
 /* Queue every complete frame for the engine. Returns 0 or AD_E_... */
@@ -241,22 +250,22 @@ static int queue_frames(ad_session *s, ad_fault *fault) {
  */
 static void refuse_frame(ad_session *s, const ad_fault *fault) {
     ad_input_frame mark = {0};
-    s->refusal = *fault;
+    s->socket.refusal = *fault;
     ad__session_watch(s, 0);
-    s->paused = true;
+    s->socket.paused = true;
     if (ad__engine_queue_frames(s, &mark, 1)) ad__engine_end(s);
 }
 
 static void discard_input(ad_session *s) {
     char away[4096];
-    ssize_t n = ad__os.recv(s->fd, away, sizeof away, MSG_DONTWAIT);
+    ssize_t n = ad__os.recv(s->socket.fd, away, sizeof away, MSG_DONTWAIT);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) close_session(s);
 }
 
 static void read_client(ad_session *s) {
     ad_fault fault = {0};
     if (s->input.at) ad__input_forget(&s->input, __atomic_load_n(&s->checkpoint.executed, __ATOMIC_RELAXED));
-    int status = ad__input_read(&s->input, s->fd, &s->windows.descriptors);
+    int status = ad__input_read(&s->input, s->socket.fd, &s->windows.descriptors);
     if (status == AD_E_CONNECTION) {
         lose_connection(s, "the client has gone");
         return;
@@ -291,8 +300,8 @@ static void on_poll(uv_poll_t *poll, int status, int events) {
         ad__engine_unstall(s);
         ad__session_attend(s);
     }
-    if (s->closing || !(events & UV_READABLE)) return;
-    if (s->linger_until) discard_input(s);
+    if (s->socket.phase == AD_SOCKET_CLOSED || !(events & UV_READABLE)) return;
+    if (is_ending(s)) discard_input(s);
     else read_client(s);
 }
 
@@ -315,7 +324,7 @@ bool ad__sessions_tick(ad_worker *w) {
     int64_t now = ad__os_now();
     for (ad_session *s = w->sessions, *next; s; s = next) {
         next = s->next;
-        if (s->linger_until && now > s->linger_until) {
+        if (is_ending(s) && now > s->socket.linger_until) {
             close_session(s);
         } else if (is_too_slow(s, now)) {
             static const char why[] = "output-timeout: the client does not read";
@@ -324,7 +333,7 @@ bool ad__sessions_tick(ad_worker *w) {
         } else if (ad__session_is_forsaken(s, now)) {
             ad__session_end_after_forks(s);
         }
-        watched = watched || s->linger_until || s->comeback.away || atomic_load(&s->output.blocked);
+        watched = watched || is_ending(s) || s->socket.phase == AD_SOCKET_AWAY || atomic_load(&s->output.blocked);
     }
     return watched;
 }

@@ -36,35 +36,38 @@ static int begin_frame(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     ad_fault fault = {0};
     pthread_mutex_lock(&e->lock);
-    bool got = !s->over && ad__input_pop(&s->queue, &s->frame);
-    if (got) ad__share_set_waiting(&s->turn, s->queue.operations, s->queue.bytes);
-    if (got && s->want_room && s->queue.bytes < ROOM && !ad__engine_is_full(s)) {
-        s->want_room = false;
+    bool got = !ad__run_is_over(s) && ad__input_pop(&s->turns.queue, &s->messages.frame);
+    if (got) ad__share_set_waiting(&s->turns.share, s->turns.queue.operations, s->turns.queue.bytes);
+    if (got && s->turns.want_room && s->turns.queue.bytes < ROOM && !ad__engine_is_full(s)) {
+        s->turns.want_room = false;
         pthread_mutex_unlock(&e->lock);
         ad__engine_request_attention(s);
     } else {
         pthread_mutex_unlock(&e->lock);
     }
     if (!got) return 0;
-    if (!s->frame.block) return report_protocol_error(s, s->refusal.code, &s->refusal);
-    s->in_frame = true;
-    s->payload_used = false;
-    s->frame_used = 0;
-    s->bytes_in += AD_FRAME_HEADER + s->frame.control_size + (uint64_t)s->frame.payload_size;
-    if (ad__is_traced(s)) ad__trace(s, "<-", s->frame.control, s->frame.control_size);
-    int status = s->reader ? 0 : ad__reader_new(&s->reader);
-    if (!status) status = ad__reader_begin(s->reader, s->frame.control, s->frame.control_size, &fault);
+    if (!s->messages.frame.block) return report_protocol_error(s, s->socket.refusal.code, &s->socket.refusal);
+    s->messages.in_frame = true;
+    s->messages.payload_used = false;
+    s->messages.frame_used = 0;
+    s->progress.bytes_in += AD_FRAME_HEADER + s->messages.frame.control_size + (uint64_t)s->messages.frame.payload_size;
+    if (ad__is_traced(s)) ad__trace(s, "<-", s->messages.frame.control, s->messages.frame.control_size);
+    int status = s->messages.reader ? 0 : ad__reader_new(&s->messages.reader);
+    if (!status)
+        status =
+            ad__reader_begin(s->messages.reader, s->messages.frame.control, s->messages.frame.control_size, &fault);
     return status ? report_protocol_error(s, status, &fault) : 1;
 }
 
 static int end_frame(ad_session *s) {
     ad_fault fault;
-    bool claimed = s->payload_used || !s->frame.payload_size;
-    s->in_frame = false;
-    s->checkpoint.frame_end =
-        ad__input_place(&s->frame) + AD_FRAME_HEADER + s->frame.control_size + s->frame.payload_size;
-    s->bytes_done += AD_FRAME_HEADER + s->frame.control_size + (uint64_t)s->frame.payload_size;
-    ad__input_release(&s->frame);
+    bool claimed = s->messages.payload_used || !s->messages.frame.payload_size;
+    s->messages.in_frame = false;
+    s->checkpoint.frame_end = ad__input_place(&s->messages.frame) + AD_FRAME_HEADER + s->messages.frame.control_size +
+                              s->messages.frame.payload_size;
+    s->progress.bytes_done +=
+        AD_FRAME_HEADER + s->messages.frame.control_size + (uint64_t)s->messages.frame.payload_size;
+    ad__input_release(&s->messages.frame);
     if (claimed) return 0;
     int status = ad__fault(&fault, AD_E_PROTOCOL, "a payload that no message claims");
     return report_protocol_error(s, status, &fault);
@@ -72,36 +75,37 @@ static int end_frame(ad_session *s) {
 
 /* Check the payload, which belongs to a write that is the last message of its block. AD_E_PROTOCOL. */
 static int check_payload(ad_session *s, ad_fault *fault) {
-    if (s->message.opcode != AD_REQ_WRITE) return 0;
-    if (s->frame_used != s->frame.control_size)
+    if (s->messages.message.opcode != AD_REQ_WRITE) return 0;
+    if (s->messages.frame_used != s->messages.frame.control_size)
         return ad__fault(fault, AD_E_PROTOCOL, "write is not the last message of its frame");
-    if (!s->frame.payload_size) return ad__fault(fault, AD_E_PROTOCOL, "write without a payload");
-    s->payload_used = true;
+    if (!s->messages.frame.payload_size) return ad__fault(fault, AD_E_PROTOCOL, "write without a payload");
+    s->messages.payload_used = true;
     return 0;
 }
 
 /* Read the next message. 1: s->message is set; 0: none is there; negative: the session is over. */
 static int read_message(ad_session *s) {
     ad_fault fault = {0};
-    if (s->has_message) return 1;
+    if (s->messages.at_hand) return 1;
     for (;;) {
-        int status = s->in_frame ? 1 : begin_frame(s);
+        int status = s->messages.in_frame ? 1 : begin_frame(s);
         if (status <= 0) return status;
-        if (!s->fusion.count) ad__arena_reset(&s->arena);
-        status = ad__reader_next(s->reader, &s->arena, ALLOWED, &s->message, &fault);
+        if (!s->fusion.count) ad__arena_reset(&s->messages.arena);
+        status = ad__reader_next(s->messages.reader, &s->messages.arena, ALLOWED, &s->messages.message, &fault);
         if (status > 0) {
-            s->frame_used += s->message.size;
+            s->messages.frame_used += s->messages.message.size;
             status = check_payload(s, &fault);
             if (status) return report_protocol_error(s, status, &fault);
-            if (s->frame_used <= s->checkpoint.skip) continue; /* another worker has executed this message */
-            s->checkpoint.skip = 0;
-            s->cost = ad__exec_cost(s, &s->message);
-            s->has_message = true;
-            if (s->checkpoint.quiet) ad__checkpoint_suppress_replies(s);
+            if (s->messages.frame_used <= s->checkpoint.resumed.skip)
+                continue; /* another worker has executed this message */
+            s->checkpoint.resumed.skip = 0;
+            s->messages.cost = ad__exec_cost(s, &s->messages.message);
+            s->messages.at_hand = true;
+            if (s->checkpoint.resumed.quiet) ad__checkpoint_suppress_replies(s);
             return 1;
         }
         if (status < 0) return report_protocol_error(s, status, &fault);
-        s->checkpoint.skip = 0;
+        s->checkpoint.resumed.skip = 0;
         if ((status = end_frame(s))) return status;
     }
 }
@@ -110,10 +114,10 @@ static int read_message(ad_session *s) {
 
 /* Tell whether the next operation must wait until less is under way. Then the session waits. */
 static bool must_wait_for_room(ad_session *s) {
-    bool forks = s->message.opcode == AD_REQ_FORK; /* a fork passes on buffers whose checks must be complete */
+    bool forks = s->messages.message.opcode == AD_REQ_FORK; /* a fork passes on buffers whose checks must be complete */
     const bool writes_down = ad__session_commits_late(s);
     if (forks) ad__fusion_flush(s);
-    ad_stream_queue *queue = s->stream_queue ? ad__stream_queue_current(s, NULL) : NULL;
+    ad_stream_queue *queue = s->streams.current ? ad__stream_queue_current(s, NULL) : NULL;
     if (queue && ad__stream_queue_full(queue)) ad__session_await(s, AD_WAIT_ROOM, queue, NULL);
     else if (ad__deferred_checks_full(&s->deferred_checks) || (forks && (s->deferred_checks.count || writes_down))) {
         ad__fusion_flush(s);
@@ -126,19 +130,19 @@ static bool must_wait_for_room(ad_session *s) {
 
 /* Execute the message at hand. False: it waits for output to shrink, for the device, or for the next turn. */
 static bool execute_message(ad_session *s) {
-    if (s->fusion.count && !ad__fusion_may_overtake(s, &s->message) && !ad__fusion_drain(s)) return false;
-    ad__checkpoint_begin_message(s, &s->message);
-    if (s->message.row->cls == AD_CLASS_ASK) {
-        if (!ad__ask(s, &s->message)) return false;
-        s->requests++;
+    if (s->fusion.count && !ad__fusion_may_overtake(s, &s->messages.message) && !ad__fusion_drain(s)) return false;
+    ad__checkpoint_begin_message(s, &s->messages.message);
+    if (s->messages.message.row->cls == AD_CLASS_ASK) {
+        if (!ad__ask(s, &s->messages.message)) return false;
+        s->progress.requests++;
     } else {
-        if (!ad__exec_op(s, &s->message)) return false;
-        s->done++;
-        if (s->fusion.count) s->fusion.bytes += s->message.size;
+        if (!ad__exec_op(s, &s->messages.message)) return false;
+        s->progress.done++;
+        if (s->fusion.count) s->fusion.bytes += s->messages.message.size;
         else ad__stream_queues_settle(s);
     }
     s->checkpoint.descriptors = s->windows.descriptors.taken; /* only the runner takes descriptors */
-    s->has_message = false;
+    s->messages.at_hand = false;
     if (!s->fusion.count) ad__checkpoint_mark_executed(&s->checkpoint);
     return true;
 }
@@ -165,7 +169,7 @@ static bool must_await_thread(ad_session *s, int64_t ns) {
 ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
     int64_t until = ad__os_now() + budget;
     bool asynchronous = s->worker->backend->asynchronous;
-    if (atomic_load_explicit(&s->halted, memory_order_relaxed) && !s->worker->hooks.migration->ends_session(s)) {
+    if (atomic_load_explicit(&s->move.halted, memory_order_relaxed) && !s->worker->hooks.migration->ends_session(s)) {
         ad__session_await(s, AD_WAIT_MIGRATION, NULL, NULL);
         return AD_TURN_WAITING;
     }
@@ -175,7 +179,7 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
     if (s->fusion.draining && must_await_thread(s, s->fusion.cost)) return AD_TURN_WAITING;
     if (!ad__fusion_continue(s)) return AD_TURN_MORE;
     for (unsigned i = 1;; i++) {
-        const bool last = atomic_load_explicit(&s->ends_after_forks, memory_order_relaxed);
+        const bool last = atomic_load_explicit(&s->socket.ends_after_forks, memory_order_relaxed);
         int status = read_message(s);
         if (status < 0 || (atomic_load_explicit(&s->output.broken, memory_order_relaxed) && !last)) return AD_TURN_OVER;
         if (last && (!status || !ad__descriptors_has_unclaimed(&s->windows.descriptors))) return AD_TURN_OVER;
@@ -185,7 +189,7 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
             if (must_await_thread(s, held)) return AD_TURN_WAITING;
             break;
         }
-        int64_t cost = s->cost, both = ad__size_sum(cost, held);
+        int64_t cost = s->messages.cost, both = ad__size_sum(cost, held);
         if (cost > limit || (both > limit && !asynchronous)) return AD_TURN_HEAVY;
         if (must_await_thread(s, both)) return AD_TURN_WAITING;
         if (ad__blame_must_wait(s)) return AD_TURN_WAITING;
@@ -207,11 +211,11 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
 }
 
 static void drop_messages(ad_session *s) {
-    ad__poison_release(s->pending);
-    ad__reader_free(s->reader);
-    ad__arena_free(&s->arena);
-    s->pending = NULL;
-    s->reader = NULL;
+    ad__poison_release(s->progress.pending);
+    ad__reader_free(s->messages.reader);
+    ad__arena_free(&s->messages.arena);
+    s->progress.pending = NULL;
+    s->messages.reader = NULL;
 }
 
 const ad_component ad__component_messages = {.name = "messages", .drop = drop_messages};
@@ -219,18 +223,20 @@ const ad_component ad__component_messages = {.name = "messages", .drop = drop_me
 bool ad__session_drop(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
-    bool again = s->dropped;
-    s->over = true; /* nothing can be queued any more */
-    ad__input_clear(&s->queue);
-    ad__share_set_waiting(&s->turn, 0, 0);
+    bool again = ad__run_phase(s) == AD_RUN_DROPPED;
+    if (!ad__run_is_over(s)) ad__run_enter(s, AD_RUN_OVER); /* nothing can be queued any more */
+    ad__input_clear(&s->turns.queue);
+    ad__share_set_waiting(&s->turns.share, 0, 0);
     pthread_mutex_unlock(&e->lock);
     if (again) return true;
     ad__checkpoint_give_up(s);
-    if (s->in_frame) ad__input_release(&s->frame);
-    s->in_frame = s->has_message = false;
+    if (s->messages.in_frame) ad__input_release(&s->messages.frame);
+    s->messages.in_frame = s->messages.at_hand = false;
     ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
     if (!ad__session_poll(s)) return false;
-    s->dropping = true;
+    pthread_mutex_lock(&e->lock);
+    ad__run_enter(s, AD_RUN_DROPPING);
+    pthread_mutex_unlock(&e->lock);
     ad__components_drop(s);
     ad__spill_settle(s->worker);
     return true;

@@ -131,7 +131,7 @@ static int drop_stream(ad_session *s, uint64_t id, ad_fault *fault) {
 static int select_stream(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_stream_queue *queue = ad__stream_queue_find(s, m->u[0], fault);
     if (!queue) return fault->code;
-    s->stream_queue = queue;
+    s->streams.current = queue;
     return 0;
 }
 
@@ -210,21 +210,21 @@ static int answer_elapsed(ad_session *s, const ad_message *m, bool *waiting, ad_
 static uint64_t choose_lower_limit(uint64_t a, uint64_t b) { return !a || (b && b < a) ? b : a; }
 
 static int answer_pool(ad_session *s, const ad_message *m, ad_fault *fault) {
-    int64_t values[4] = {(int64_t)(s->buffer_bytes - s->moved_bytes), 0, 0, 0};
+    int64_t values[4] = {(int64_t)(s->held.buffer_bytes - s->held.moved_bytes), 0, 0, 0};
     ad_gpu *gpu = ad__session_gpu(s, m->u[1], fault);
     if (!gpu) return fault->code;
     if (m->u[2] > 2) return ad__fault(fault, AD_E_VALUE, "pool: there is no action %" PRIu64, m->u[2]);
     if (m->u[2] == 1) ad__spill_trim(s->worker);
-    if (m->u[2] == 2) s->buffer_limit = m->u[3];
-    for (unsigned i = 0; i < s->nstream_queues; i++) {
+    if (m->u[2] == 2) s->held.buffer_limit = m->u[3];
+    for (unsigned i = 0; i < s->streams.count; i++) {
         uint64_t bytes, blocks;
-        if (s->stream_queues[i]->gpu != gpu) continue;
-        if (m->u[2] == 1) ad__stream_arena_trim(s->stream_queues[i]->stream_arena);
-        ad__stream_arena_count(s->stream_queues[i]->stream_arena, &bytes, &blocks);
+        if (s->streams.queues[i]->gpu != gpu) continue;
+        if (m->u[2] == 1) ad__stream_arena_trim(s->streams.queues[i]->stream_arena);
+        ad__stream_arena_count(s->streams.queues[i]->stream_arena, &bytes, &blocks);
         values[1] += (int64_t)bytes;
         values[2] += (int64_t)blocks;
     }
-    values[3] = (int64_t)choose_lower_limit(s->buffer_limit, choose_lower_limit(s->grants.memory, s->grants.each));
+    values[3] = (int64_t)choose_lower_limit(s->held.buffer_limit, choose_lower_limit(s->grants.memory, s->grants.each));
     ad__reply_ints(s, m->u[0], 4, values);
     return 0;
 }

@@ -47,7 +47,7 @@ ad_window *ad__window_find(ad_session *s, uint64_t id, uint64_t offset, uint64_t
 
 static void close_window(ad_session *s, const ad_window *w) {
     const ad_worker *worker = s->worker;
-    if (w->pinned) worker->backend->host_unregister(worker->gpu[0].device, w->base);
+    if (w->pinned) worker->backend->host_unregister(worker->device.gpu[0].device, w->base);
     munmap(w->base, w->size);
     close(w->fd);
     s->windows.bytes -= w->size;
@@ -92,7 +92,7 @@ static int add_window(ad_session *s, uint64_t id, uint64_t size, int fd, uint64_
         return status;
     }
     ad_fault why = {0};
-    int pinned = s->worker->backend->host_register(s->worker->gpu[0].device, base, size, &why);
+    int pinned = s->worker->backend->host_register(s->worker->device.gpu[0].device, base, size, &why);
     ad__session_status(s, pinned, &why);
     if (pinned) ad__log(AD_LOG_WARN, "window not pinned", "session=%lu bytes=%lu why=%s", s->id, size, why.text);
     s->windows.list[s->windows.count++] =
@@ -150,7 +150,7 @@ static int drop_window(ad_session *s, const ad_message *m, ad_fault *fault) {
 static int load_from_window(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_window *w = ad__window_find(s, m->u[2], m->u[3], m->u[4], "load", fault);
     if (!w) return fault->code;
-    s->checkpoint.loaded = s->done + 1;
+    s->checkpoint.loaded = s->progress.done + 1;
     return ad__store(s, "load", m->u[0], m->u[1], (char *)w->base + m->u[3], m->u[4], w->pinned, fault);
 }
 

@@ -27,7 +27,7 @@ static void drop_capability(ad_worker *w, ad_capability **at) {
     *at = c->next;
     w->sharing->capabilities--;
     if (w->journal) ad__journal_release(w->journal, c->place);
-    if (c->owner) c->owner->capabilities--;
+    if (c->owner) c->owner->sharing.capabilities--;
     ad__shared_release(w, c->shared, c->principal);
     free(c);
 }
@@ -72,7 +72,7 @@ static void add_capability(ad_worker *w, ad_capability *c) {
     ad_capability **at = get_bucket(w, c->half[0]);
     c->next = *at;
     *at = c;
-    if (c->owner) c->owner->capabilities++;
+    if (c->owner) c->owner->sharing.capabilities++;
     all->capabilities++;
     if (c->expires < all->due) all->due = c->expires;
     write_capability(w, c);
@@ -114,7 +114,7 @@ static int64_t add_milliseconds(int64_t now, uint64_t milliseconds, double most)
 
 static int make_capability(ad_session *s, ad_buffer *b, const ad_message *m, ad_capability **out, ad_fault *fault) {
     double most = s->worker->config.share_lease;
-    if (s->capabilities == AD_CAPABILITIES)
+    if (s->sharing.capabilities == AD_CAPABILITIES)
         return ad__fault(fault, AD_E_LIMIT, "a session has at most %d capabilities", AD_CAPABILITIES);
     ad_capability *c = ad__os.calloc(1, sizeof *c);
     if (!c) return ad__fault(fault, AD_E_MEMORY, "out of host memory");

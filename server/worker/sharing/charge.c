@@ -6,21 +6,21 @@
 
 void ad__shared_pay(ad_shared *m, ad_session *payer) {
     if (m->payer) {
-        m->payer->buffer_bytes -= m->size;
+        m->payer->held.buffer_bytes -= m->size;
         *m->paid_link = m->paid_next;
         if (m->paid_next) m->paid_next->paid_link = m->paid_link;
     }
     m->payer = payer;
     if (!payer) return;
-    payer->buffer_bytes += m->size;
-    m->paid_link = &payer->pays;
-    m->paid_next = payer->pays;
+    payer->held.buffer_bytes += m->size;
+    m->paid_link = &payer->sharing.pays;
+    m->paid_next = payer->sharing.pays;
     if (m->paid_next) m->paid_next->paid_link = &m->paid_next;
-    payer->pays = m;
+    payer->sharing.pays = m;
 }
 
 void ad__paying_end(ad_session *s) {
-    while (s->pays) ad__shared_pay(s->pays, NULL);
+    while (s->sharing.pays) ad__shared_pay(s->sharing.pays, NULL);
 }
 
 static bool is_paid_by(const ad_shared *m, const char *principal) {
@@ -35,8 +35,8 @@ void ad__shared_hold(ad_shared *m, const char *principal) {
 /* Choose the principal that pays next, and count its holders. Principals with a buffer come first: they can free it. */
 static uint64_t count_next_payer(const ad_worker *w, const ad_shared *m, const char **who) {
     uint64_t n = 0;
-    if (m->buffers) *who = m->buffers->holder->principal;
-    for (const ad_buffer *b = m->buffers; b; b = b->next_holder) n += !strcmp(b->holder->principal, *who);
+    if (m->buffers) *who = m->buffers->sharing.holder->principal;
+    for (const ad_buffer *b = m->buffers; b; b = b->sharing.next) n += !strcmp(b->sharing.holder->principal, *who);
     n += ad__names_holding(w, m, who);
     n += ad__exports_holding(w, m, who);
     return n + ad__capabilities_holding(w, m, who);

@@ -140,7 +140,7 @@ static int move_to_own_slab(ad_session *s, ad_stream_queue *queue, ad_shared *m,
     ad__memory_charge(&own, old.payer);
     m->block = own;
     m->address = own.address;
-    for (ad_buffer *b = m->buffers; b; b = b->next_holder) b->address = own.address;
+    for (ad_buffer *b = m->buffers; b; b = b->sharing.next) b->address = own.address;
     if (s->checkpoint.late && (status = backend->stream_wait(queue->stream, fault)))
         return ad__session_status(s, status, fault);
     ad__checkpoint_mark_moved(m);
@@ -174,7 +174,7 @@ static int prepare_memory(ad_session *s, ad_stream_queue *queue, ad_buffer *b, b
 /* Mark the holders' rows, which must say that other processes may write the memory. If the worker is killed before
  * they are committed, the export is executed again: it is not answered before. */
 static void mark_holders(ad_worker *w, ad_shared *m) {
-    for (ad_buffer *b = m->buffers; b; b = b->next_holder) ad__checkpoint_mark_buffer(b->holder, b);
+    for (ad_buffer *b = m->buffers; b; b = b->sharing.next) ad__checkpoint_mark_buffer(b->sharing.holder, b);
     ad__capabilities_moved(w, m);
     ad__names_moved(w, m);
 }
@@ -221,7 +221,7 @@ static int begin_export(ad_session *s, ad_buffer *b, int fd, bool plain, ad_faul
     l->importer = get_importer(fd);
     memcpy(l->principal, s->principal, sizeof l->principal);
     link_export(s->worker, l);
-    s->exporting = l;
+    s->sharing.exporting = l;
     return 0;
 }
 
@@ -247,8 +247,8 @@ static int send_memory(ad_session *s, ad_exported *l, uint64_t request, ad_fault
 }
 
 void ad__exports_end(ad_session *s) {
-    if (s->exporting) end_export(s->worker, s->exporting);
-    s->exporting = NULL;
+    if (s->sharing.exporting) end_export(s->worker, s->sharing.exporting);
+    s->sharing.exporting = NULL;
 }
 
 /* Accept an export. The descriptor of its message is taken even if it fails, or the next message would get it. */
@@ -287,7 +287,7 @@ static bool answer_own_memory(ad_session *s, const ad_message *m) {
 bool ad__export(ad_session *s, const ad_message *m) {
     ad_fault fault = {0};
     int status = 0;
-    if (!s->exporting) {
+    if (!s->sharing.exporting) {
         bool waiting = false;
         if (!ad__checkpoint_is_committed(s)) return false;
         ad_buffer *b = ad__shared_buffer(s, m->u[1], "export", &waiting, &fault);
@@ -305,9 +305,9 @@ bool ad__export(ad_session *s, const ad_message *m) {
         if (!status) ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
         if (!status && !ad__session_poll(s)) return false;
     }
-    if (s->exporting) status = send_memory(s, s->exporting, m->u[0], &fault);
+    if (s->sharing.exporting) status = send_memory(s, s->sharing.exporting, m->u[0], &fault);
     if (status) ad__exports_end(s);
-    s->exporting = NULL;
+    s->sharing.exporting = NULL;
     if (ad__session_status(s, status, &fault)) ad__reply_fault(s, m->u[0], status, &fault);
     return true;
 }

@@ -35,15 +35,15 @@ static int send_welcome(ad_session *child, ad_fault *fault) {
     const ad_worker *w = child->worker;
     const ad_config *c = &w->config;
     ad_welcome hello = {.version = AD_PROTOCOL_VERSION,
-                        .features = child->may_run_kernels ? AD_FEATURE_KERNELS : 0,
+                        .features = child->rights.may_run_kernels ? AD_FEATURE_KERNELS : 0,
                         .session = child->id,
                         .window_ops = ad__window_ops(c, &child->grants),
                         .window_bytes = ad__window_bytes(c, &child->grants),
                         .max_payload = AD_MAX_PAYLOAD,
                         .max_control = AD_MAX_CONTROL,
                         .max_buffers = child->buffers.most,
-                        .devices = (uint64_t)w->devices,
-                        .memory = w->gpu[0].info.memory,
+                        .devices = (uint64_t)w->device.count,
+                        .memory = w->device.gpu[0].info.memory,
                         .pid = (uint64_t)getppid()};
     ad_bytes b = AD_BYTES_INIT;
     memcpy(hello.secret, child->comeback.secret, sizeof hello.secret);
@@ -52,7 +52,7 @@ static int send_welcome(ad_session *child, ad_fault *fault) {
         hello.resume = (uint64_t)(c->resume_time * 1e3);
     }
     snprintf(hello.backend, sizeof hello.backend, "%.15s", w->backend->name);
-    snprintf(hello.device_name, sizeof hello.device_name, "%.63s", w->gpu[0].info.name);
+    snprintf(hello.device_name, sizeof hello.device_name, "%.63s", w->device.gpu[0].info.name);
     snprintf(hello.server, sizeof hello.server, "arrayd %s", AD_VERSION);
     int status = ad__encode_welcome(&b, &hello);
     if (!status) status = ad__output_frame(&child->output, b.data, b.size, 0, NULL, 0);
@@ -76,7 +76,7 @@ static int pass_poison(const inheritance *h, uint64_t id, ad_poison *why) {
 }
 
 static int pass_error(const inheritance *h, uint64_t id, const ad_fault *why) {
-    ad_poison *poison = ad__poison_new(why, h->parent->done + 1, "fork");
+    ad_poison *poison = ad__poison_new(why, h->parent->progress.done + 1, "fork");
     int status = pass_poison(h, id, poison);
     ad__poison_release(poison);
     return status;
@@ -145,7 +145,7 @@ static ad_session *create_child(ad_session *s, const ad_message *m, int fd) {
     ad__input_ask_sender(fd, true);
     ad_session *child = ad__session_new(w, &note, fd);
     if (!child) return NULL;
-    child->forked = true;
+    child->socket.forked = true;
     child->comeback.native = connected;
     return child;
 }
@@ -163,11 +163,11 @@ static int begin_child(ad_session *s, const ad_message *m, int fd, ad_fault *fau
     if (h.status) ad__checkpoint_give_up(child);
     /* The I/O thread takes over a child that is not complete as well, and ends it. */
     pthread_mutex_lock(&w->engine.lock);
-    child->failed_start = h.status != 0;
+    child->socket.failed_start = h.status != 0;
     child->next = w->sharing->births;
     w->sharing->births = child;
     pthread_mutex_unlock(&w->engine.lock);
-    uv_async_send(&w->wake);
+    uv_async_send(&w->io.wake);
     return h.status;
 }
 
@@ -239,7 +239,7 @@ int ad__fork(ad_session *s, const ad_message *m, ad_fault *fault) {
     int fd = ad__descriptors_take(&s->windows.descriptors, &number), status;
     if (fd < 0) return ad__fault(fault, AD_E_VALUE, "fork: no descriptor came with it");
     ad__checkpoint_release_descriptor(s, number);
-    s->forked_at = s->done + 1;
+    s->sharing.forked_at = s->progress.done + 1;
     status = check_fork(m, fd, fault);
     if (!status && has_child(s, m->u[1])) {
         close(fd);
@@ -255,7 +255,7 @@ void ad__fork_tell(ad_session *s) {
     ad_note note = {.kind = AD_NOTE_FORKED, .id = s->id, .size = s->comeback.key, .resumable = s->comeback.able};
     memcpy(note.who, s->principal, sizeof note.who);
     ad__worker_tell(s->worker, &note, -1);
-    s->forked = false;
+    s->socket.forked = false;
 }
 
 void ad__fork_births(ad_worker *w) {
@@ -269,8 +269,9 @@ void ad__fork_births(ad_worker *w) {
         s->next = NULL;
         int status = ad__session_begin(s);
         ad__fork_tell(s);
-        if (w->stopping) ad__session_bye(s, AD_E_CONNECTION, "the server is shutting down");
-        else if (status || s->failed_start) ad__session_bye(s, AD_E_MEMORY, "the forked process could not be taken up");
+        if (w->ending.stopping) ad__session_bye(s, AD_E_CONNECTION, "the server is shutting down");
+        else if (status || s->socket.failed_start)
+            ad__session_bye(s, AD_E_MEMORY, "the forked process could not be taken up");
         else if (ad__output_flush(&s->output)) ad__session_attend(s);
     }
 }

@@ -55,7 +55,7 @@ int ad__import_check_write(const ad_buffer *b, ad_fault *fault) {
 /* ---- allocations ---- */
 
 static ad_allocation *find_mapped(const ad_session *s, uint64_t number) {
-    ad_allocation *a = s->allocations;
+    ad_allocation *a = s->sharing.allocations;
     while (a && a->number != number) a = a->next;
     return a;
 }
@@ -92,10 +92,10 @@ static int open_allocation(ad_session *s, ad_stream_queue *queue, const ad_messa
     a->gpu = queue->gpu;
     a->plain = fd < 0;
     a->order.home = queue;
-    a->next = s->allocations;
-    a->link = &s->allocations;
+    a->next = s->sharing.allocations;
+    a->link = &s->sharing.allocations;
     if (a->next) a->next->link = &a->next;
-    s->allocations = a;
+    s->sharing.allocations = a;
     *out = a;
     return 0;
 }
@@ -163,7 +163,7 @@ static void record_last_use(ad_worker *w, ad_import *i, const ad_stream_queue *h
 void ad__import_gone(ad_session *s, ad_buffer *b) {
     ad_import *i = b->import;
     ad__quota_leave(b->home, AD_USE_IMPORT, i->size);
-    if (s->worker->backend->asynchronous && !s->dropping) {
+    if (s->worker->backend->asynchronous && !ad__run_is_dropping(s)) {
         ad__stream_queue_frees(s, b, NULL);
         record_last_use(s->worker, i, b->home);
     }
@@ -219,7 +219,7 @@ static bool is_named(const ad_gpu *gpu, const ad_string *id) {
 static ad_stream_queue *find_stream_queue(ad_session *s, const ad_string *id, ad_fault *fault) {
     ad_stream_queue *queue = ad__stream_queue_current(s, fault);
     if (!queue || is_named(queue->gpu, id)) return queue;
-    for (int i = 0; i < s->worker->devices && i < AD_DEVICES; i++) {
+    for (int i = 0; i < s->worker->device.count && i < AD_DEVICES; i++) {
         ad_fault other = {0};
         if (is_named(ad__session_gpu(s, (uint64_t)i, &other), id)) return ad__stream_queue_find(s, (uint64_t)i, fault);
     }
@@ -264,7 +264,7 @@ static int make_buffer(ad_session *s, ad_stream_queue *queue, ad_import *i, cons
     b->size = i->size;
     b->home = queue;
     b->readonly = m->u[2] & AD_IMPORT_READONLY;
-    s->buffer_bytes += b->size;
+    s->held.buffer_bytes += b->size;
     ad__checkpoint_mark_buffer(s, b);
     return 0;
 }
@@ -317,7 +317,7 @@ void ad__import(ad_session *s, const ad_message *m) {
         ad__checkpoint_release_descriptor(s, number);
         status = take_import(s, m, fd, &queue, &fault);
     }
-    if (status && s->checkpoint.silent) add_lost_buffer(s, m->u[1]);
+    if (status && s->checkpoint.resumed.silent) add_lost_buffer(s, m->u[1]);
     if (status) {
         ad__reply_fault(s, m->u[0], status, &fault);
         return;

@@ -9,12 +9,12 @@
 
 int ad__lease_watch(ad_worker *w, ad_lease *l, ad_fault *fault) {
     struct epoll_event end = {.events = EPOLLRDHUP, .data.ptr = l};
-    if (!epoll_ctl(w->leases, EPOLL_CTL_ADD, l->fd, &end)) return 0;
+    if (!epoll_ctl(w->io.leases, EPOLL_CTL_ADD, l->fd, &end)) return 0;
     return ad__fault(fault, AD_E_SYSTEM, "a lease: %s", strerror(errno));
 }
 
 /* Stop watching a lease. Closing its descriptor is not enough, because other processes may have the same socket. */
-static void unwatch_lease(ad_worker *w, const ad_lease *l) { epoll_ctl(w->leases, EPOLL_CTL_DEL, l->fd, NULL); }
+static void unwatch_lease(ad_worker *w, const ad_lease *l) { epoll_ctl(w->io.leases, EPOLL_CTL_DEL, l->fd, NULL); }
 
 void ad__lease_close(ad_worker *w, ad_lease *l) {
     ad_lease **at = &w->sharing->ended;
@@ -30,7 +30,7 @@ void ad__lease_close(ad_worker *w, ad_lease *l) {
 void ad__leases_look(ad_worker *w) {
     struct epoll_event event[64];
     pthread_mutex_lock(&w->engine.lock);
-    int n = epoll_wait(w->leases, event, 64, 0);
+    int n = epoll_wait(w->io.leases, event, 64, 0);
     for (int i = 0; i < n; i++) {
         ad_lease *l = event[i].data.ptr;
         unwatch_lease(w, l);

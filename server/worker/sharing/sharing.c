@@ -34,30 +34,30 @@ bool ad__shared_is_of(const ad_shared *m, const char *principal) {
 
 static void link_buffer(ad_shared *m, ad_session *s, ad_buffer *b) {
     b->shared = m;
-    b->holder = s;
-    b->seen = 0;
+    b->sharing.holder = s;
+    b->sharing.seen = 0;
     b->block.slab = NULL;
-    b->prev_holder = NULL;
-    b->next_holder = m->buffers;
-    if (m->buffers) m->buffers->prev_holder = b;
+    b->sharing.prev = NULL;
+    b->sharing.next = m->buffers;
+    if (m->buffers) m->buffers->sharing.prev = b;
     m->buffers = b;
-    s->shares++;
+    s->sharing.shares++;
 }
 
 static void unlink_buffer(ad_shared *m, ad_buffer *b) {
-    if (b->next_holder) b->next_holder->prev_holder = b->prev_holder;
-    if (b->prev_holder) b->prev_holder->next_holder = b->next_holder;
-    else m->buffers = b->next_holder;
-    b->holder->shares--;
+    if (b->sharing.next) b->sharing.next->sharing.prev = b->sharing.prev;
+    if (b->sharing.prev) b->sharing.prev->sharing.next = b->sharing.next;
+    else m->buffers = b->sharing.next;
+    b->sharing.holder->sharing.shares--;
     b->shared = NULL;
 }
 
 /* Begin to track the uses of a buffer. While a session has one stream queue, its uses are not tracked. */
 static void begin_tracking(ad_buffer *b) {
-    if (!b->home || b->writer) return;
-    b->writer = b->home;
-    b->written = b->home->sequence;
-    b->readers |= 1ull << b->home->slot;
+    if (!b->home || b->order.writer) return;
+    b->order.writer = b->home;
+    b->order.written = b->home->sequence;
+    b->order.readers |= 1ull << b->home->slot;
 }
 
 ad_shared *ad__shared_of(ad_session *s, ad_buffer *b) {
@@ -76,13 +76,13 @@ ad_shared *ad__shared_of(ad_session *s, ad_buffer *b) {
     if (m->home) {
         m->home->keeps++;
         begin_tracking(b);
-        m->writer = b->writer;
+        m->writer = b->order.writer;
     }
-    s->buffer_bytes -= m->size;
+    s->held.buffer_bytes -= m->size;
     ad__shared_pay(m, s);
     ad__spill_remove(b);
     link_buffer(m, s, b);
-    b->seen = m->version;
+    b->sharing.seen = m->version;
     ad__checkpoint_mark_buffer(s, b);
     all->count++;
     all->bytes += m->size;
@@ -107,8 +107,8 @@ int ad__shared_join(ad_session *s, ad_shared *m, uint64_t id, bool readonly, ad_
     if (status) return status;
     b->size = m->size;
     b->address = m->address;
-    b->home = b->writer = home;
-    b->written = home ? home->sequence : 0;
+    b->home = b->order.writer = home;
+    b->order.written = home ? home->sequence : 0;
     b->readonly = readonly;
     if (m->poison) b->poison = ad__poison_share(m->poison);
     if (!m->buffers) ad__shared_pay(m, s); /* no session has paid for it since the last buffer was gone */
@@ -160,19 +160,19 @@ static void free_shared(ad_worker *w, ad_shared *m) {
  * queue waits for former holders, and the session's other stream queues wait for the home queue. */
 static void unshare_memory(ad_worker *w, ad_shared *m) {
     ad_buffer *b = m->buffers;
-    ad_session *s = b->holder;
+    ad_session *s = b->sharing.holder;
     if (m->home && !is_session_queue(s, m->home)) return;
-    if (is_asynchronous(w, m) && b->writer && !s->dropping &&
-        ad__stream_queue_after(w->backend, m->home, b->writer, NULL))
+    if (is_asynchronous(w, m) && b->order.writer && !ad__run_is_dropping(s) &&
+        ad__stream_queue_after(w->backend, m->home, b->order.writer, NULL))
         return;
     ad__shared_pay(m, NULL);
-    s->buffer_bytes += m->size;
+    s->held.buffer_bytes += m->size;
     unlink_buffer(m, b);
     b->block = m->block;
     if (m->home) {
         m->home->keeps--;
-        b->home = b->writer = m->home;
-        b->written = ++m->home->sequence;
+        b->home = b->order.writer = m->home;
+        b->order.written = ++m->home->sequence;
     }
     b->readonly = false;
     free_shared(w, m);
@@ -214,8 +214,8 @@ static int mark_write_point(ad_session *s, ad_buffer *b, ad_fault *fault) {
     ad_shared *m = b->shared;
     if (!is_asynchronous(s->worker, m)) return 0;
     begin_tracking(b);
-    int status = ad__shared_uses(s, b->writer, b, false, fault);
-    return ad__session_status(s, status ? status : record_write(s->worker->backend, m, b->writer, fault), fault);
+    int status = ad__shared_uses(s, b->order.writer, b, false, fault);
+    return ad__session_status(s, status ? status : record_write(s->worker->backend, m, b->order.writer, fault), fault);
 }
 
 /* Let the stream queue wait for the last write, which another session may have made. */
@@ -223,23 +223,24 @@ static int follow_writer(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad
     const ad_backend *backend = s->worker->backend;
     const ad_shared *m = b->shared;
     int status = 0;
-    if (b->seen == m->version) return 0;
+    if (b->sharing.seen == m->version) return 0;
     if (m->writer)
         status = is_session_queue(s, m->writer) ? 0 : ad__stream_queue_after(backend, queue, m->writer, fault);
     else if (m->recorded) status = backend->stream_follow(queue->stream, m->ready, fault);
     if (status) return status;
-    b->seen = m->version;
-    if (b->writer && b->writer != queue) status = ad__stream_queue_after(backend, queue, b->writer, fault);
-    b->writer = queue; /* the session's other stream queues wait for this one */
-    b->written = queue->sequence + 1;
+    b->sharing.seen = m->version;
+    if (b->order.writer && b->order.writer != queue)
+        status = ad__stream_queue_after(backend, queue, b->order.writer, fault);
+    b->order.writer = queue; /* the session's other stream queues wait for this one */
+    b->order.written = queue->sequence + 1;
     return status;
 }
 
 static int follow_users(const ad_backend *backend, ad_stream_queue *queue, const ad_buffer *b, ad_fault *fault) {
-    ad_session *s = b->holder;
-    int status = b->writer ? ad__stream_queue_after(backend, queue, b->writer, fault) : 0;
-    for (uint64_t left = b->readers; left && !status; left &= left - 1)
-        status = ad__stream_queue_after(backend, queue, s->stream_queues[__builtin_ctzll(left)], fault);
+    ad_session *s = b->sharing.holder;
+    int status = b->order.writer ? ad__stream_queue_after(backend, queue, b->order.writer, fault) : 0;
+    for (uint64_t left = b->order.readers; left && !status; left &= left - 1)
+        status = ad__stream_queue_after(backend, queue, s->streams.queues[__builtin_ctzll(left)], fault);
     return status;
 }
 
@@ -248,11 +249,11 @@ static int follow_all(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fa
     const ad_backend *backend = s->worker->backend;
     ad_shared *m = b->shared;
     int status = ad__stream_queue_after(backend, queue, m->home, fault); /* the home queue waits for former holders */
-    for (const ad_buffer *other = m->buffers; other && !status; other = other->next_holder)
-        if (other->holder != s) status = follow_users(backend, queue, other, fault);
+    for (const ad_buffer *other = m->buffers; other && !status; other = other->sharing.next)
+        if (other->sharing.holder != s) status = follow_users(backend, queue, other, fault);
     m->writer = queue;
     m->recorded = false;
-    b->seen = ++m->version;
+    b->sharing.seen = ++m->version;
     return status;
 }
 
@@ -277,9 +278,9 @@ int ad__shared_detach(ad_session *s, ad_buffer *b, ad_fault *fault) {
     b->address = own.address;
     b->block = own.block;
     b->size = size;
-    b->home = b->writer = queue;
-    b->written = queue->sequence;
-    b->readers = 0;
+    b->home = b->order.writer = queue;
+    b->order.written = queue->sequence;
+    b->order.readers = 0;
     return 0;
 }
 
@@ -348,9 +349,9 @@ void ad__shared_home_waits(const ad_backend *backend, ad_stream_queue *home, ad_
  * order. */
 static void leave_in_order(ad_session *s, ad_shared *m, ad_buffer *b) {
     const ad_backend *backend = s->worker->backend;
-    uint64_t used = b->readers | (is_session_queue(s, b->writer) ? 1ull << b->writer->slot : 0);
+    uint64_t used = b->order.readers | (is_session_queue(s, b->order.writer) ? 1ull << b->order.writer->slot : 0);
     for (; used; used &= used - 1) {
-        ad_stream_queue *queue = s->stream_queues[__builtin_ctzll(used)];
+        ad_stream_queue *queue = s->streams.queues[__builtin_ctzll(used)];
         if (queue != m->home && !ad__stream_queue_idle(queue)) ad__shared_home_waits(backend, m->home, queue);
     }
     if (is_session_queue(s, m->writer) && record_write(backend, m, m->writer, NULL))
@@ -368,12 +369,12 @@ bool ad__sharing_has_deferred_of(const ad_session *s, const char *principal) {
 void ad__shared_leave(ad_session *s, ad_buffer *b) {
     ad_shared *m = b->shared;
     const bool defers = ad__checkpoint_must_defer(s, b);
-    if (is_asynchronous(s->worker, m) && !s->dropping) leave_in_order(s, m, b);
+    if (is_asynchronous(s->worker, m) && !ad__run_is_dropping(s)) leave_in_order(s, m, b);
     if (is_session_queue(s, m->writer)) m->writer = NULL;
     unlink_buffer(m, b);
-    b->home = s->dropping ? NULL : b->home;
+    b->home = ad__run_is_dropping(s) ? NULL : b->home;
     b->readonly = false;
-    if (m->payer == s && m->buffers) ad__shared_pay(m, m->buffers->holder);
+    if (m->payer == s && m->buffers) ad__shared_pay(m, m->buffers->sharing.holder);
     if (!defers || !ad__checkpoint_defer_release(s, release_shared, m, true)) release_shared(s, m);
 }
 

@@ -49,7 +49,7 @@ static int map_slab(ad_worker *w, int fd, uint64_t size, ad_slab_map *out, ad_fa
     void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (base == MAP_FAILED) return report_errno(size, "mmap", fault);
     madvise(base, size, MADV_HUGEPAGE); /* advice that some kernels ignore */
-    int status = w->backend->host_register(w->gpu[0].device, base, size, fault);
+    int status = w->backend->host_register(w->device.gpu[0].device, base, size, fault);
     if (status) {
         munmap(base, size);
         return status;
@@ -70,7 +70,7 @@ static int create_slab(ad_device *device, uint64_t size, ad_slab_map *out, ad_fa
 
 static void close_slab(ad_device *device, ad_slab_map *slab) {
     ad_worker *w = get_worker(device);
-    w->backend->host_unregister(w->gpu[0].device, slab->base);
+    w->backend->host_unregister(w->device.gpu[0].device, slab->base);
     munmap(slab->base, slab->size);
     close(slab->fd);
 }
@@ -100,7 +100,7 @@ int ad__spill_open(ad_worker *w, ad_fault *fault) {
                             .device = (ad_device *)(void *)w,
                             .slab_size = choose_slab_size(limit),
                             .limit = limit,
-                            .next_id = &w->next_slab,
+                            .next_id = &w->device.next_slab,
                             .announce = ad__slab_announce,
                             .user = w};
     all->limit = limit;

@@ -11,11 +11,13 @@
 /* ---- limits of the session ---- */
 
 /* Count all bytes that the session's limit is for. */
-static uint64_t count_held(const ad_session *s) { return s->buffer_bytes + s->workspace_bytes + s->windows.bytes; }
+static uint64_t count_held(const ad_session *s) {
+    return s->held.buffer_bytes + s->held.workspace_bytes + s->windows.bytes;
+}
 
 static int report_over_limit(const ad_session *s, uint64_t size, uint64_t limit, const char *whose, ad_fault *fault) {
     char want[16], most[16], uses[AD_USES_TEXT];
-    const uint64_t used[AD_USES] = {s->buffer_bytes, s->workspace_bytes, s->windows.bytes};
+    const uint64_t used[AD_USES] = {s->held.buffer_bytes, s->held.workspace_bytes, s->windows.bytes};
     ad__bytes_text(size, want);
     ad__bytes_text(limit, most);
     ad__uses_text(used, uses);
@@ -26,7 +28,7 @@ static int report_over_limit(const ad_session *s, uint64_t size, uint64_t limit,
 }
 
 static int check_limits(const ad_session *s, uint64_t size, ad_fault *fault) {
-    uint64_t own = s->buffer_limit, given = s->grants.each, used = s->buffer_bytes + s->workspace_bytes;
+    uint64_t own = s->held.buffer_limit, given = s->grants.each, used = s->held.buffer_bytes + s->held.workspace_bytes;
     if (own && (size > own || used > own - size)) return report_over_limit(s, size, own, "has set itself", fault);
     if (given && (size > given || count_held(s) > given - size))
         return report_over_limit(s, size, given, "was given (grant memory-each)", fault);
@@ -53,8 +55,8 @@ static int take_or_make_room(ad_session *s, ad_stream_queue *queue, uint64_t siz
     if (status == AD_E_MEMORY && told->drop_deferred(s)) status = get(queue->stream_arena, size, out, &why);
     if (!status) return 0;
     if (status != AD_E_MEMORY) return ad__session_status(s, ad__fault(fault, status, "%s", why.text), &why);
-    s->refused++;
-    ad__bytes_text(s->buffer_bytes, mine);
+    s->held.refused++;
+    ad__bytes_text(s->held.buffer_bytes, mine);
     ad__spill_text(s->worker, moved);
     return ad__fault(fault, status, "%s (this session: %s in %" PRIu64 " arrays)%s", why.text, mine, s->buffers.count,
                      moved);
@@ -64,7 +66,7 @@ static int take_within_limits(ad_session *s, ad_stream_queue *queue, uint64_t si
                               ad_fault *fault) {
     int status = check_limits(s, size, fault);
     if (status && s->worker->hooks.checkpoint->give_released_memory(s)) status = check_limits(s, size, fault);
-    s->refused += status != 0;
+    s->held.refused += status != 0;
     return status ? status : take_or_make_room(s, queue, size, get, out, fault);
 }
 
@@ -83,13 +85,13 @@ int ad__quota_return(ad_session *s, ad_stream_queue *queue, uint64_t size, ad_bl
 
 int ad__quota_borrow(ad_session *s, ad_stream_queue *queue, uint64_t size, ad_block *out, ad_fault *fault) {
     int status = take_within_limits(s, queue, size, ad__memory_borrow, out, fault);
-    if (!status) s->workspace_bytes += out->size;
+    if (!status) s->held.workspace_bytes += out->size;
     return status;
 }
 
 void ad__quota_repay(ad_session *s, ad_stream_queue *queue, ad_block *b) {
     if (!b->slab) return;
-    s->workspace_bytes -= b->size;
+    s->held.workspace_bytes -= b->size;
     ad__memory_give(queue->stream_arena, b);
 }
 
@@ -99,7 +101,7 @@ int ad__quota_adopt(ad_session *s, ad_stream_queue *queue, ad_use use, uint64_t 
     ad_account *a = ad__stream_arena_account(queue->stream_arena);
     int status = check_limits(s, size, fault);
     if (!status) status = ad__account_check(a, size, fault);
-    if (status) s->refused++;
+    if (status) s->held.refused++;
     else ad__account_charge(a, use, size);
     return status;
 }
@@ -110,7 +112,7 @@ void ad__quota_leave(ad_stream_queue *queue, ad_use use, uint64_t size) {
 
 /* A client that is refused a window asks for a smaller one, or does without. */
 int ad__quota_window(ad_session *s, uint64_t size, ad_fault *fault) {
-    ad_memory *m = &s->worker->gpu[0].memory; /* the device that windows are pinned for */
+    ad_memory *m = &s->worker->device.gpu[0].memory; /* the device that windows are pinned for */
     ad_fault why = {0};
     if (check_limits(s, size, &why)) return ad__fault(fault, AD_E_LIMIT, "window: %s", why.text);
     ad_account *a = ad__account_open(&m->accounts, s->principal);
@@ -131,7 +133,7 @@ int ad__quota_window(ad_session *s, uint64_t size, ad_fault *fault) {
 }
 
 void ad__quota_window_gone(ad_session *s, uint64_t size) {
-    ad_account *a = ad__account_find(s->worker->gpu[0].memory.accounts, s->principal);
+    ad_account *a = ad__account_find(s->worker->device.gpu[0].memory.accounts, s->principal);
     if (a) ad__account_return(a, AD_USE_WINDOW, size);
 }
 
@@ -139,7 +141,7 @@ void ad__quota_window_gone(ad_session *s, uint64_t size) {
 
 /* Find the account of the session's principal on the device of its current stream. NULL: it has used none yet. */
 static const ad_account *find_account(const ad_session *s) {
-    const ad_gpu *gpu = s->stream_queue ? s->stream_queue->gpu : &s->worker->gpu[0];
+    const ad_gpu *gpu = s->streams.current ? s->streams.current->gpu : &s->worker->device.gpu[0];
     return ad__account_find(gpu->memory.accounts, s->principal);
 }
 
@@ -148,7 +150,7 @@ uint64_t ad__quota_counter(const ad_session *s, int index) {
     switch (index) {
     case AD_COUNTER_held_bytes: return count_held(s);
     case AD_COUNTER_window_bytes: return s->windows.bytes;
-    case AD_COUNTER_memory_refused: return s->refused;
+    case AD_COUNTER_memory_refused: return s->held.refused;
     case AD_COUNTER_principal_bytes: return a ? a->total : 0;
     case AD_COUNTER_principal_limit: return s->grants.memory;
     case AD_COUNTER_principal_reserved: return a ? a->reserve : 0;

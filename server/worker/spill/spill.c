@@ -156,9 +156,9 @@ static void end_copy(ad_worker *w, ad_session *s, ad_stream_queue *queue, ad_mov
 static void set_new_place(ad_session *s, ad_buffer *b, ad_moved *m, const ad_block *block) {
     m->session = s;
     m->place = s->worker->hooks.checkpoint->is_recoverable(s) ? b->place : 0;
-    b->moves = ad__buffer_moves(b) + 1;
+    b->moving.count = ad__buffer_moves(b) + 1;
     b->was_moved = true;
-    m->now = (ad_journal_place){.id = b->id, .moves = b->moves, .block = block->size};
+    m->now = (ad_journal_place){.id = b->id, .moves = b->moving.count, .block = block->size};
     ad__memory_place(block, &m->now.slab, &m->now.offset);
     s->worker->hooks.checkpoint->mark_buffer(s, b);
 }
@@ -191,9 +191,9 @@ static int move_out(ad_worker *w, ad_buffer *b) {
     set_new_place(s, b, m, &m->block);
     leave_device(w, b, m);
     ad__account_charge(ad__stream_arena_account(queue->stream_arena), AD_USE_MOVED, b->size);
-    b->moved = m;
+    b->moving.to = m;
     b->is_moved = true;
-    s->moved_bytes += b->size;
+    s->held.moved_bytes += b->size;
     all->bytes += b->size;
     all->moved_out += b->size;
     return 0;
@@ -201,9 +201,9 @@ static int move_out(ad_worker *w, ad_buffer *b) {
 
 /* Give up a buffer's host memory. While other buffers are moved, spare host memory is kept for them. */
 static void leave_host(ad_worker *w, ad_buffer *b) {
-    ad_moved *m = b->moved;
+    ad_moved *m = b->moving.to;
     b->is_moved = false;
-    b->home->session->moved_bytes -= b->size;
+    b->home->session->held.moved_bytes -= b->size;
     w->spill->bytes -= b->size;
     m->leaving = true;
     check_copy(w, m);
@@ -211,7 +211,7 @@ static void leave_host(ad_worker *w, ad_buffer *b) {
 }
 
 static int copy_in(ad_worker *w, ad_stream_queue *queue, const ad_buffer *b, void *to, ad_fault *fault) {
-    ad_moved *m = b->moved;
+    ad_moved *m = b->moving.to;
     int status = m->event && queue != b->home ? w->backend->stream_follow(queue->stream, m->event, fault) : 0;
     return status ? status : w->backend->upload_pinned(queue->stream, to, m->block.address, b->size, fault);
 }
@@ -230,7 +230,7 @@ static int take_device_memory(ad_session *s, ad_stream_queue *queue, uint64_t si
 /* Bring a buffer back to its device, on the given stream queue if that is of this device, else on its home. */
 static int move_in(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool contents, ad_fault *fault) {
     ad_worker *w = s->worker;
-    ad_moved *m = b->moved;
+    ad_moved *m = b->moving.to;
     ad_block block;
     ad_account *home = ad__stream_arena_account(b->home->stream_arena);
     if (queue->gpu != b->home->gpu) queue = b->home;
@@ -244,9 +244,9 @@ static int move_in(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool con
     leave_host(w, b);
     b->block = block;
     b->address = block.address;
-    b->home = b->writer = queue;
-    b->written = queue->sequence;
-    b->readers = 0;
+    b->home = b->order.writer = queue;
+    b->order.written = queue->sequence;
+    b->order.readers = 0;
     return 0;
 
 give_block:
@@ -269,8 +269,8 @@ void ad__spill_forget(ad_worker *w, ad_buffer *b) {
     ad__spill_remove(b);
     if (!b->is_moved) return;
     ad__account_return(ad__stream_arena_account(b->home->stream_arena), AD_USE_MOVED, b->size);
-    b->moved->place = 0;
-    if (w->hooks.checkpoint->must_defer(b->home->session, b)) defer_blocks(w, b, b->moved);
+    b->moving.to->place = 0;
+    if (w->hooks.checkpoint->must_defer(b->home->session, b)) defer_blocks(w, b, b->moving.to);
     leave_host(w, b);
 }
 
@@ -303,10 +303,10 @@ int ad__spill_take_up(ad_worker *w, ad_stream_queue *queue, ad_buffer *b, ad_sla
         return status;
     }
     ad__account_charge(ad__stream_arena_account(queue->stream_arena), AD_USE_MOVED, row->size);
-    b->moved = m;
+    b->moving.to = m;
     b->is_moved = true;
     b->address = NULL;
-    queue->session->moved_bytes += row->size;
+    queue->session->held.moved_bytes += row->size;
     all->bytes += row->size;
     return 0;
 }
@@ -345,9 +345,9 @@ void ad__spill_end(ad_session *s, ad_buffer *const *buffer, int n) {
     }
 }
 
-const char *ad__spill_bytes_of(const ad_buffer *b) { return b->moved->block.address; }
+const char *ad__spill_bytes_of(const ad_buffer *b) { return b->moving.to->block.address; }
 
-const ad_block *ad__spill_block_of(const ad_buffer *b) { return &b->moved->block; }
+const ad_block *ad__spill_block_of(const ad_buffer *b) { return &b->moving.to->block; }
 
 int ad__spill_renew(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
     return b->is_moved ? move_in(s, queue, b, false, fault) : 0;
@@ -373,7 +373,7 @@ static void collect_block(void *user, ad_buffer *b) {
     if (!list) return;
     f->list = list;
     list[f->count++] =
-        b->is_moved ? (struct piece){&b->moved->block, f->host} : (struct piece){&b->block, b->home->stream_arena};
+        b->is_moved ? (struct piece){&b->moving.to->block, f->host} : (struct piece){&b->block, b->home->stream_arena};
 }
 
 static int compare_addresses(const void *a, const void *b) {
@@ -424,7 +424,7 @@ static void list_small_buffer(void *user, ad_buffer *b) {
 static void list_all_buffers(ad_worker *w, ad_gpu *gpu) {
     pthread_mutex_lock(&w->sessions_lock);
     for (ad_session *s = w->sessions; s; s = s->next)
-        if (!s->dropping) ad__buffers_each(&s->buffers, list_small_buffer, gpu);
+        if (!ad__run_is_dropping(s)) ad__buffers_each(&s->buffers, list_small_buffer, gpu);
     pthread_mutex_unlock(&w->sessions_lock);
 }
 

@@ -1,0 +1,211 @@
+/* The engine: whose turn it is, how turns end, and what runs besides them. */
+#include <criterion/criterion.h>
+#include <semaphore.h>
+
+#include "server/worker/engine/background.h"
+#include "server/worker/engine/engine.h"
+#include "server/worker/io/output.h"
+#include "tests/unit/worker/fake.h"
+
+enum { SESSIONS = 12 };
+
+static const ad_component *const components[] = {&ad__component_turn, &ad__component_input, &ad__component_output, NULL};
+
+static struct {
+    int turns, drops;
+    int most; /* turns after which the session has nothing more */
+    ad_turn end;
+} script[SESSIONS];
+static uint64_t reported;
+static int sweeps;
+static int64_t due = INT64_MAX;
+static sem_t done;
+
+/* Execute what the session has queued. */
+static void empty_queue(ad_session *s) {
+    ad_input_frame f;
+    pthread_mutex_lock(&s->worker->engine.lock);
+    while (ad__input_pop(&s->turns.queue, &f)) {}
+    pthread_mutex_unlock(&s->worker->engine.lock);
+}
+
+static ad_turn take_turn(ad_session *s, int64_t budget, int64_t limit) {
+    const bool in_thread = !pthread_equal(pthread_self(), s->worker->io.thread);
+    cr_assert_gt(budget, 0);
+    if (script[s->id].end == AD_TURN_HEAVY) {
+        cr_assert_eq(in_thread, limit == INT64_MAX);
+        if (!in_thread) return AD_TURN_HEAVY;
+        script[s->id].turns++;
+        empty_queue(s);
+        sem_post(&done);
+        return AD_TURN_EMPTY;
+    }
+    if (++script[s->id].turns < script[s->id].most || !script[s->id].most) return script[s->id].end;
+    empty_queue(s);
+    return AD_TURN_EMPTY;
+}
+
+/* At first something is under way. */
+static bool drop(ad_session *s) {
+    if (++script[s->id].drops == 1) {
+        ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL);
+        return false;
+    }
+    ad__run_enter(s, AD_RUN_DROPPING);
+    return true;
+}
+
+static void report(ad_worker *w, uint64_t question, uint64_t what) {
+    (void)w;
+    cr_assert_eq(what, 3);
+    reported = question;
+}
+
+static int64_t get_due(const ad_worker *w) {
+    (void)w;
+    return due;
+}
+
+static void sweep(ad_worker *w) {
+    (void)w;
+    sweeps += due != INT64_MAX;
+    due = INT64_MAX;
+}
+
+static const ad_engine_hooks hooks = {take_turn, drop, report, get_due, sweep};
+
+static ad_worker *start(void) {
+    ad_fault fault = {0};
+    ad_worker *w = fake_worker(false, false, components);
+    w->hooks.engine = &hooks;
+    sem_init(&done, 0, 0);
+    cr_assert_eq(ad__engine_start(w, &fault), 0, "%s", fault.text);
+    return w;
+}
+
+static void queue_frame(ad_session *s) {
+    ad_input_frame f = {0};
+    cr_assert_eq(ad__engine_queue_frames(s, &f, 1), 0);
+}
+
+/* Pump until nothing wants a turn. */
+static void pump(ad_worker *w) {
+    while (ad__engine_pump(w) != AD_PUMP_NEVER) {}
+}
+
+Test(engine, each_session_has_its_turns) {
+    ad_worker *w = start();
+    ad_session *s[SESSIONS];
+    static const char *const who[] = {"a", "b", "c"};
+    for (int i = 0; i < SESSIONS; i++) {
+        script[i].most = 20 + i;
+        script[i].end = AD_TURN_MORE;
+        s[i] = fake_session(w, (uint64_t)i, who[i < 9 ? 0 : i % 3]);
+        queue_frame(s[i]);
+    }
+    pump(w);
+    for (int i = 0; i < SESSIONS; i++) cr_assert_eq(script[i].turns, 20 + i, "session %d: %d", i, script[i].turns);
+    pump(w);
+    cr_assert_eq(script[0].turns, 20, "a session without frames has turns");
+    queue_frame(s[0]);
+    pump(w);
+    cr_assert_eq(script[0].turns, 21);
+    ad__engine_stop(w);
+}
+
+Test(engine, a_heavy_operation_goes_to_a_thread) {
+    ad_worker *w = start();
+    ad_session *s = fake_session(w, 0, "a");
+    script[0].end = AD_TURN_HEAVY;
+    queue_frame(s);
+    ad__engine_pump(w);
+    sem_wait(&done);
+    ad__engine_stop(w);
+    cr_assert_eq(script[0].turns, 1);
+}
+
+Test(engine, an_ended_session_is_dropped_once_it_is_idle) {
+    ad_worker *w = start();
+    ad_session *s = fake_session(w, 0, "a");
+    script[0].end = AD_TURN_MORE;
+    queue_frame(s);
+    ad__engine_end(s);
+    cr_assert(ad__run_is_over(s) && !ad__run_is_dropping(s));
+    pump(w);
+    cr_assert_eq(script[0].turns, 0, "an operation was executed after the end");
+    cr_assert_eq(script[0].drops, 2);
+    cr_assert_eq(ad__run_phase(s), AD_RUN_DROPPED);
+    cr_assert_eq(ad__engine_next_attended(w), s);
+    cr_assert_null(ad__engine_next_attended(w));
+    queue_frame(s);
+    pump(w);
+    cr_assert_eq(script[0].drops, 2, "a dropped session has turns");
+    ad__engine_stop(w);
+}
+
+Test(engine, a_turn_over_ends_the_session) {
+    ad_worker *w = start();
+    ad_session *s = fake_session(w, 0, "a");
+    script[0].end = AD_TURN_OVER;
+    script[0].drops = 1; /* nothing is under way */
+    queue_frame(s);
+    pthread_mutex_lock(&w->engine.lock);
+    ad__run_enter(s, AD_RUN_OVER);
+    pthread_mutex_unlock(&w->engine.lock);
+    pump(w);
+    cr_assert_eq(ad__run_phase(s), AD_RUN_DROPPED);
+    ad__engine_stop(w);
+}
+
+Test(engine, a_stalled_session_waits_for_its_output) {
+    ad_worker *w = start();
+    ad_session *s = fake_session(w, 0, "a");
+    script[0].end = AD_TURN_STALLED;
+    queue_frame(s);
+    atomic_store(&s->output.away, true); /* nothing is sent */
+    atomic_store(&s->output.queued, AD_OUTPUT_HIGH);
+    pump(w);
+    cr_assert_eq(script[0].turns, 1);
+    cr_assert_eq(ad__run_phase(s), AD_RUN_STALLED);
+    ad__engine_unstall(s);
+    queue_frame(s);
+    pump(w);
+    cr_assert_eq(script[0].turns, 1, "a session had a turn with a full output");
+    atomic_store(&s->output.queued, AD_OUTPUT_HIGH - 1);
+    script[0].most = 2;
+    ad__engine_unstall(s);
+    pump(w);
+    cr_assert_eq(script[0].turns, 2);
+    cr_assert_eq(ad__run_phase(s), AD_RUN_LIVE);
+    ad__engine_stop(w);
+}
+
+Test(engine, a_full_queue_is_not_read_any_further) {
+    ad_worker *w = start();
+    ad_session *s = fake_session(w, 0, "a"), *other = fake_session(w, 1, "b");
+    for (int i = 0; i < 5000; i++) queue_frame(s);
+    pthread_mutex_lock(&w->engine.lock);
+    cr_assert(ad__engine_is_full(s));
+    cr_assert_not(ad__engine_is_full(other));
+    pthread_mutex_unlock(&w->engine.lock);
+    script[0].most = 1;
+    pump(w);
+    pthread_mutex_lock(&w->engine.lock);
+    cr_assert_not(ad__engine_is_full(s));
+    pthread_mutex_unlock(&w->engine.lock);
+    ad__engine_stop(w);
+}
+
+Test(engine, reports_and_chores_run_between_turns) {
+    ad_worker *w = start();
+    ad__engine_report(w, 7, 3);
+    pump(w);
+    cr_assert_eq(reported, 7);
+    due = 0;
+    pump(w);
+    cr_assert_eq(sweeps, 1);
+    cr_assert(ad__engine_claim(w));
+    cr_assert_eq(ad__engine_pump(w), AD_PUMP_NEVER, "the claimed engine runs");
+    ad__engine_release(w);
+    ad__engine_stop(w);
+}

@@ -1,0 +1,116 @@
+/* One operation: operands, memory, failures, and checks that fail later, on a device in this process. */
+#include <criterion/criterion.h>
+
+#include "server/worker/io/input.h"
+#include "server/worker/io/output.h"
+#include "tests/unit/worker/ops.h"
+
+static const ad_component *const components[] = {&ad__component_turn,       &ad__component_input, &ad__component_output,
+                                                 &ad__component_checkpoint, &ad__component_buffers, &ad__component_checks,
+                                                 &ops_streams,              NULL};
+
+static ad_session *start(bool asynchronous, bool journaled) {
+    ad_worker *w = fake_worker(asynchronous, journaled, components);
+    w->hooks.checkpoint = &ad__checkpoint_hooks;
+    ad_session *s = fake_session(w, 1, "alice");
+    cr_assert_not_null(make_buffer(s, 1, 10));
+    cr_assert_not_null(make_buffer(s, 2, 20));
+    return s;
+}
+
+static void stop(ad_session *s) {
+    ad_worker *w = s->worker;
+    end_session(s);
+    cr_assert_eq(w->device.gpu[0].memory.used, 0);
+    cr_assert_eq(fake.open_slabs + fake.open_streams + fake.open_events, 0);
+    fake_worker_close(w);
+}
+
+Test(exec, a_sum_is_computed) {
+    ad_session *s = start(false, false);
+    sum x;
+    cr_assert_eq(run_op(s, make_sum(&x, 3, true, 1, 2, 0)), 0);
+    cr_assert_eq(get_value(s, 3), 30);
+    cr_assert_eq(run_op(s, make_sum(&x, 3, false, 3, 0, 5)), 0);
+    cr_assert_eq(get_value(s, 3), 35);
+    cr_assert_eq(s->held.buffer_bytes, 3 * ELEMENTS * 8);
+    cr_assert_eq(s->held.workspace_bytes, 0);
+    free_buffer(s, 3);
+    cr_assert_eq(s->held.buffer_bytes, 2 * ELEMENTS * 8);
+    stop(s);
+}
+
+Test(exec, a_failure_spreads_to_what_depends_on_it) {
+    ad_session *s = start(false, false);
+    sum x;
+    fake.fail = AD_E_VALUE;
+    const uint64_t number = s->progress.done + 1;
+    cr_assert_eq(run_op(s, make_sum(&x, 3, true, 1, 2, 0)), AD_E_VALUE);
+    cr_assert_eq(run_op(s, make_sum(&x, 4, true, 3, 2, 0)), AD_E_VALUE);
+    cr_assert_eq(run_op(s, make_sum(&x, 5, true, 1, 2, 0)), 0);
+    const ad_buffer *first = ad__buffers_find(&s->buffers, 3), *second = ad__buffers_find(&s->buffers, 4);
+    cr_assert(first->poison && first->poison == second->poison);
+    cr_assert_eq(first->poison->number, number);
+    cr_assert_str_eq(first->poison->name, "add");
+    cr_assert_eq(get_value(s, 5), 30);
+    cr_assert_eq(s->progress.failed, 2);
+    cr_assert_eq(fake.runs, 2, "an operation on a poisoned array ran");
+    stop(s);
+}
+
+Test(exec, operands_are_checked) {
+    ad_session *s = start(false, false);
+    sum x;
+    cr_assert_eq(run_op(s, make_sum(&x, 3, true, 9, 2, 0)), AD_E_STALE);
+    ad_op *op = make_sum(&x, 4, true, 1, 2, 0);
+    x.operand[1].desc.offset = 8;
+    cr_assert_eq(run_op(s, op), AD_E_EXTENT);
+    op = make_sum(&x, 1, true, 1, 2, 0);
+    cr_assert_eq(run_op(s, op), AD_E_VALUE, "an id was used twice");
+    cr_assert_eq(get_value(s, 1), 10);
+    cr_assert_eq(fake.runs, 0);
+    cr_assert_not_null(s->progress.pending);
+    ad__poison_release(s->progress.pending);
+    stop(s);
+}
+
+Test(exec, a_check_fails_later) {
+    ad_session *s = start(true, false);
+    sum x;
+    fake.fail_late = true;
+    fake.fail = AD_E_VALUE;
+    cr_assert_eq(run_op(s, make_sum(&x, 3, true, 1, 2, 0)), 0);
+    fake.fail_late = false;
+    cr_assert_eq(run_op(s, make_sum(&x, 4, true, 3, 0, 1)), 0);
+    cr_assert_eq(run_op(s, make_sum(&x, 5, true, 1, 0, 1)), 0);
+    cr_assert_null(ad__buffers_find(&s->buffers, 3)->poison);
+    ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+    cr_assert_not(ad__session_poll(s), "the device has not passed");
+    cr_assert_lt(s->progress.complete, s->progress.done);
+    fake_pass();
+    cr_assert(ad__session_poll(s));
+    cr_assert_eq(s->progress.complete, s->progress.done);
+    const ad_poison *p = ad__buffers_find(&s->buffers, 3)->poison;
+    cr_assert(p && p == ad__buffers_find(&s->buffers, 4)->poison);
+    cr_assert_str_eq(p->text, "found late");
+    cr_assert_eq(get_value(s, 5), 11);
+    stop(s);
+}
+
+Test(exec, changes_in_place_are_written_down_first) {
+    ad_session *s = start(false, true);
+    sum x;
+    ad__checkpoint_commit(s);
+    const ad_checkpoint *v = &s->checkpoint;
+    const ad_journal_table *t = ad__journal_get(v->journal, v->at->table);
+    const ad_buffer *b = ad__buffers_find(&s->buffers, 1);
+    cr_assert_neq(b->place, 0);
+    cr_assert_eq(t->row[b->place].writing, 0);
+    const uint64_t number = s->progress.done + 1;
+    cr_assert_eq(run_op(s, make_sum(&x, 1, false, 1, 2, 0)), 0);
+    cr_assert_eq(t->row[b->place].writing, number);
+    cr_assert_str_eq(v->at->name, "add");
+    cr_assert_eq(run_op(s, make_sum(&x, 2, false, 1, 1, 0)), 0);
+    cr_assert_eq(t->row[ad__buffers_find(&s->buffers, 2)->place].writing, 0, "a repeatable write is written down");
+    stop(s);
+}

@@ -1,0 +1,91 @@
+/* The fusion queue: operations wait for others, are executed in their order, and temporaries that nobody reads go. */
+#include <criterion/criterion.h>
+
+#include "server/worker/fusion/queue.h"
+#include "server/worker/io/input.h"
+#include "server/worker/io/output.h"
+#include "tests/unit/worker/ops.h"
+
+static const ad_component *const components[] = {
+    &ad__component_turn,       &ad__component_input,   &ad__component_output, &ad__component_fusion,
+    &ad__component_checkpoint, &ad__component_buffers, &ad__component_checks, &ops_streams,
+    NULL};
+
+static ad_session *start(void) {
+    ad_worker *w = fake_worker(false, false, components);
+    w->hooks.checkpoint = &ad__checkpoint_hooks;
+    w->fuses = AD_FUSE_ALWAYS;
+    ad_session *s = fake_session(w, 1, "alice");
+    cr_assert_not_null(make_buffer(s, 1, 10));
+    cr_assert_not_null(make_buffer(s, 2, 20));
+    ad_input_frame more = {0}; /* more is at hand, so it is worth waiting */
+    cr_assert_eq(ad__engine_queue_frames(s, &more, 1), 0);
+    s->fusion.turn_until = INT64_MAX;
+    return s;
+}
+
+static ad_fusion_offer offer(ad_session *s, ad_op *op) {
+    s->messages.cost = 1;
+    ad_fusion_offer taken = ad__fusion_offer(s, op);
+    if (taken == AD_FUSION_REFUSED) return taken;
+    s->progress.done++;
+    return taken;
+}
+
+Test(fusion, operations_wait_and_run_in_order) {
+    ad_session *s = start();
+    sum x[4];
+    cr_assert_eq(offer(s, make_sum(&x[0], 3, true, 1, 2, 0)), AD_FUSION_QUEUED);
+    cr_assert_eq(offer(s, make_sum(&x[1], 4, true, 3, 0, 1)), AD_FUSION_QUEUED);
+    cr_assert_eq(offer(s, make_sum(&x[2], 5, true, 4, 3, 0)), AD_FUSION_QUEUED);
+    cr_assert_eq(fake.runs, 0);
+    cr_assert_eq(s->fusion.count, 3);
+    cr_assert(ad__buffers_find(&s->buffers, 5)->promised);
+    ad__fusion_flush(s);
+    cr_assert_eq(fake.runs, 3);
+    cr_assert_eq(s->fusion.count, 0);
+    cr_assert_eq(get_value(s, 3), 30);
+    cr_assert_eq(get_value(s, 4), 31);
+    cr_assert_eq(get_value(s, 5), 61);
+    end_session(s);
+}
+
+Test(fusion, what_nobody_reads_is_not_computed) {
+    ad_session *s = start();
+    sum x[2];
+    cr_assert_eq(offer(s, make_sum(&x[0], 3, true, 1, 2, 0)), AD_FUSION_QUEUED);
+    ad_buffer *b = ad__buffers_find(&s->buffers, 3);
+    cr_assert(ad__fusion_defer_buffer(s, b), "a queued buffer is freed at once");
+    cr_assert_null(ad__buffers_find(&s->buffers, 3));
+    cr_assert_eq(offer(s, make_sum(&x[1], 4, true, 1, 0, 1)), AD_FUSION_QUEUED);
+    ad__fusion_flush(s);
+    cr_assert_eq(get_value(s, 4), 11);
+    cr_assert_eq(fake.runs, 1, "%d operations ran", fake.runs);
+    cr_assert_eq(s->fusion.dropped, 1);
+    end_session(s);
+}
+
+Test(fusion, a_failure_poisons_the_right_outputs) {
+    ad_session *s = start();
+    sum x[3];
+    cr_assert_eq(offer(s, make_sum(&x[0], 3, true, 1, 2, 0)), AD_FUSION_QUEUED);
+    cr_assert_eq(offer(s, make_sum(&x[1], 4, true, 3, 0, 1)), AD_FUSION_QUEUED);
+    cr_assert_eq(offer(s, make_sum(&x[2], 5, true, 2, 0, 1)), AD_FUSION_QUEUED);
+    fake.fail = AD_E_VALUE;
+    ad__fusion_flush(s);
+    cr_assert_not_null(ad__buffers_find(&s->buffers, 3)->poison);
+    cr_assert_not_null(ad__buffers_find(&s->buffers, 4)->poison);
+    cr_assert_eq(get_value(s, 5), 21);
+    end_session(s);
+}
+
+Test(fusion, a_dropped_session_forgets_its_queue) {
+    ad_session *s = start();
+    ad_worker *w = s->worker;
+    sum x;
+    cr_assert_eq(offer(s, make_sum(&x, 3, true, 1, 2, 0)), AD_FUSION_QUEUED);
+    end_session(s);
+    cr_assert_eq(fake.runs, 0);
+    cr_assert_eq(w->device.gpu[0].memory.used, 0);
+    fake_worker_close(w);
+}

@@ -1,0 +1,28 @@
+/* A worker for the tests of its rooms: without arrayd, and with a device in this process's memory. A test links the
+ * rooms up to its own, so it says which components its sessions have, and fills in the hooks that it needs. */
+#ifndef AD_TESTS_UNIT_WORKER_FAKE_H
+#define AD_TESTS_UNIT_WORKER_FAKE_H
+
+#include "server/worker/session.h"
+
+/* The device. Operations compute at once; where the worker is asynchronous, their streams pass when the test says so. */
+typedef struct fake_device {
+    int runs;        /* operations so far */
+    int fail;        /* status of the next operation, once; 0: it succeeds */
+    bool fail_late;  /* the failure comes by the operation's check */
+    int open_slabs, open_streams, open_events;
+} fake_device;
+
+extern fake_device fake;
+
+/* Create a worker, with a journal if `journaled`. The hooks are empty. */
+ad_worker *fake_worker(bool asynchronous, bool journaled, const ad_component *const *components);
+void fake_worker_close(ad_worker *w);
+/* Create a session of a principal, with its components. */
+ad_session *fake_session(ad_worker *w, uint64_t id, const char *principal);
+/* Close the components of a session that was dropped, and free it. */
+void fake_session_close(ad_session *s);
+/* Let all streams pass what was enqueued so far. */
+void fake_pass(void);
+
+#endif
