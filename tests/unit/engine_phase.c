@@ -4,7 +4,12 @@
 #include "server/worker/base/phase.h"
 
 Test(phase, of_the_socket) {
-    static const char *const may[] = {/* from, to any of */ "NOC", "OAEC", "AOC", "ELC", "LC", "C"};
+    static const char *const may[] = {/* from, to any of */ "NOC",
+                                      "OAEC",
+                                      "AOC",
+                                      "ELC",
+                                      "LC",
+                                      "C"};
     static const char letters[] = "NOAELC";
     for (int from = 0; from < 6; from++)
         for (int to = 0; to < 6; to++) {

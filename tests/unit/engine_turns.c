@@ -9,7 +9,8 @@
 
 enum { SESSIONS = 12 };
 
-static const ad_component *const components[] = {&ad__component_turn, &ad__component_input, &ad__component_output, NULL};
+static const ad_component *const components[] = {&ad__component_turn, &ad__component_input, &ad__component_output,
+                                                 NULL};
 
 static struct {
     int turns, drops;

@@ -6,10 +6,15 @@
 #include "server/worker/io/output.h"
 #include "tests/unit/worker/ops.h"
 
-static const ad_component *const components[] = {
-    &ad__component_turn,       &ad__component_input,   &ad__component_output, &ad__component_fusion,
-    &ad__component_checkpoint, &ad__component_buffers, &ad__component_checks, &ops_streams,
-    NULL};
+static const ad_component *const components[] = {&ad__component_turn,
+                                                 &ad__component_input,
+                                                 &ad__component_output,
+                                                 &ad__component_fusion,
+                                                 &ad__component_checkpoint,
+                                                 &ad__component_buffers,
+                                                 &ad__component_checks,
+                                                 &ops_streams,
+                                                 NULL};
 
 static ad_session *start(void) {
     ad_worker *w = fake_worker(false, false, components);

@@ -26,9 +26,12 @@ struct ad_event {
     uint64_t at;
 };
 
+static ad_channel arrayd;
 static struct ad_device the_device;
 static struct ad_stream *streams;
 static bool later;
+
+ad_channel *fake_arrayd(void) { return &arrayd; }
 
 void fake_pass(void) {
     for (struct ad_stream *s = streams; s; s = s->next) s->passed = s->enqueued;
@@ -195,14 +198,35 @@ static int fuse(ad_stream *stream, const ad_chain *chain, ad_run *run_, ad_fault
     return 0; /* each operation runs by itself */
 }
 
-static ad_backend backend = {
-    .version = AD_BACKEND_VERSION, .name = "fake", .devices = devices, .device_open = device_open,
-    .device_close = device_close, .device_info = device_info, .slab_create = slab_create, .slab_attach = slab_attach,
-    .slab_close = slab_close, .stream_open = stream_open, .stream_close = stream_close, .stream_wait = stream_wait,
-    .event_open = event_open, .event_close = event_close, .event_record = event_record, .event_done = event_done,
-    .stream_follow = stream_follow, .host_register = host_register, .host_unregister = host_unregister,
-    .check_open = check_open, .check_close = check_close, .check_fault = check_fault, .zero = zero, .upload = copy,
-    .upload_pinned = copy, .download = copy, .move = copy, .run = run, .fuse = fuse};
+static ad_backend backend = {.version = AD_BACKEND_VERSION,
+                             .name = "fake",
+                             .devices = devices,
+                             .device_open = device_open,
+                             .device_close = device_close,
+                             .device_info = device_info,
+                             .slab_create = slab_create,
+                             .slab_attach = slab_attach,
+                             .slab_close = slab_close,
+                             .stream_open = stream_open,
+                             .stream_close = stream_close,
+                             .stream_wait = stream_wait,
+                             .event_open = event_open,
+                             .event_close = event_close,
+                             .event_record = event_record,
+                             .event_done = event_done,
+                             .stream_follow = stream_follow,
+                             .host_register = host_register,
+                             .host_unregister = host_unregister,
+                             .check_open = check_open,
+                             .check_close = check_close,
+                             .check_fault = check_fault,
+                             .zero = zero,
+                             .upload = copy,
+                             .upload_pinned = copy,
+                             .download = copy,
+                             .move = copy,
+                             .run = run,
+                             .fuse = fuse};
 
 /* ---- the worker ---- */
 
@@ -245,6 +269,7 @@ ad_worker *fake_worker(bool asynchronous, bool journaled, const ad_component *co
     ad__watchdog_init(&w->device.watchdog, lose_device, w);
     cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, end), 0);
     ad__channel_init(&w->arrayd.channel, end[0], AD_TO_WORKER);
+    ad__channel_init(&arrayd, end[1], AD_TO_FRONT);
     if (journaled) cr_assert_eq(ad__journal_open(&w->journal, &fault), 0, "%s", fault.text);
     cr_assert_not_null(ad__gpu_get(w, 0, &fault), "%s", fault.text);
     return w;

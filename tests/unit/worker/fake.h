@@ -5,11 +5,12 @@
 
 #include "server/worker/session.h"
 
-/* The device. Operations compute at once; where the worker is asynchronous, their streams pass when the test says so. */
+/* The device. Operations compute at once; where the worker is asynchronous, their streams pass when the test says so.
+ */
 typedef struct fake_device {
-    int runs;        /* operations so far */
-    int fail;        /* status of the next operation, once; 0: it succeeds */
-    bool fail_late;  /* the failure comes by the operation's check */
+    int runs;       /* operations so far */
+    int fail;       /* status of the next operation, once; 0: it succeeds */
+    bool fail_late; /* the failure comes by the operation's check */
     int open_slabs, open_streams, open_events;
 } fake_device;
 
@@ -22,6 +23,8 @@ void fake_worker_close(ad_worker *w);
 ad_session *fake_session(ad_worker *w, uint64_t id, const char *principal);
 /* Close the components of a session that was dropped, and free it. */
 void fake_session_close(ad_session *s);
+/* Get the other end of the latest worker's channel: what arrayd would read. */
+ad_channel *fake_arrayd(void);
 /* Let all streams pass what was enqueued so far. */
 void fake_pass(void);
 

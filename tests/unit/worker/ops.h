@@ -35,12 +35,8 @@ static inline ad_op *make_sum(sum *x, uint64_t out, bool fresh, uint64_t a, uint
     *x = (sum){.operand = {make_view(out), make_view(a),
                            b ? make_view(b) : (ad_operand){.is_scalar = 1, .scalar = {AD_SCALAR_INT, .as.i = number}}}};
     if (fresh) x->operand[0].desc.form = AD_FRESH;
-    x->op = (ad_op){.opcode = AD_REQ_UFUNC,
-                    .loop = AD_INT64,
-                    .nout = 1,
-                    .nin = 2,
-                    .row = AD_UFUNC_add,
-                    .operand = x->operand};
+    x->op = (ad_op){
+        .opcode = AD_REQ_UFUNC, .loop = AD_INT64, .nout = 1, .nin = 2, .row = AD_UFUNC_add, .operand = x->operand};
     return &x->op;
 }
 

@@ -1,0 +1,203 @@
+/* Recovery: a worker may be killed at any store. Whatever of a committed checkpoint's log is copied into the table by
+ * then, the next worker finds the session as the checkpoint has it, and before the commit as the one before has it. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "random.h"
+#include "server/common/log.h"
+#include "server/worker/io/trace.h"
+#include "server/worker/recover/recover.h"
+#include "server/worker/session/session.h"
+#include "server/worker/sharing/sharing.h"
+#include "tests/unit/worker/ops.h"
+
+enum { IDS = 24, ROUNDS = 25, CHANGES = 6, SLABS = 64 };
+
+static const ad_component *const components[] = {&ad__component_turn,
+                                                 &ad__component_socket,
+                                                 &ad__component_input,
+                                                 &ad__component_output,
+                                                 &ad__component_comeback,
+                                                 &ad__component_reading,
+                                                 &ad__component_fusion,
+                                                 &ad__component_checkpoint,
+                                                 &ad__component_buffers,
+                                                 &ad__component_spill,
+                                                 &ad__component_sharing,
+                                                 &ad__component_modules,
+                                                 &ad__component_checks,
+                                                 &ad__component_events,
+                                                 &ad__component_windows,
+                                                 &ad__component_streams,
+                                                 &ad__component_messages,
+                                                 &ad__component_trace,
+                                                 NULL};
+
+/* The arrays of the session: 0: there is none. */
+typedef struct model {
+    int64_t value[IDS];
+    bool lost[IDS]; /* it was changed in place since the checkpoint */
+    bool gone[IDS]; /* it was freed first of all since then: what is executed again frees it before it is read */
+} model;
+
+static ad_note slab[SLABS];
+static int slab_fd[SLABS], nslabs;
+
+static ad_worker *start_worker(void) {
+    ad_worker *w = fake_worker(false, true, components);
+    w->hooks.checkpoint = &ad__checkpoint_hooks;
+    w->hooks.sharing = &ad__sharing_hooks;
+    w->hooks.modules = &ad__modules_hooks;
+    cr_assert_eq(ad__sharing_open(w), 0);
+    ad__log_set(AD_LOG_ERROR);
+    return w;
+}
+
+/* Take the slabs that the worker tells arrayd of. */
+static void take_slabs(ad_channel *arrayd) {
+    ad_note note;
+    int fd;
+    while (ad__channel_receive(arrayd, &note, &fd) > 0) {
+        if (note.kind != AD_NOTE_SLAB) continue;
+        cr_assert_lt(nslabs, SLABS);
+        slab[nslabs] = note;
+        slab[nslabs].kind = AD_NOTE_OLD_SLAB;
+        slab_fd[nslabs++] = fd;
+    }
+}
+
+/* Copy what is written of a memory file. */
+static int copy_file(int from) {
+    struct stat st;
+    char piece[4096];
+    int to = memfd_create("image", MFD_CLOEXEC);
+    cr_assert(to >= 0 && fstat(from, &st) == 0 && ftruncate(to, st.st_size) == 0);
+    for (off_t at = lseek(from, 0, SEEK_DATA); at >= 0; at = lseek(from, at, SEEK_DATA)) {
+        const off_t end = lseek(from, at, SEEK_HOLE);
+        for (; at < end; at += (off_t)sizeof piece) {
+            cr_assert_eq(pread(from, piece, sizeof piece, at), (ssize_t)sizeof piece);
+            cr_assert_eq(pwrite(to, piece, sizeof piece, at), (ssize_t)sizeof piece);
+        }
+    }
+    return to;
+}
+
+/* In another process: recover the image, and compare. Returns the exit status; 0: all is as expected. */
+static int recover_image(int image, const model *expected) {
+    ad_worker *w = start_worker();
+    uint64_t count = 0;
+    for (int i = 0; i < nslabs; i++) ad__recovery_take(w, &slab[i], dup(slab_fd[i]));
+    ad__recovery_run(w, &(ad_note){.kind = AD_NOTE_RECOVER, .id = 1000, .size = AD_DEATH_KILLED}, image);
+    const ad_session *s = ad__session_find(w, 1);
+    if (!s) return 2;
+    if (s->socket.phase != AD_SOCKET_AWAY) return 3;
+    for (uint64_t id = 1; id < IDS; id++) {
+        const ad_buffer *b = ad__buffers_find(&s->buffers, id);
+        count += b != NULL;
+        if (!b != !expected->value[id]) return 4;
+        if (!b) continue;
+        if (!b->poison != !expected->lost[id]) return 5;
+        if (!b->poison && !expected->gone[id] && get_value(s, id) != expected->value[id]) return 6;
+    }
+    return count == s->buffers.count ? 0 : 7;
+}
+
+static void check_image(int image, const model *expected, const char *what, int round, uint64_t rows) {
+    int status;
+    const pid_t child = fork();
+    if (!child) _exit(recover_image(dup(image), expected));
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "round %d, %s, %lu rows: %d", round, what,
+              (unsigned long)rows, WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
+}
+
+/* Change an array: it is made, freed, or written in place. */
+static void change_something(ad_session *s, model *now, uint64_t *seed) {
+    const uint64_t id = 1 + random64(seed) % (IDS - 1);
+    const int64_t value = 1 + (int64_t)(random64(seed) % 1000);
+    ad_buffer *b = ad__buffers_find(&s->buffers, id);
+    if (!b) {
+        cr_assert_not_null(make_buffer(s, id, value));
+        now->value[id] = value;
+    } else if (random64(seed) % 2) {
+        now->gone[id] = !s->checkpoint.behind;
+        free_buffer(s, id);
+        now->value[id] = 0;
+    } else {
+        ad__checkpoint_before_write(s, b, s->progress.done + 1, "add");
+        for (int i = 0; i < ELEMENTS; i++) ((int64_t *)b->address)[i] = value;
+        s->progress.done++;
+        ad__checkpoint_mark_executed(&s->checkpoint);
+        now->value[id] = value;
+        now->lost[id] = b->place != 0;
+    }
+}
+
+/* What the committed checkpoint has while the changes since then are not committed. */
+static model get_uncommitted(const model *committed, const model *now) {
+    model m = *committed;
+    for (int id = 0; id < IDS; id++) {
+        m.lost[id] = committed->value[id] && now->lost[id];
+        m.gone[id] = now->gone[id];
+    }
+    return m;
+}
+
+/* In the image, undo what was copied into the table of all but the first rows of the committed log. False: the table
+ * has moved, so nothing was. */
+static bool undo_rows(int image, int before, ad_at session, uint64_t from) {
+    struct stat st;
+    cr_assert_eq(fstat(image, &st), 0);
+    char *new = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, image, 0);
+    char *old = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED | MAP_NORESERVE, before, 0);
+    cr_assert(new != MAP_FAILED &&old != MAP_FAILED);
+    const ad_journal_session *at = (const ad_journal_session *)(void *)(new + session);
+    const ad_journal_checkpoint *state = &at->checkpoint[at->current];
+    const ad_journal_log *log = (const ad_journal_log *)(void *)(new + state->log);
+    const bool same = ((const ad_journal_session *)(void *)(old + session))->table == at->table;
+    ad_journal_table *t = (ad_journal_table *)(void *)(new + at->table);
+    const ad_journal_table *u = (const ad_journal_table *)(void *)(old + at->table);
+    for (uint64_t i = from; same && i < state->entries; i++) t->row[log->entry[i].place] = u->row[log->entry[i].place];
+    munmap(new, (size_t)st.st_size);
+    munmap(old, (size_t)st.st_size);
+    return same;
+}
+
+Test(recover, from_each_prefix_of_a_log) {
+    ad_worker *w = start_worker();
+    ad_session *s = fake_session(w, 1, "alice");
+    model committed = {0}, now = {0};
+    uint64_t seed = 5, variants = 0;
+    ad__checkpoint_list(s);
+    ad__checkpoint_commit(s);
+    const ad_at session = ad__journal_at(w->journal, s->checkpoint.at);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < CHANGES; i++) change_something(s, &now, &seed);
+        take_slabs(fake_arrayd());
+        int before = copy_file(ad__journal_descriptor(w->journal));
+        const model then = get_uncommitted(&committed, &now);
+        check_image(before, &then, "before the commit", round, 0);
+        ad__checkpoint_commit(s);
+        memset(now.lost, 0, sizeof now.lost);
+        memset(now.gone, 0, sizeof now.gone);
+        committed = now;
+        const ad_journal_session *at = s->checkpoint.at;
+        const uint64_t rows = at->checkpoint[at->current].entries;
+        cr_assert_gt(rows, 0);
+        for (uint64_t k = 0; k <= rows; k++) {
+            int image = copy_file(ad__journal_descriptor(w->journal));
+            if (undo_rows(image, before, session, k)) {
+                check_image(image, &committed, "after the commit", round, k);
+                variants++;
+            }
+            close(image);
+        }
+        close(before);
+    }
+    cr_assert_gt(variants, ROUNDS);
+}
