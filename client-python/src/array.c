@@ -121,9 +121,15 @@ static PyObject *construct(PyObject *shape_object, PyObject *dtype_object, PyObj
     return made;
 }
 
-/* The memory that memptr points to, as an array. */
+/* The memory that memptr points to, or that it is as an array, as an array. */
 static PyObject *construct_at(PyObject *memptr, PyObject *shape, PyObject *dtype, PyObject *strides, char order) {
     const char name[] = {order, 0};
+    if (ad__py_is_array(memptr)) {
+        PyObject *pointer = PyObject_GetAttrString(memptr, "data");
+        PyObject *there = pointer ? construct_at(pointer, shape, dtype, strides, order) : NULL;
+        Py_XDECREF(pointer);
+        return there;
+    }
     PyObject *made = PyObject_CallMethod(memptr, "_array", "OOOs", shape, dtype ? dtype : Py_None,
                                          strides ? strides : Py_None, name);
     if (!made && PyErr_ExceptionMatches(PyExc_AttributeError) && !PyObject_HasAttrString(memptr, "_array"))

@@ -4,6 +4,7 @@
 typedef struct module_object {
     PyObject_HEAD ad_module *handle;
     ad__py_session *session; /* counted in its users */
+    char *log;               /* what the compiler said; NULL: nothing */
 } module_object;
 
 static PyTypeObject *module_type;
@@ -32,15 +33,18 @@ static const char **texts_of(PyObject *tuple, const char *what, int *n) {
     return texts;
 }
 
-static PyObject *wrap_module(ad_module *handle, ad__py_session *s) {
+/* log becomes the module's. */
+static PyObject *wrap_module(ad_module *handle, ad__py_session *s, char *log) {
     module_object *self = PyObject_Malloc(sizeof *self);
     if (!self) {
+        free(log);
         ad_module_release(handle);
         return PyErr_NoMemory();
     }
     PyObject_Init((PyObject *)self, module_type);
     self->handle = handle;
     self->session = s;
+    self->log = log;
     s->users++;
     return (PyObject *)self;
 }
@@ -56,8 +60,8 @@ static PyObject *build(const char *source, Py_ssize_t size, int noptions, const 
     int status = ad_module_build(s->handle, source, (size_t)size, noptions, options, nnames, names, &handle, &log);
     ad__py_acquire();
     if (status == AD_E_COMPILE && !PyErr_Occurred()) result = ad__py_fail_text(status, log && *log ? log : "failed");
-    else result = status ? ad__py_fail(status) : wrap_module(handle, s);
-    free(log);
+    else result = status ? ad__py_fail(status) : wrap_module(handle, s, log);
+    if (status) free(log);
     ad__py_session_leave(s);
     return result;
 }
@@ -227,12 +231,19 @@ static PyObject *get_global(PyObject *o, PyObject *name_object) {
     return ad__py_result(status, &array, ((module_object *)o)->session);
 }
 
+static PyObject *get_log(PyObject *o, PyObject *unused) {
+    const char *log = ((module_object *)o)->log;
+    (void)unused;
+    return PyUnicode_DecodeUTF8(log ? log : "", (Py_ssize_t)strlen(log ? log : ""), "replace");
+}
+
 /* ---- the type ---- */
 
 static void free_module(PyObject *o) {
     module_object *self = (module_object *)o;
     PyTypeObject *type = Py_TYPE(o);
     ad_module_release(self->handle);
+    free(self->log);
     ad__py_ensure();
     ad__py_session_leave(self->session);
     PyObject_Free(o);
@@ -245,6 +256,7 @@ static PyMethodDef methods[] = {
      "ints;\n"
      "arguments are ndarrays (their address) or bytes (the value itself); bit i of written: argument i may be "
      "written."},
+    {"log", get_log, METH_NOARGS, "log(): what the compiler said, such as warnings."},
     {"info", info, METH_O, "info(name): the kernel's attributes."},
     {"set", (PyCFunction)(void (*)(void))set_kernel, METH_FASTCALL | METH_KEYWORDS,
      "set(name, max_dynamic_shared=-1, carveout=-1, cooperative=False): change the kernel's attributes; negative ones "

@@ -46,12 +46,16 @@ template <class T> struct __align__(2 * sizeof(T)) complex {
 template <class T> AD_CX complex<T> operator+(const complex<T> &z) { return z; }
 template <class T> AD_CX complex<T> operator-(const complex<T> &z) { return complex<T>(-z.real(), -z.imag()); }
 
-/* Scaled, so that the square of the divisor neither overflows nor vanishes. */
+/* By the larger part of the divisor, as arrays divide, so that its square neither overflows nor vanishes. */
 template <class T> AD_CX complex<T> ad_divide(const complex<T> &a, const complex<T> &b) {
-    const T s = ::fabs(b.real()) + ::fabs(b.imag()), r = b.real() / s, i = b.imag() / s, x = a.real() / s,
-            y = a.imag() / s;
-    const T d = r * r + i * i;
-    return complex<T>((x * r + y * i) / d, (y * r - x * i) / d);
+    const T re = ::fabs(b.real()), im = ::fabs(b.imag());
+    if (re >= im) {
+        if (re == 0 && im == 0) return complex<T>(a.real() / re, a.imag() / im);
+        const T ratio = b.imag() / b.real(), scale = T(1) / (b.real() + b.imag() * ratio);
+        return complex<T>((a.real() + a.imag() * ratio) * scale, (a.imag() - a.real() * ratio) * scale);
+    }
+    const T ratio = b.real() / b.imag(), scale = T(1) / (b.imag() + b.real() * ratio);
+    return complex<T>((a.real() * ratio + a.imag()) * scale, (a.imag() * ratio - a.real()) * scale);
 }
 
 #define AD_CX_OPERATOR(op, both, left, right)                                                                  \

@@ -1,6 +1,8 @@
 /* CUDA C++ for the host's compiler: what a source for a GPU may take for granted. It follows abi.h, stands before the
  * user's source, and includes nothing. */
 
+#pragma GCC system_header /* warnings are of the user's lines */
+
 typedef decltype(sizeof 0) size_t;
 typedef decltype(static_cast<char *>(nullptr) - static_cast<char *>(nullptr)) ptrdiff_t;
 

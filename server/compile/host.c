@@ -98,7 +98,7 @@ static void exit_refused(const char *why) {
 /* Write the compiler's command line, whose texts stay until the process ends. */
 static void write_command(const place *p, const ad_compile_job *job, const char **words) {
     static char arch[64];
-    static const char *const rest[] = {"-I" INCLUDE, "-fPIC", "-shared", "-pipe", "-o", BINARY_NAME};
+    static const char *const rest[] = {"-isystem", INCLUDE, "-fPIC", "-shared", "-pipe", "-o", BINARY_NAME};
     int n = 0;
     ad_compile_words own;
     ad_fault fault;

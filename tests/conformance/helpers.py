@@ -121,9 +121,24 @@ class _Handing:
         return self.array
 
 
+def clear_memo():
+    import arrayd
+    arrayd.clear_memo()
+
+
+class KernelCache:
+    """Stands for a folder in which CuPy keeps kernels: arrayd's server has its own."""
+
+    def __init__(self, path=None):
+        self.path = path
+
+
 # Under their names in CuPy. The last rows answer what tests ask before they test something else: whether this is AMD's
 # platform, whether a library can do that, which versions the compilers have.
 HELPERS = {
+    "cupy._util": {"clear_memo": clear_memo},
+    "cupy._core._accelerator": {"ACCELERATOR_CUB": 1, "get_reduction_accelerators": lambda: [1]},
+    "cupy.cuda._compiler_cache": {"DiskKernelCacheBackend": KernelCache},
     "cupy.testing._loops": {"_wraps_partial": wrap_without, "_wraps_partial_xp": lambda wrapped, *names: wrap_without(
         wrapped, *filter(None, names))},
     "cupy.testing._condition": {"repeat": repeat, "retry": retry,
@@ -137,4 +152,10 @@ HELPERS = {
     "cupyx.cusolver": {"check_availability": lambda name: True},
     "cupyx.cusparse": {"check_availability": lambda name: True},
     "cupy.cuda.compiler": {"_run_cc": lambda *args, **kwargs: "release 0.0", "_get_nvrtc_version": lambda: (0, 0)},
+}
+
+# What CuPy's tests replace in private parts while they run, to say where CuPy keeps kernels: under arrayd's modules.
+REPLACED = {
+    "arrayd.cuda.compiler": {"_kernel_cache_backend": KernelCache(), "_empty_file_preprocess_cache": {},
+                             "_get_bool_env_variable": lambda name, default: default},
 }

@@ -21,7 +21,7 @@ import types
 
 import pytest
 
-from helpers import HELPERS, ignore_private_options, skip_with_all
+from helpers import HELPERS, REPLACED, ignore_private_options, skip_with_all
 
 UNDER = os.environ.get("ARRAYD_CONFORMANCE_UNDER", "arrayd")
 RESULTS = os.environ.get("ARRAYD_CONFORMANCE_RESULTS")
@@ -241,6 +241,8 @@ if UNDER == "arrayd":
     arrayd.cupy.install()
     sys.meta_path.insert(0, _Finder())
     arrayd.testing._loops._looping = skip_with_all(arrayd.testing._loops._looping)
+    for _module, _names in REPLACED.items():
+        vars(importlib.import_module(_module)).update(_names)
     for _name in ("numpy_cupy_allclose", "numpy_cupy_array_equal"):
         setattr(arrayd.testing, _name, ignore_private_options(getattr(arrayd.testing, _name)))
 

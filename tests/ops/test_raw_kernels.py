@@ -284,6 +284,49 @@ def test_attributes():
         kernel.num_regs = 3
 
 
+def test_warnings_are_written_to_the_log():
+    code = 'extern "C" __global__ void f(int *y) {\n    int unused;\n    *y = 1;\n}\n'
+    for made in (ad.RawKernel(code, "f"), ad.RawModule(code=code)):
+        log = io.StringIO()
+        made.compile(log_stream=log)
+        assert "warning" in log.getvalue() and "unused" in log.getvalue()
+        assert any(mark in log.getvalue() for mark in ("(2)", ":2:"))
+    quiet = io.StringIO()
+    ad.RawKernel(ADD, "my_add").compile(log_stream=quiet)
+    assert quiet.getvalue() == ""
+
+
+def test_pointers():
+    double = ad.RawKernel('extern "C" __global__ void d(int *x) { x[threadIdx.x] *= 2; }', "d")
+    x = ad.arange(5, dtype="int32")
+    double((1,), (2,), (x.data + 8,))
+    assert x.tolist() == [0, 1, 4, 6, 4]
+    memory = ad.cuda.alloc(12)
+    there = ad.ndarray((3,), "int32", memory)
+    there[...] = 7
+    double((1,), (3,), (memory,))
+    assert there.tolist() == [14] * 3
+    module = ad.RawModule(code='__device__ int table[4]; extern "C" __global__ void f(int *y) { *y = table[2]; }')
+    table = ad.ndarray((4,), "int32", module.get_global("table"))
+    table[...] = ad.arange(4, dtype="int32") * 5
+    module.get_function("f")((1,), (1,), (x,))
+    assert x[0] == 10
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_division_is_that_of_arrays(dtype):
+    real = "float" if dtype == "complex64" else "double"
+    kernel = ad.RawKernel("#include <cupy/complex.cuh>\n" f"""typedef complex<{real}> C;
+        extern "C" __global__ void divide(const C *a, const C *b, C *y) {{
+            int i = threadIdx.x; y[i] = a[i] / b[i];
+        }}""", "divide")
+    a, b = (ad.asarray((RNG.normal(size=100) + 1j * RNG.normal(size=100)).astype(dtype)) for _ in range(2))
+    y = ad.zeros_like(a)
+    kernel((1,), (100,), (a, b, y))
+    tolerance = 0 if ad.session_info()["backend"] == "cpu" else 4 * np.finfo(dtype).eps
+    np.testing.assert_allclose(y.get(), (a / b).get(), rtol=tolerance)
+
+
 def test_compile_errors_show_the_users_line():
     code = 'extern "C" __global__ void f(int *y) {\n    int a = 1;\n    *y = a + missing;\n}\n'
     kernel = ad.RawKernel(code, "f")

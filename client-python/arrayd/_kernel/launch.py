@@ -3,6 +3,7 @@ import numpy as np
 
 from .. import _core
 from .._core import ndarray
+from ..cuda.memory import MemoryPointer
 from . import sites
 from .types import three
 
@@ -10,12 +11,19 @@ _NULL = bytes(8)
 
 
 def arguments(args):
-    """A kernel's arguments as Module.launch takes them: arrays as they are, all others as the bytes of their value."""
+    """A kernel's arguments as Module.launch takes them: arrays as they are, pointers as arrays, others as the bytes of
+    their value."""
     if isinstance(args, ndarray):
         args = (args,)
     if not isinstance(args, (tuple, list)):
         raise TypeError(f"a kernel's arguments must be a tuple, not {type(args).__name__}")
+    args = (_behind(a) if isinstance(a, MemoryPointer) else a for a in args)
     return tuple(a if isinstance(a, ndarray) else _value(a, place) for place, a in enumerate(args))
+
+
+def _behind(pointer):
+    """The memory from a pointer on, as an array of bytes."""
+    return ndarray((pointer.mem.size - pointer._offset,), np.uint8, pointer)
 
 
 def _value(value, place):

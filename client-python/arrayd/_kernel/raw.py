@@ -153,7 +153,7 @@ class RawKernel(_OfSource):
     def compile(self, log_stream=None):
         """Compile it now, for the current device.
 
-        Parameters: log_stream: file open for text to which the compiler's message is written where it fails.
+        Parameters: log_stream: file open for text to which it is written what the compiler says, warnings too.
         Returns: None.
         Raises: arrayd.CompileError.
         """
@@ -194,11 +194,13 @@ class RawKernel(_OfSource):
 
 def _compile(source, log_stream, name):
     try:
-        source.module(name)
+        said = source.module(name).log()
     except build.CompileException as error:
         if log_stream is not None:
             log_stream.write(error.get_message())
         raise
+    if log_stream is not None and said:
+        log_stream.write(said)
 
 
 class RawModule(_OfSource):
@@ -247,8 +249,8 @@ class RawModule(_OfSource):
         """A global variable (__device__ or __constant__) of the module, as it is on the current device.
 
         Parameters: name: of the variable; one with a mangled name is found by one of name_expressions ("&name").
-        Returns: ndarray of bytes that is the variable: view(dtype) gives it a type, and assigning to its elements
-        changes it.
+        Returns: ndarray of bytes that is the variable: view(dtype) gives it a type, as ndarray(shape, dtype, memptr) does,
+        and assigning to its elements changes it.
         Raises: arrayd.CompileError; ValueError where there is no such variable.
         Differs: CuPy gives a MemoryPointer.
         """

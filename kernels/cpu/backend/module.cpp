@@ -27,9 +27,11 @@ namespace {
 
 constexpr int64_t SHARED_DEFAULT = 48 << 10;
 
-/* As a GPU's compiler does it: no errno, wrapping integers, pointers to whatever. -fno-plt and the linker's options
- * keep a kernel that is called like a function of the C library to itself. */
-const char *const own_options[] = {"-fno-math-errno",
+/* As a GPU's compiler does it: no errno, wrapping integers, pointers to whatever. Where GCC joins neighbouring
+ * statements it multiplies and adds at once in spite of -ffp-contract=off. -fno-plt and the linker's options keep a
+ * kernel that is called like a function of the C library to itself. */
+const char *const own_options[] = {"-fno-tree-slp-vectorize",
+                                   "-fno-math-errno",
                                    "-fno-trapping-math",
                                    "-ffp-contract=off",
                                    "-fwrapv",
@@ -39,7 +41,8 @@ const char *const own_options[] = {"-fno-math-errno",
                                    "-fno-stack-protector",
                                    "-fno-semantic-interposition",
                                    "-fno-gnu-unique",
-                                   "-w",
+                                   "-Wunused-variable",
+                                   "-Wno-unknown-pragmas",
                                    "-Wl,-Bsymbolic",
                                    "-Wl,--no-as-needed",
                                    "-lm"};
