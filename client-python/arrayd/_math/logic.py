@@ -248,4 +248,9 @@ def get_array_module(*args):
     Source: cupy.get_array_module
     """
     import arrayd
-    return arrayd if builtins.any(isinstance(arg, ndarray) for arg in args) else np
+    return arrayd if builtins.any(isinstance(arg, ndarray) or _is_sparse(arg) for arg in args) else np
+
+
+def _is_sparse(arg):
+    """Whether arg is a sparse array of the server; those of arrayd.scipy.sparse are not imported to find out."""
+    return type(arg).__module__.startswith("arrayd.scipy.sparse") and hasattr(arg, "toarray")

@@ -15,7 +15,8 @@ from ._compare import (numpy_cupy_allclose, numpy_cupy_array_almost_equal, numpy
                        numpy_cupy_array_equal, numpy_cupy_array_less, numpy_cupy_array_list_equal,
                        numpy_cupy_array_max_ulp, numpy_cupy_equal, numpy_cupy_raises)
 from ._helper import (AssertFunctionIsCalled, assert_function_is_called, assert_warns, generate_matrix, installed,
-                      numpy_satisfies, shaped_arange, shaped_linspace, shaped_random, shaped_reverse_arange, with_requires)
+                      numpy_satisfies, shaped_arange, shaped_linspace, shaped_random, shaped_reverse_arange,
+                      shaped_sparse_random, with_requires)
 from ._loops import (for_CF_orders, for_all_dtypes, for_all_dtypes_combination, for_complex_dtypes, for_contiguous_axes,
                      for_dtypes, for_dtypes_combination, for_float_dtypes, for_int_dtypes, for_int_dtypes_combination,
                      for_orders, for_signed_dtypes, for_signed_dtypes_combination, for_unsigned_dtypes,

@@ -89,7 +89,7 @@ def _check_errors(ours, numpys, accept):
 def _pair(ours, numpys):
     """A result of both as arrays; sparse ones as dense ones."""
     if hasattr(ours, "toarray") and hasattr(numpys, "toarray"):
-        return ours.toarray(), numpys.toarray()
+        return ours.toarray(order="C"), numpys.toarray(order="C")
     if isinstance(ours, ndarray) and isinstance(numpys, (np.ndarray, np.generic)):
         return ours, numpys
     if isinstance(ours, poly1d) and isinstance(numpys, np.poly1d):

@@ -62,6 +62,24 @@ def shaped_random(shape, xp=None, dtype=np.float32, scale=10, seed=0, order="C")
     return _module(xp).asarray(a, dtype=dtype, order=order)
 
 
+def shaped_sparse_random(shape, sp=None, dtype=np.float32, density=0.01, format="coo", seed=0):
+    """A sparse matrix of random numbers at random places, the same ones for a seed. Seeds numpy.random; needs SciPy.
+
+    Parameters: shape: rows and columns. sp: scipy.sparse, or arrayd.scipy.sparse (unless given). dtype: of the elements.
+    density: part of the places that have one. format: of the matrix. seed: as above.
+    Returns: sparse matrix of sp.
+    Raises: ValueError for another module.
+    Source: cupy.testing.shaped_sparse_random
+    """
+    import scipy.sparse
+    from ..scipy import sparse
+    if sp not in (None, sparse, scipy.sparse):
+        raise ValueError(f"sp must be scipy.sparse or arrayd.scipy.sparse, not {sp}")
+    np.random.seed(seed)
+    drawn = scipy.sparse.random(*shape, density=density).astype(dtype)
+    return (drawn if sp is scipy.sparse else sparse.coo_matrix(drawn)).asformat(format)
+
+
 def shaped_linspace(start, stop, shape, xp=None, dtype=np.float32):
     """An array of evenly spaced numbers.
 

@@ -14,6 +14,9 @@
              "NumPy boolean array indexing assignment cannot assign %lld input values to the %lld output values " \
              "where the mask is true")                                                                            \
     AD_CHECK(random, AD_E_VALUE, "a parameter of a distribution is outside of its domain")                        \
+    AD_CHECK(sparse_index, AD_E_INDEX, "the index %lld of a sparse matrix is out of bounds for size %lld")        \
+    AD_CHECK(sparse_indptr, AD_E_VALUE,                                                                           \
+             "indptr of a sparse matrix must ascend, from 0 or more to at most its %lld entries")                 \
     AD_CHECK(linalg_definite, AD_E_LINALG, "Matrix is not positive definite")                                     \
     AD_CHECK(linalg_singular, AD_E_LINALG, "Singular matrix")                                                     \
     AD_CHECK(linalg_qr, AD_E_LINALG, "Incorrect argument found while performing QR factorization")                \

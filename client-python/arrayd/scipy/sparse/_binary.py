@@ -1,0 +1,176 @@
+"""Functions of two sparse matrices, or of one and something dense, element by element."""
+import numpy as np
+
+import arrayd as ad
+
+from ..._core import ndarray
+from . import _entries
+from ._types import check_dtype, is_host_sparse, is_scalar_like, issparse, upcast
+
+
+def _combine(a, b, function):
+    """function of the elements of two matrices of one shape, where either has an entry, without zeros."""
+    (r, c, x), (s, d, y) = a._triple(), b._triple()
+    indices = _entries.index_type(*a._two, like=(r, s))
+    rows = ad.concatenate([_entries.as_index(r, indices), _entries.as_index(s, indices)])
+    cols = ad.concatenate([_entries.as_index(c, indices), _entries.as_index(d, indices)])
+    row, col, index = _entries.unique_entries(rows, cols, a._two)
+    dtype = upcast(x.dtype, y.dtype)
+    z = function(_entries.scatter_add(row.size, index[:r.size], x, dtype),
+                 _entries.scatter_add(row.size, index[r.size:], y, dtype))
+    keep = ad.nonzero(z != 0)[0]
+    return row[keep], col[keep], z[keep]
+
+
+def combine_same_shape(a, b, function):
+    """function(a, b), sparse, for two matrices of one shape and a function with f(0, 0) = 0."""
+    row, col, data = _combine(a, b, function)
+    return a._make(row, col, data, a.shape, "csc" if a.format == "csc" else "csr", canonical=True)
+
+
+def combine(a, b, function):
+    """function(a, b), sparse, for two matrices that are broadcast and a function with f(0, 0) = 0."""
+    return combine_same_shape(*_broadcast_pair(a, b), function)
+
+
+def _broadcast(a, shape):
+    """a repeated along axes of length 1, in COO format."""
+    row, col, data = a._triple()
+    old, two = a._two, shape if len(shape) == 2 else (1, *shape)
+    indices = _entries.index_type(*two, like=(row,))
+    for axis in (0, 1):
+        if old[axis] != 1 or two[axis] == 1:
+            continue
+        n = two[axis]
+        every = ad.repeat(ad.arange(n, dtype=indices), data.size)
+        other = ad.tile((col, row)[axis], n)
+        row, col = (every, other) if axis == 0 else (other, every)
+        data = ad.tile(data, n)
+    return a._make(_entries.as_index(row, indices), _entries.as_index(col, indices), data, shape)
+
+
+def _broadcast_pair(a, b):
+    """Two sparse matrices as ones of one shape. ValueError."""
+    if a.shape == b.shape:
+        return a, b
+    try:
+        shape = np.broadcast_shapes(a.shape, b.shape)
+    except ValueError:
+        raise ValueError("inconsistent shapes") from None
+    return (a if a.shape == shape else _broadcast(a, shape)), (b if b.shape == shape else _broadcast(b, shape))
+
+
+def _as_operand(a, other):
+    """other as a number, a sparse matrix or a dense array of the server; None where it is none of these."""
+    if is_scalar_like(other):
+        return other
+    if issparse(other):
+        return other
+    if is_host_sparse(other):
+        return a._like("csr")(other)
+    if isinstance(other, (ndarray, np.ndarray, list, tuple)):
+        return ad.asarray(other)
+    return None
+
+
+def multiply(a, other):
+    """a.multiply(other), sparse."""
+    value = _as_operand(a, other)
+    if value is None:
+        return NotImplemented
+    if is_scalar_like(value):
+        return a._multiply_scalar(value)
+    if issparse(value):
+        return combine(a, value, ad.multiply)
+    return _multiply_dense(a, value)
+
+
+def _multiply_dense(a, x):
+    if x.ndim > 2:
+        raise ValueError("inconsistent shapes")
+    try:
+        shape = np.broadcast_shapes(a.shape, x.shape)
+    except ValueError:
+        raise ValueError("inconsistent shapes") from None
+    a = a if a.shape == shape else _broadcast(a, shape)
+    row, col, data = a._triple()
+    dtype = check_dtype(upcast(a.dtype, x.dtype))
+    factors = ad.broadcast_to(x, a._two)[row, col]
+    return a._make(row, col, data.astype(dtype) * factors.astype(dtype), shape)
+
+
+def divide(a, other):
+    """a / other: sparse for a number or a dense array, dense for a sparse one."""
+    value = _as_operand(a, other)
+    if value is None:
+        return NotImplemented
+    if is_scalar_like(value):
+        if np.can_cast(a.dtype, np.float64):
+            return _divide_scalar(a.astype(np.float64, copy=False), value)
+        return _divide_scalar(a, value)
+    if issparse(value):
+        if value.shape != a.shape:
+            raise ValueError("inconsistent shapes")
+        return a.toarray() / value.toarray()
+    return _multiply_dense(a, ad.true_divide(1.0, value))
+
+
+def _divide_scalar(a, value):
+    dtype = upcast(np.result_type(a.dtype, value.dtype if isinstance(value, ndarray) else value))
+    return a._with_data((a.data / value).astype(dtype), copy=True)
+
+
+def maximum_minimum(a, other, function, exceeds):
+    """a.maximum(other) or a.minimum(other); exceeds: whether a number becomes the result where a has none."""
+    value = _as_operand(a, other)
+    if value is None:
+        return NotImplemented
+    if is_scalar_like(value):
+        if bool(exceeds(value, 0)):
+            from ._base import warn_efficiency
+            warn_efficiency("Taking maximum (minimum) with > 0 (< 0) number results to a dense matrix.")
+            return a._like("csr" if a.format != "csc" else "csc")(function(a.toarray(), value))
+        x = a._like("csr" if a.format != "csc" else "csc")(a, copy=True)
+        x.sum_duplicates()
+        x = x._with_data(function(x.data, value), copy=True)
+        x.eliminate_zeros()
+        return x
+    if issparse(value):
+        return combine(a, value, function)
+    return function(a.toarray(), value)
+
+
+def compare(a, other, function):
+    """function(a, other), of bools: sparse unless other is dense."""
+    from ._base import warn_efficiency
+    value = _as_operand(a, other)
+    if value is None:
+        return function is ad.not_equal if function in (ad.equal, ad.not_equal) else NotImplemented
+    if is_scalar_like(value):
+        kept = "csc" if a.format == "csc" else "csr"
+        if bool(function(ad.zeros((), a.dtype), value)):
+            warn_efficiency("Comparing a sparse matrix with a scalar for which zero compares true is inefficient, as "
+                            "the result is not sparse.")
+            return a._like(kept)(function(a.toarray(), value))
+        x = a._like(kept)(a, copy=True)
+        x.sum_duplicates()
+        x = x._with_data(function(x.data, value), copy=True)
+        x.eliminate_zeros()
+        return x
+    if not issparse(value):
+        return function(a.toarray(), value)
+    if a.shape != value.shape and function in (ad.equal, ad.not_equal) and not _broadcastable(a, value):
+        raise ValueError("inconsistent shapes")
+    x, y = _broadcast_pair(a, value)
+    if function not in (ad.equal, ad.less_equal, ad.greater_equal):
+        return combine_same_shape(x, y, function)
+    warn_efficiency("Comparing sparse matrices using ==, <=, and >= is inefficient, try using !=, <, or > instead.")
+    return a._like("csc" if a.format == "csc" else "csr")(function(x.toarray(), y.toarray()))
+
+
+def _broadcastable(a, b):
+    try:
+        np.broadcast_shapes(a.shape, b.shape)
+        return True
+    except ValueError:
+        return False

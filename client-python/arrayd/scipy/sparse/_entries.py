@@ -1,0 +1,151 @@
+"""Entries of sparse matrices as arrays on the server: their keys, their order, and where rows of them begin.
+
+A matrix is seen along a major axis (the rows of CSR, the columns of CSC) and a minor one.
+"""
+import numpy as np
+
+import arrayd as ad
+
+from ..._base import call
+
+_INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
+_MOST = np.iinfo(np.int32).max
+_LARGEST_KEY = np.iinfo(np.int64).max
+
+
+def index_type(*sizes, like=()):
+    """The type of indices that count up to sizes: int32 unless one is larger, or one of the arrays `like` has int64."""
+    if any(size > _MOST for size in sizes) or any(a.dtype == _INT64 for a in like):
+        return _INT64
+    return _INT32
+
+
+def as_index(a, dtype):
+    """An array of integers as one of the index type."""
+    return a if a.dtype == dtype else a.astype(dtype)
+
+
+def scatter_add(size, places, values, dtype=None):
+    """A new array of so many elements, to which each value has been added at its place."""
+    dtype = np.dtype(values.dtype if dtype is None else dtype)
+    if dtype == np.bool_:
+        return scatter_add(size, places, values, np.int64) != 0
+    out = ad.zeros(size, dtype)
+    if values.size:
+        call("scatter", (values.astype(dtype), as_index(places, _INT64)), (1,), out=out, dtype=dtype)
+    return out
+
+
+def scatter_extreme(out, places, values, largest):
+    """Put into out the larger (or smaller) of what is there and of the values that belong there."""
+    if values.size:
+        call("scatter", (values, as_index(places, _INT64)), (2 if largest else 3,), out=out, dtype=out.dtype)
+    return out
+
+
+def count_places(places, size):
+    """How often each of 0, ..., size-1 occurs, as int64."""
+    out = ad.zeros(size, np.int64)
+    if places.size and size:
+        call("bincount", (as_index(places, _INT64),), out=out, dtype=out.dtype)
+    return out
+
+
+def pointers_from_counts(counts, dtype):
+    """Where rows of so many entries begin, and at last where the last one ends."""
+    out = ad.zeros(counts.size + 1, np.int64)
+    if counts.size:
+        call("cumsum", (as_index(counts, _INT64),), (0,), out=out[1:])
+    return as_index(out, dtype)
+
+
+def row_pointers(major, rows, dtype):
+    """Where the entries of each row begin when they are sorted by rows."""
+    return pointers_from_counts(count_places(major, rows), dtype)
+
+
+def rows_of_pointers(indptr, entries, dtype):
+    """The row of each entry."""
+    if entries == 0:
+        return ad.empty(0, dtype)
+    places = ad.arange(entries, dtype=indptr.dtype)
+    return as_index(call("searchsorted", (indptr, places), (True,)) - 1, dtype)
+
+
+def _single_keys(major, minor, shape):
+    """One integer for each entry, ordered as entries are; None where some would be too large."""
+    if shape[0] * shape[1] > _LARGEST_KEY:
+        return None
+    return as_index(major, _INT64) * shape[1] + as_index(minor, _INT64)
+
+
+def order_entries(major, minor, shape):
+    """Where the entries are found, sorted by rows and in these by columns; equal ones as they were."""
+    keys = _single_keys(major, minor, shape)
+    if keys is not None:
+        return call("argsort", (keys,), (0,))
+    order = call("argsort", (minor,), (0,))
+    return order[call("argsort", (major[order],), (0,))]
+
+
+def _follow(major, minor, repeated):
+    """Whether each entry but the first comes after the one before it (or is equal to it, where that is allowed)."""
+    compare = ad.less_equal if repeated else ad.less
+    return (major[:-1] < major[1:]) | ((major[:-1] == major[1:]) & compare(minor[:-1], minor[1:]))
+
+
+def are_ordered(major, minor, repeated):
+    """Whether entries are sorted; repeated: may some be equal. Waits."""
+    return major.size < 2 or bool(_follow(major, minor, repeated).all())
+
+
+def unique_entries(major, minor, shape):
+    """The different places of entries, sorted, and which of them each entry has: (major, minor, index). Waits."""
+    if major.size == 0:
+        return major, minor, ad.empty(0, np.int64)
+    order = order_entries(major, minor, shape)
+    a, b = major[order], minor[order]
+    first = ad.ones(order.size, np.bool_)
+    first[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
+    index = ad.empty(order.size, np.int64)
+    index[order] = call("cumsum", (first,), (0,), dtype=np.int64) - 1
+    places = call("nonzero", (first,))[0]
+    return a[places], b[places], index
+
+
+def sum_entries(major, minor, data, shape):
+    """Entries sorted, those of one place added up. Waits."""
+    a, b, index = unique_entries(major, minor, shape)
+    return a, b, scatter_add(a.size, index, data)
+
+
+def expand_ranges(starts, counts):
+    """The integers of ranges, one range after another: (number of the range, integer). Waits."""
+    ends = call("cumsum", (as_index(counts, _INT64),), (0,)) if counts.size else counts
+    total = int(ends[-1]) if counts.size else 0
+    if total == 0:
+        return ad.empty(0, np.int64), ad.empty(0, np.int64)
+    places = ad.arange(total)
+    number = call("searchsorted", (ends, places), (True,))
+    return number, places + (as_index(starts, _INT64) - ends + counts)[number]
+
+
+def find_entries(major, minor, shape, rows, columns):
+    """Where (row, column) stand among entries that are sorted and unique: (place, whether it is there)."""
+    if major.size == 0:
+        return ad.zeros(rows.shape, np.int64), ad.zeros(rows.shape, np.bool_)
+    keys = _single_keys(major, minor, shape)
+    if keys is None:
+        return _find_in_rows(major, minor, rows, columns)
+    wanted = _single_keys(rows, columns, shape)
+    place = ad.minimum(call("searchsorted", (keys, wanted), (False,)), major.size - 1)
+    return place, keys[place] == wanted
+
+
+def _find_in_rows(major, minor, rows, columns):
+    """find_entries for matrices whose places are too many to be numbered: places get a rank among all that occur."""
+    both = ad.concatenate([major, rows.ravel()]), ad.concatenate([minor, columns.ravel()])
+    _, _, rank = unique_entries(*both, (_LARGEST_KEY, _LARGEST_KEY))
+    keys, wanted = rank[:major.size], rank[major.size:].reshape(rows.shape)
+    place = ad.minimum(call("searchsorted", (keys, wanted), (False,)), major.size - 1)
+    return place, keys[place] == wanted

@@ -1,0 +1,161 @@
+"""Some eigenvalues and singular values by products: Lanczos' method, restarted with what it has found."""
+import numpy as np
+
+import arrayd as ad
+
+from ...._core import ndarray
+from .._types import issparse
+from ._operators import LinearOperator, aslinearoperator
+
+
+def _check_operator(a, what, square):
+    if getattr(a, "ndim", 2) != 2 or square and a.shape[0] != a.shape[1]:
+        raise ValueError(f"expected a {'square ' if square else ''}matrix (shape: {a.shape})")
+    if not isinstance(a, (LinearOperator, ndarray)) and not issparse(a):
+        a = ad.asarray(a)
+    if a.dtype is None or a.dtype.char not in "fdFD":
+        raise TypeError(f"unsupported dtype (actual: {a.dtype})")
+    return aslinearoperator(a)
+
+
+class _Basis:
+    """An orthonormal basis V on the server, and V^H A V on the host."""
+
+    def __init__(self, A, ncv, v0):
+        self.A, self.n, self.ncv = A, A.shape[0], ncv
+        self.dtype = A.dtype
+        self.V = ad.zeros((self.n, ncv), self.dtype)
+        self.T = np.zeros((ncv, ncv), self.dtype)
+        self.eps = float(np.finfo(self.dtype).eps)
+        self.generator = ad.random.default_rng(0)
+        start = self._draw() if v0 is None else ad.asarray(v0).reshape(self.n).astype(self.dtype)
+        self.V[:, 0] = start / ad.sqrt((abs(start) ** 2).sum())
+
+    def _draw(self):
+        x = self.generator.standard_normal(self.n)
+        return (x + 1j * self.generator.standard_normal(self.n) if self.dtype.kind == "c" else x).astype(self.dtype)
+
+    def _orthogonalise(self, w, size):
+        basis = self.V[:, :size]
+        h = basis.conj().T @ w
+        w = w - basis @ h
+        more = basis.conj().T @ w
+        w = w - basis @ more
+        return w, (h + more), ad.sqrt((abs(w) ** 2).sum())
+
+    def extend(self, first):
+        """Extend from `first` columns to all; the norm of the residual and the residual itself."""
+        for j in range(first, self.ncv):
+            w, h, length = self._orthogonalise(self.A.matvec(self.V[:, j]), j + 1)
+            both = ad.concatenate([h, length.astype(h.dtype).reshape(1)]).get()
+            self.T[:j + 1, j] = both[:-1]
+            self.T[j, :j + 1] = both[:-1].conj()
+            size = float(both[-1].real)
+            if size <= self.eps * max(1.0, float(np.abs(self.T[:j + 1, :j + 1]).max())) * 10:
+                size, w = 0.0, self._another(j + 1)
+            else:
+                w = w / size
+            if j + 1 < self.ncv:
+                self.V[:, j + 1] = w
+        return size, w
+
+    def _another(self, size):
+        """A direction that is not in the first columns: these are an invariant subspace."""
+        if size >= self.n:
+            return ad.zeros(self.n, self.dtype)
+        w, _, length = self._orthogonalise(self._draw(), size)
+        return w / length
+
+    def restart(self, values, vectors, w):
+        """Keep these Ritz vectors alone, and go on with w."""
+        kept = len(values)
+        self.V[:, :kept] = self.V @ ad.asarray(vectors.astype(self.dtype))
+        self.V[:, kept] = w
+        self.T[...] = 0
+        self.T[np.arange(kept), np.arange(kept)] = values
+
+
+def _choose(values, count, which):
+    """The indices of those that are wanted, by ascending value."""
+    if which == "LA":
+        return np.arange(len(values) - count, len(values))
+    if which == "SA":
+        return np.arange(count)
+    return np.sort(np.argsort(np.abs(values), kind="stable")[len(values) - count:])
+
+
+def eigsh(a, k=6, *, which="LM", v0=None, ncv=None, maxiter=None, tol=0, return_eigenvectors=True):
+    """Some eigenvalues, and eigenvectors, of a Hermitian matrix.
+
+    Parameters: a: dense or sparse matrix, or LinearOperator. k: int, how many. which: 'LM' (largest magnitude), 'LA'
+        (largest) or 'SA' (smallest). v0: vector to begin with. ncv: int, vectors of the basis. maxiter: int, restarts,
+        10*n unless given. tol: relative accuracy, 0 for all there is. return_eigenvectors: bool.
+    Returns: tuple of ndarrays: values, ascending, and vectors as columns; or the values.
+    Raises: ValueError for another k or which, TypeError for other than floating types.
+    Source: scipy.sparse.linalg.eigsh
+    """
+    A = _check_operator(a, "eigsh", True)
+    n = A.shape[0]
+    if k <= 0:
+        raise ValueError(f"k must be greater than 0 (actual: {k})")
+    if k >= n:
+        raise ValueError(f"k must be smaller than n (actual: {k})")
+    if which not in ("LM", "LA", "SA"):
+        raise ValueError(f"which must be 'LM','LA' or 'SA' (actual: {which})")
+    ncv = min(n, max(2 * k, k + 32)) if ncv is None else min(max(ncv, k + 1), n)
+    basis = _Basis(A, ncv, v0)
+    limit = n * 10 if maxiter is None else maxiter
+    tolerance = (tol or basis.eps)
+    values, vectors = _run_lanczos(basis, k, which, limit, tolerance)
+    result = ad.asarray(values.astype(basis.dtype.char.lower()))
+    if not return_eigenvectors:
+        return result
+    return result, basis.V @ ad.asarray(vectors.astype(basis.dtype))
+
+
+def _run_lanczos(basis, k, which, limit, tolerance):
+    first = 0
+    for step in range(limit + 1):
+        size, w = basis.extend(first)
+        values, vectors = np.linalg.eigh(basis.T.astype(np.promote_types(basis.dtype, np.float64)))
+        chosen = _choose(values, k, which)
+        errors = size * np.abs(vectors[-1, chosen])
+        if step == limit or basis.ncv == basis.n or (
+                errors <= tolerance * np.maximum(np.abs(values[chosen]), basis.eps ** (2 / 3))).all():
+            break
+        kept = _choose(values, min(basis.ncv - 1, max(k + 1, (k + basis.ncv) // 2)), which)
+        basis.restart(values[kept], vectors[:, kept], w)
+        first = len(kept)
+    return values[chosen], vectors[:, chosen]
+
+
+def svds(a, k=6, *, ncv=None, tol=0, which="LM", maxiter=None, return_singular_vectors=True):
+    """The largest singular values, and vectors, of a matrix.
+
+    Parameters: a: dense or sparse matrix, or LinearOperator. k: int, how many. ncv: int, vectors of the basis. tol:
+        relative accuracy, 0 for all there is. which: 'LM'. maxiter: int, restarts. return_singular_vectors: bool.
+    Returns: tuple of ndarrays: u, s (ascending) and vh; or s.
+    Raises: ValueError for another k or which, TypeError for other than floating types.
+    Source: scipy.sparse.linalg.svds
+    """
+    A = _check_operator(a, "svds", False)
+    m, n = A.shape
+    if k <= 0:
+        raise ValueError(f"k must be greater than 0 (actual: {k})")
+    if k >= min(m, n):
+        raise ValueError(f"k must be smaller than min(m, n) (actual: {k})")
+    if which != "LM":
+        raise ValueError(f"which must be 'LM' (actual: {which})")
+    # A^H A, or A A^H where that is smaller: its eigenvectors are one side's vectors.
+    tall = m >= n
+    inner = LinearOperator((min(m, n),) * 2, dtype=A.dtype, matvec=(
+        lambda x: A.rmatvec(A.matvec(x))) if tall else lambda x: A.matvec(A.rmatvec(x)))
+    _, V = eigsh(inner, k=k, which="LM", ncv=ncv, maxiter=maxiter, tol=tol)
+    V = ad.linalg.qr(V)[0]
+    product = A.matmat(V) if tall else A.rmatmat(V)
+    u, s, vh = ad.linalg.svd(product, full_matrices=False)
+    u, s, vh = u[:, ::-1], s[::-1], vh[::-1]
+    if not return_singular_vectors:
+        return s
+    other = V @ vh.conj().T
+    return (u, s, other.conj().T) if tall else (other, s, u.conj().T)

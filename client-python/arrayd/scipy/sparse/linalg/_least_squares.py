@@ -1,0 +1,194 @@
+"""Least squares by products with A and its adjoint: LSQR and LSMR, on the bidiagonalisation of Golub and Kahan."""
+import numpy as np
+
+import arrayd as ad
+
+from ._operators import aslinearoperator
+
+
+def _norm(x):
+    return float(ad.sqrt((abs(x) ** 2).sum()))
+
+
+def _rotation(a, b):
+    """(c, s, r) of the rotation that takes (a, b) to (r, 0), as Paige and Saunders sign it."""
+    if b == 0:
+        return float(np.sign(a)), 0.0, abs(a)
+    if a == 0:
+        return 0.0, float(np.sign(b)), abs(b)
+    if abs(b) > abs(a):
+        tau = a / b
+        s = float(np.sign(b)) / np.sqrt(1 + tau * tau)
+        return s * tau, s, b / s
+    tau = b / a
+    c = float(np.sign(a)) / np.sqrt(1 + tau * tau)
+    return c, c * tau, a / c
+
+
+class _Bidiagonalisation:
+    """u, v, alpha and beta of each step; A v and A^H u are all that is asked of A."""
+
+    def __init__(self, A, b, x0):
+        if getattr(A, "ndim", 2) != 2:
+            raise ValueError("expected a matrix")
+        self.A = A = aslinearoperator(A)
+        b = ad.asarray(b)
+        if b.shape not in ((A.shape[0],), (A.shape[0], 1)):
+            raise ValueError(f"shapes of A {A.shape} and b {b.shape} are incompatible")
+        m, n = A.shape
+        kind = b.dtype if b.dtype.char in "fdFD" else np.dtype(np.float64)
+        self.dtype = np.result_type(A.dtype if A.dtype.char in "fdFD" else np.float64, kind)
+        self.u = b.reshape(m).astype(self.dtype)
+        self.b_norm = _norm(self.u)
+        self.x = ad.zeros(n, self.dtype)
+        if x0 is not None:
+            x0 = ad.asarray(x0)
+            if x0.shape not in ((n,), (n, 1)):
+                raise ValueError(f"shapes of A {A.shape} and x0 {x0.shape} are incompatible")
+            self.x = x0.reshape(n).astype(np.result_type(self.dtype, x0.dtype))
+            self.u = self.u - A.matvec(self.x)
+        self.beta = _norm(self.u)
+        self.alpha = 0.0
+        self.v = ad.zeros_like(self.x)
+        if self.beta > 0:
+            self.u = self.u * (1 / self.beta)
+            self.v = A.rmatvec(self.u)
+            self.alpha = _norm(self.v)
+        if self.alpha > 0:
+            self.v = self.v * (1 / self.alpha)
+
+    def advance(self):
+        self.u = self.A.matvec(self.v) - self.alpha * self.u
+        self.beta = _norm(self.u)
+        if self.beta > 0:
+            self.u = self.u * (1 / self.beta)
+            self.v = self.A.rmatvec(self.u) - self.beta * self.v
+            self.alpha = _norm(self.v)
+            if self.alpha > 0:
+                self.v = self.v * (1 / self.alpha)
+
+
+def lsqr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, iter_lim=None, show=False, calc_var=False, x0=None):
+    """The least-squares solution of A @ x = b, damped where damp is not 0, by LSQR.
+
+    Parameters: A: dense or sparse matrix, or LinearOperator. b: array of shape (m,) or (m, 1). damp: number. atol,
+        btol: tolerances relative to A and to b. conlim: condition at which it ends. iter_lim: int, 2*n unless given.
+        show: ignored. calc_var: whether the diagonal of (A^H A)^-1 is estimated. x0: first guess.
+    Returns: tuple: x, why it ended (int), iterations, norm of the residual, that of the damped problem, estimates of the
+        norm and the condition of A, norm of A^H r, norm of x, the diagonal.
+    Raises: ValueError where shapes do not fit.
+    Source: scipy.sparse.linalg.lsqr
+    """
+    g = _Bidiagonalisation(A, b, x0)
+    n, x, damped = g.A.shape[1], g.x, damp ** 2
+    limit = 2 * n if iter_lim is None else iter_lim
+    w, variance = g.v, ad.zeros(n, g.dtype.char.lower())
+    rhobar, phibar = g.alpha, g.beta
+    r1norm = r2norm = g.beta
+    arnorm, anorm, acond, ddnorm, res2, xxnorm, xnorm = g.alpha * g.beta, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    c2, s2, z, istop, itn = -1.0, 0.0, 0.0, 0, 0
+    if arnorm == 0:
+        return x, 0, 0, r1norm, r2norm, anorm, acond, arnorm, xnorm, variance
+    eps = float(np.finfo(np.float64).eps)
+    while itn < limit and istop == 0:
+        itn += 1
+        before = g.alpha
+        g.advance()
+        anorm = float(np.sqrt(anorm ** 2 + before ** 2 + g.beta ** 2 + damped))
+        rhobar1, psi = rhobar, 0.0
+        if damp:
+            rhobar1 = float(np.hypot(rhobar, damp))
+            psi, phibar = damp / rhobar1 * phibar, rhobar / rhobar1 * phibar
+        cosine, sine, rho = _rotation(rhobar1, g.beta)
+        theta, rhobar = sine * g.alpha, -cosine * g.alpha
+        phi, phibar = cosine * phibar, sine * phibar
+        dk = w * (1 / rho)
+        x = x + (phi / rho) * w
+        w = g.v - (theta / rho) * w
+        ddnorm += _norm(dk) ** 2
+        if calc_var:
+            variance = variance + abs(dk) ** 2
+        gamma_bar, rhs = -c2 * rho, phi - s2 * rho * z
+        zbar = rhs / gamma_bar if gamma_bar else 0.0
+        xnorm = float(np.sqrt(xxnorm + zbar ** 2))
+        gamma = float(np.hypot(gamma_bar, theta))
+        c2, s2, z = gamma_bar / gamma, theta / gamma, rhs / gamma
+        xxnorm += z * z
+        acond, res2 = anorm * float(np.sqrt(ddnorm)), res2 + psi ** 2
+        rnorm = float(np.sqrt(phibar ** 2 + res2))
+        arnorm = g.alpha * abs(sine * phi)
+        squared = rnorm ** 2 - damped * xxnorm
+        r1norm, r2norm = float(np.sign(squared) * np.sqrt(abs(squared))), rnorm
+        test1, test2, test3 = rnorm / g.b_norm, arnorm / (anorm * rnorm + eps), 1 / (acond + eps)
+        bound = btol + atol * anorm * xnorm / g.b_norm
+        istop = _why_end([(itn >= limit, 7), (1 + test3 <= 1, 6), (1 + test2 <= 1, 5),
+                          (1 + test1 / (1 + anorm * xnorm / g.b_norm) <= 1, 4),
+                          (bool(conlim) and test3 <= 1 / conlim, 3), (test2 <= atol, 2), (test1 <= bound, 1)])
+    return x, istop, itn, r1norm, r2norm, anorm, acond, arnorm, xnorm, variance
+
+
+def _why_end(tests):
+    """The number of the last test that is true, or 0."""
+    return next((number for true, number in reversed(tests) if true), 0)
+
+
+def lsmr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, maxiter=None, show=False, x0=None):
+    """The least-squares solution of A @ x = b, damped where damp is not 0, by LSMR.
+
+    Parameters: A: dense or sparse matrix, or LinearOperator. b: array of shape (m,) or (m, 1). damp: number. atol,
+        btol: tolerances relative to A and to b. conlim: condition at which it ends. maxiter: int, min(m, n) unless
+        given. show: ignored. x0: first guess.
+    Returns: tuple: x, why it ended (int), iterations, norm of the residual, norm of A^H r, estimates of the norm and the
+        condition of A, norm of x.
+    Raises: ValueError where shapes do not fit.
+    Source: scipy.sparse.linalg.lsmr
+    """
+    g = _Bidiagonalisation(A, b, x0)
+    x = g.x
+    limit = min(g.A.shape) if maxiter is None else maxiter
+    zetabar, alphabar, rho, rhobar, cbar, sbar = g.alpha * g.beta, g.alpha, 1.0, 1.0, 1.0, 0.0
+    h, hbar = g.v, ad.zeros_like(x)
+    betadd, betad, rhodold, tautildeold, thetatilde, zeta, d = g.beta, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0
+    norm_a2, largest, smallest = g.alpha ** 2, 0.0, 1e100
+    normr, normar, norma, conda, normx, istop, itn = g.beta, g.alpha * g.beta, g.alpha, 1.0, 0.0, 0, 0
+    if normar == 0:
+        return x, 0, 0, normr, normar, norma, conda, _norm(x)
+    if g.b_norm == 0:
+        return ad.zeros_like(x), 0, 0, normr, normar, norma, conda, 0.0
+    while itn < limit and istop == 0:
+        itn += 1
+        g.advance()
+        chat, shat, alphahat = _rotation(alphabar, damp)
+        rhoold = rho
+        cosine, sine, rho = _rotation(alphahat, g.beta)
+        thetanew, alphabar = sine * g.alpha, cosine * g.alpha
+        rhobarold, zetaold, thetabar, rhotemp = rhobar, zeta, sbar * rho, cbar * rho
+        cbar, sbar, rhobar = _rotation(cbar * rho, thetanew)
+        zeta, zetabar = cbar * zetabar, -sbar * zetabar
+        hbar = h - (thetabar * rho / (rhoold * rhobarold)) * hbar
+        x = x + (zeta / (rho * rhobar)) * hbar
+        h = g.v - (thetanew / rho) * h
+        betaacute, betacheck = chat * betadd, -shat * betadd
+        betahat, betadd = cosine * betaacute, -sine * betaacute
+        thetatildeold = thetatilde
+        ctilde, stilde, rhotilde = _rotation(rhodold, thetabar)
+        thetatilde, rhodold = stilde * rhobar, ctilde * rhobar
+        betad = -stilde * betad + ctilde * betahat
+        tautildeold = (zetaold - thetatildeold * tautildeold) / rhotilde
+        taud = (zeta - thetatilde * tautildeold) / rhodold
+        d += betacheck ** 2
+        normr = float(np.sqrt(d + (betad - taud) ** 2 + betadd ** 2))
+        norm_a2 += g.beta ** 2
+        norma = float(np.sqrt(norm_a2))
+        norm_a2 += g.alpha ** 2
+        largest = max(largest, rhobarold)
+        smallest = min(smallest, rhobarold) if itn > 1 else smallest
+        conda = max(largest, rhotemp) / min(smallest, rhotemp)
+        normar, normx = abs(zetabar), _norm(x)
+        test1 = normr / g.b_norm
+        test2 = normar / (norma * normr) if norma * normr else np.inf
+        test3, bound = 1 / conda, btol + atol * norma * normx / g.b_norm
+        istop = _why_end([(itn >= limit, 7), (1 + test3 <= 1, 6), (1 + test2 <= 1, 5),
+                          (1 + test1 / (1 + norma * normx / g.b_norm) <= 1, 4),
+                          (bool(conlim) and test3 <= 1 / conlim, 3), (test2 <= atol, 2), (test1 <= bound, 1)])
+    return x, istop, itn, normr, normar, norma, conda, normx

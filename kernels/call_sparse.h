@@ -1,0 +1,57 @@
+/* Sparse matrices as calls of both backends see them. */
+#ifndef AD_KERNELS_CALL_SPARSE_H
+#define AD_KERNELS_CALL_SPARSE_H
+
+#include "kernels/call_linalg.h"
+#include "kernels/math.h"
+#include "kernels/math_complex.h"
+
+namespace ad {
+inline namespace AD_ISA {
+
+/* A matrix in CSR format, packed. T: what is computed in; I: int32_t or int64_t. */
+template <class T, class I> struct csr {
+    const T *data;
+    const I *indices, *indptr;
+    int64_t rows, entries;
+};
+
+/* A dense operand: rows of `columns` elements, packed. */
+template <class T> struct panel {
+    T *data;
+    int64_t rows, columns;
+};
+
+/* f(tag<T>{}, tag<I>{}) for the loop's type and that of the indices; both have been checked. Integers are computed
+ * without a sign, where wrapping is defined. */
+template <class F> inline int visit_sparse(const ad_call *c, F &&f) {
+    const bool wide = c->op->operand[c->op->nout + 1].desc.dtype == AD_INT64;
+    const auto with_indices = [&](auto t) { return wide ? f(t, tag<int64_t>{}) : f(t, tag<int32_t>{}); };
+    if (c->op->loop == AD_INT64) return with_indices(tag<uint64_t>{});
+    return visit_field(c->op->loop, with_indices);
+}
+
+/* The matrix that inputs 0, 1 and 2 are. AD_E_MEMORY. */
+template <class T, class I> inline int get_csr_input(ad_call *c, csr<T, I> *m) {
+    const int index_dtype = c->op->operand[c->op->nout + 1].desc.dtype;
+    array data, indices, indptr;
+    int rc;
+    if ((rc = ad_call_input_packed(c, 0, c->op->loop, &data)) < 0 ||
+        (rc = ad_call_input_packed(c, 1, index_dtype, &indices)) < 0 ||
+        (rc = ad_call_input_packed(c, 2, index_dtype, &indptr)) < 0)
+        return rc;
+    m->data = reinterpret_cast<const T *>(data.data);
+    m->indices = reinterpret_cast<const I *>(indices.data);
+    m->indptr = reinterpret_cast<const I *>(indptr.data);
+    m->rows = indptr.shape[0] - 1;
+    m->entries = data.shape[0];
+    return 0;
+}
+
+template <class T> inline panel<T> panel_of(const array &a) {
+    return {reinterpret_cast<T *>(a.data), a.shape[0], a.ndim > 1 ? a.shape[1] : 1};
+}
+
+} // namespace AD_ISA
+} // namespace ad
+#endif

@@ -1,0 +1,175 @@
+/* Products with sparse matrices, and triangular solves. What an index says is bounded where it is used; indptr, which
+ * nobody else writes, is looked through before. */
+#include "kernels/call_sparse.h"
+
+#include <algorithm>
+#include <atomic>
+#include <inttypes.h>
+
+#include "kernels/cpu/backend/parallel.h"
+
+namespace {
+
+using namespace ad;
+
+constexpr int64_t GRAIN = 1 << 14; /* entries */
+
+/* The first index that was out of bounds, of those that any thread has met. */
+struct bad_index {
+    std::atomic<bool> found{false};
+    int64_t value = 0;
+
+    void report(int64_t v) {
+        if (!found.exchange(true)) value = v;
+    }
+};
+
+int finish_indices(ad_call *c, const bad_index &bad, int64_t size) {
+    if (!bad.found.load()) return 0;
+    return ad__fault(c->fault, AD_E_INDEX,
+                     "the index %" PRId64 " of a sparse matrix is out of bounds for size %" PRId64, bad.value, size);
+}
+
+/* Check that rows begin and end within the data, none before the one that precedes it. AD_E_VALUE. */
+template <class T, class I> int check_indptr(ad_call *c, const csr<T, I> &m) {
+    std::atomic<bool> good{m.indptr[0] >= 0 && int64_t(m.indptr[m.rows]) <= m.entries};
+    ad_cpu_parallel(m.rows, GRAIN, [&](int64_t begin, int64_t end) {
+        bool ascends = true;
+        for (int64_t i = begin; i < end; i++) ascends &= m.indptr[i] <= m.indptr[i + 1];
+        if (!ascends) good = false;
+    });
+    if (good.load()) return 0;
+    return ad__fault(c->fault, AD_E_VALUE,
+                     "indptr of a sparse matrix must ascend, from 0 or more to at most its %" PRId64 " entries",
+                     m.entries);
+}
+
+int64_t rows_for_grain(int64_t rows, int64_t entries, int64_t columns) {
+    const double work =
+        (double(entries) / double(std::max<int64_t>(rows, 1)) + 1) * double(std::max<int64_t>(columns, 1));
+    return std::max<int64_t>(1, int64_t(double(GRAIN) / work));
+}
+
+/* ---- products ---- */
+
+template <class T, class I> T multiply_row(const csr<T, I> &m, int64_t row, const panel<const T> &x, bad_index *bad) {
+    T sum = T(0);
+    for (int64_t e = m.indptr[row]; e < int64_t(m.indptr[row + 1]); e++) {
+        const int64_t j = m.indices[e];
+        if (uint64_t(j) < uint64_t(x.rows)) sum = sum + m.data[e] * x.data[j];
+        else bad->report(j);
+    }
+    return sum;
+}
+
+template <class T> void add_scaled(T *to, T factor, const T *from, int64_t n) {
+    for (int64_t k = 0; k < n; k++) to[k] = to[k] + factor * from[k];
+}
+
+template <class T, class I>
+void multiply_rows(const csr<T, I> &m, const panel<const T> &x, const panel<T> &y, bad_index *bad) {
+    ad_cpu_parallel(m.rows, rows_for_grain(m.rows, m.entries, x.columns), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++) {
+            if (x.columns == 1) {
+                y.data[i] = multiply_row(m, i, x, bad);
+                continue;
+            }
+            T *to = y.data + i * y.columns;
+            std::fill(to, to + y.columns, T(0));
+            for (int64_t e = m.indptr[i]; e < int64_t(m.indptr[i + 1]); e++) {
+                const int64_t j = m.indices[e];
+                if (uint64_t(j) < uint64_t(x.rows)) add_scaled(to, m.data[e], x.data + j * x.columns, x.columns);
+                else bad->report(j);
+            }
+        }
+    });
+}
+
+/* Rows of x are added to those of y that the indices name, in the order of the entries. */
+template <class T, class I>
+void multiply_transposed(const csr<T, I> &m, const panel<const T> &x, const panel<T> &y, bad_index *bad) {
+    std::fill(y.data, y.data + y.rows * y.columns, T(0));
+    for (int64_t i = 0; i < m.rows; i++) {
+        if (i % GRAIN == 0) ad_cpu_check_cancelled();
+        ad_cpu_in_order(m.indptr[i + 1] - m.indptr[i], [&](int64_t begin, int64_t end) {
+            for (int64_t e = m.indptr[i] + begin; e < m.indptr[i] + end; e++) {
+                const int64_t j = m.indices[e];
+                if (uint64_t(j) < uint64_t(y.rows))
+                    add_scaled(y.data + j * y.columns, m.data[e], x.data + i * x.columns, x.columns);
+                else bad->report(j);
+            }
+        });
+    }
+}
+
+/* ---- triangular solves ---- */
+
+/* Solve for one row of x; those that it depends on are known. */
+template <class T, class I>
+void solve_row(const csr<T, I> &m, int64_t i, bool lower, bool unit, const panel<T> &x, bad_index *bad) {
+    T *own = x.data + i * x.columns, diagonal = T(0);
+    for (int64_t e = m.indptr[i]; e < int64_t(m.indptr[i + 1]); e++) {
+        const int64_t j = m.indices[e];
+        if (uint64_t(j) >= uint64_t(m.rows)) bad->report(j);
+        else if (j == i) diagonal = diagonal + m.data[e];
+        else if ((j < i) == lower) add_scaled(own, T(0) - m.data[e], x.data + j * x.columns, x.columns);
+    }
+    if (unit) return;
+    for (int64_t k = 0; k < x.columns; k++) own[k] = own[k] / diagonal;
+}
+
+template <class T, class I>
+void solve_rows(const csr<T, I> &m, bool lower, bool unit, const panel<T> &x, bad_index *bad) {
+    const int64_t piece = rows_for_grain(m.rows, m.entries, x.columns);
+    for (int64_t i = 0; i < m.rows; i++) {
+        if (i % piece == 0) ad_cpu_check_cancelled();
+        solve_row(m, lower ? i : m.rows - 1 - i, lower, unit, x, bad);
+    }
+}
+
+} // namespace
+
+int ad_call_spmm(ad_call *c) {
+    array in, out;
+    int rc;
+    if ((rc = ad_call_input_packed(c, 3, c->op->loop, &in)) < 0 || (rc = linalg_output(c, 0, c->op->loop, &out)) < 0)
+        return rc;
+    return visit_sparse(c, [&](auto t, auto u) {
+        using T = typename decltype(t)::type;
+        using I = typename decltype(u)::type;
+        csr<T, I> m;
+        bad_index bad;
+        int status;
+        if ((status = get_csr_input(c, &m)) < 0 || (status = check_indptr(c, m)) < 0) return status;
+        const panel<const T> x = panel_of<const T>(in);
+        const panel<T> y = panel_of<T>(out);
+        c->run->wrote = true;
+        if (c->op->param[1].as.b) multiply_transposed(m, x, y, &bad);
+        else multiply_rows(m, x, y, &bad);
+        status = finish_indices(c, bad, c->op->param[1].as.b ? y.rows : x.rows);
+        return status < 0 ? status : ad_call_finish(c, 0, &out);
+    });
+}
+
+int ad_call_sptrsm(ad_call *c) {
+    array in, out;
+    int rc;
+    if ((rc = ad_call_input(c, 3, c->op->loop, &in)) < 0 || (rc = linalg_output(c, 0, c->op->loop, &out)) < 0)
+        return rc;
+    return visit_sparse(c, [&](auto t, auto u) {
+        using T = typename decltype(t)::type;
+        using I = typename decltype(u)::type;
+        if constexpr (same<T, uint64_t>) return int(AD_E_TYPE);
+        else {
+            csr<T, I> m;
+            bad_index bad;
+            int status;
+            if ((status = get_csr_input(c, &m)) < 0 || (status = check_indptr(c, m)) < 0) return status;
+            c->run->wrote = true;
+            if ((status = ad_call_copy(c, &out, &in)) < 0) return status;
+            solve_rows(m, c->op->param[0].as.b, c->op->param[1].as.b, panel_of<T>(out), &bad);
+            status = finish_indices(c, bad, m.rows);
+            return status < 0 ? status : ad_call_finish(c, 0, &out);
+        }
+    });
+}

@@ -1,0 +1,83 @@
+/* Type and shape rules of the calls on sparse matrices, whose numbers lie in arrays of the client's choice: a matrix in
+ * CSR format is data (nnz), indices (nnz) and indptr (rows + 1), the latter two of one type, int32 or int64. */
+#include "protocol/infer_call.h"
+
+#include <inttypes.h>
+
+static int check_sparse_loop(const ad_op *op, bool integers, ad_fault *fault) {
+    const uint64_t loops = AD_BIT(AD_FLOAT32) | AD_BIT(AD_FLOAT64) | AD_BIT(AD_COMPLEX64) | AD_BIT(AD_COMPLEX128) |
+                           (integers ? AD_BIT(AD_INT64) : 0);
+
+    if (loops & AD_BIT(op->loop)) return AD_OK;
+    return ad__fault(fault, AD_E_TYPE, "%s: there is no loop for %s", ad__op_name(op), ad__dtypes[op->loop].name);
+}
+
+/* Get input i, which must be an array of one dimension. AD_E_TYPE, AD_E_VALUE. */
+static int get_vector_input(const ad_op *op, int i, const ad_desc **out, ad_fault *fault) {
+    int status = ad__array_input(op, i, out, fault);
+
+    if (status == AD_OK && (*out)->ndim != 1) return ad__bad_shape(op, i, "must have one dimension", fault);
+    return status;
+}
+
+/* Check the three arrays of a matrix, which are inputs first, first + 1 and first + 2. AD_E_TYPE, AD_E_VALUE. */
+static int check_csr_inputs(const ad_op *op, int first, int64_t *rows, ad_fault *fault) {
+    const ad_desc *data, *indices, *indptr;
+    int status = get_vector_input(op, first, &data, fault);
+
+    if (status == AD_OK) status = get_vector_input(op, first + 1, &indices, fault);
+    if (status == AD_OK) status = get_vector_input(op, first + 2, &indptr, fault);
+    if (status != AD_OK) return status;
+    if (indices->dtype != AD_INT32 && indices->dtype != AD_INT64)
+        return ad__fault(fault, AD_E_TYPE, "%s: input %d must be of type int32 or int64, not %s", ad__op_name(op),
+                         first + 1, ad__dtypes[indices->dtype].name);
+    if (indptr->dtype != indices->dtype)
+        return ad__fault(fault, AD_E_TYPE, "%s: input %d must be of type %s, as input %d is, not %s", ad__op_name(op),
+                         first + 2, ad__dtypes[indices->dtype].name, first + 1, ad__dtypes[indptr->dtype].name);
+    if (data->shape[0] != indices->shape[0]) return ad__bad_shape(op, first + 1, "must be as long as the data", fault);
+    if (indptr->shape[0] < 1) return ad__bad_shape(op, first + 2, "must have at least one element", fault);
+    *rows = indptr->shape[0] - 1;
+    return AD_OK;
+}
+
+/* Get the dense operand, input i: one vector, or several as the columns of a matrix. AD_E_TYPE, AD_E_VALUE. */
+static int get_dense_input(const ad_op *op, int i, const ad_desc **out, ad_fault *fault) {
+    int status = ad__array_input(op, i, out, fault);
+
+    if (status == AD_OK && (*out)->ndim != 1 && (*out)->ndim != 2)
+        return ad__bad_shape(op, i, "must have one or two dimensions", fault);
+    return status;
+}
+
+int ad__infer_spmm(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const int64_t length = op->param[0].as.i;
+    const bool transposed = op->param[1].as.b;
+    const ad_desc *x;
+    int64_t rows;
+    int status = check_sparse_loop(op, true, fault);
+
+    if (status == AD_OK) status = check_csr_inputs(op, 0, &rows, fault);
+    if (status == AD_OK) status = get_dense_input(op, 3, &x, fault);
+    if (status != AD_OK) return status;
+    if (length < 0 || (!transposed && length != rows))
+        return ad__fault(fault, AD_E_VALUE, "spmm: the result cannot have %" PRId64 " rows: the matrix has %" PRId64,
+                         length, rows);
+    if (transposed && x->shape[0] != rows)
+        return ad__bad_shape(op, 3, "must have as many rows as the matrix that is transposed", fault);
+    ad__set_result(result, op->loop, x->ndim, x->shape);
+    result->shape[0] = length;
+    return AD_OK;
+}
+
+int ad__infer_sptrsm(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const ad_desc *b;
+    int64_t rows;
+    int status = check_sparse_loop(op, false, fault);
+
+    if (status == AD_OK) status = check_csr_inputs(op, 0, &rows, fault);
+    if (status == AD_OK) status = get_dense_input(op, 3, &b, fault);
+    if (status != AD_OK) return status;
+    if (b->shape[0] != rows) return ad__bad_shape(op, 3, "must have as many rows as the matrix", fault);
+    ad__set_result(result, op->loop, b->ndim, b->shape);
+    return AD_OK;
+}
