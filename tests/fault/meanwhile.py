@@ -268,6 +268,25 @@ def number_cases(rng, place):
         yield "matmul", (a, b), (False,), {"out": Written(place, *numbers(rng, dtype, (90, 80)))}, None
 
 
+def sparse_cases(rng, place):
+    """Matrices whose indices go out of bounds, and whose pointers to rows do and go back."""
+    rows = 600
+    pointers = np.linspace(0, N, rows + 1).astype("int64")
+    for dtype, kind in itertools.product(("float64", "complex64"), ("int32", "int64")):
+        data = Written(place, *numbers(rng, dtype, N))
+        indices = Written(place, *(p.astype(kind) for p in places(rng, N, rows)))
+        wild = np.where(rng.random(rows + 1) < 0.5, pointers, places(rng, rows + 1, N)[1])
+        indptr = Written(place, pointers.astype(kind), wild.astype(kind), pointers[::-1].astype(kind))
+        for shape in ((rows,), (rows, 3)):
+            x = Written(place, *numbers(rng, dtype, shape))
+            for transposed in (False, True):
+                yield "spmm", (data, indices, indptr, x), (rows, transposed), {}, None
+                out = {"out": Written(place, *numbers(rng, dtype, shape))}
+                yield "spmm", (data, indices, indptr, x), (rows, transposed), out, None
+            for lower, unit in itertools.product((False, True), repeat=2):
+                yield "sptrsm", (data, indices, indptr, x), (lower, unit), {}, None
+
+
 def random_cases(rng, place):
     """Each distribution, of parameters that are arrays, of which the second states are none that it takes."""
     table = os.path.join(os.path.dirname(__file__), "../../protocol/distribution.def")
@@ -290,6 +309,7 @@ CALLS = {name: make for make, names in {
     number_cases: "iota fft rfft irfft cumsum cumprod nancumsum nancumprod matmul",
     linalg_cases: "cholesky qr svd svdvals eigh eigvalsh inv lu eig eigvals qr_raw solve lstsq",
     random_cases: "random",
+    sparse_cases: "spmm sptrsm",
 }.items() for name in names.split()}
 
 

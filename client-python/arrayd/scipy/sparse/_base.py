@@ -1,5 +1,6 @@
 """What all sparse arrays and matrices have: conversions, arithmetic and comparisons by their operands' kinds."""
 import operator
+import types
 import warnings
 
 import numpy as np
@@ -45,6 +46,7 @@ class SparseBase(UnaryMethods):
     __array_priority__ = 10.1
     __array_ufunc__ = None
     __hash__ = None
+    __class_getitem__ = classmethod(types.GenericAlias)
 
     # ---- what it is ----
 

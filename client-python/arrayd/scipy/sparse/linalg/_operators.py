@@ -185,7 +185,9 @@ class _Functions(LinearOperator):
         return super()._matmat(X) if self.__matmat is None else self.__matmat(X)
 
     def _rmatmat(self, X):
-        return super()._rmatmat(X) if self.__rmatmat is None else self.__rmatmat(X)
+        if self.__rmatmat is not None:
+            return self.__rmatmat(X)
+        return ad.hstack([self._rmatvec(X[:, i]).reshape(-1, 1) for i in range(X.shape[1])])
 
     def _adjoint(self):
         return _Functions((self.shape[1], self.shape[0]), self._rmatvec, self._matvec, self._rmatmat, self.dtype,

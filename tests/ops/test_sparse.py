@@ -1,0 +1,313 @@
+"""arrayd.scipy.sparse against SciPy: formats, conversions, keys, arithmetic, reductions, construction, bad input."""
+import operator
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as ss
+
+import arrayd as ad
+from arrayd.scipy import sparse as sp
+from oracle import seed
+
+FORMATS = ("csr", "csc", "coo", "dia")
+TYPES = (np.bool_, np.int8, np.int64, np.float32, np.float64, np.complex64, np.complex128)
+SHAPES = ((7, 5), (5, 7), (1, 6), (6, 1), (4, 4), (3, 0), (0, 3))
+
+
+def make(shape, dtype=np.float64, format="csr", density=0.4, number=0):
+    """A matrix of SciPy's with small integers, some of them zeros that are stored."""
+    rng = seed("sparse", shape, str(np.dtype(dtype)), number)
+    dense = rng.integers(-3, 4, shape).astype(dtype)
+    if np.dtype(dtype).kind == "c":
+        dense = dense + 1j * rng.integers(-3, 4, shape).astype(dtype)
+    row, col = np.nonzero(rng.random(shape) < density)
+    return ss.coo_matrix((dense[row, col], (row, col)), shape=shape).asformat(format)
+
+
+def send(a):
+    return getattr(sp, type(a).__name__)(a)
+
+
+def same(ours, theirs, dtype=True, exact=True):
+    if hasattr(theirs, "toarray"):
+        assert sp.issparse(ours) or ss.issparse(ours), type(ours)
+        assert ours.shape == theirs.shape
+        ours, theirs = ours.toarray(), theirs.toarray()
+    ours = ad.asnumpy(ours) if isinstance(ours, ad.ndarray) else np.asarray(ours)
+    theirs = np.asarray(theirs)
+    assert ours.shape == theirs.shape, (ours.shape, theirs.shape)
+    assert not dtype or ours.dtype == theirs.dtype, (ours.dtype, theirs.dtype)
+    if exact:
+        np.testing.assert_array_equal(ours, theirs)
+    else:
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ss.SparseEfficiencyWarning)
+        warnings.simplefilter("ignore", sp.SparseEfficiencyWarning)
+        yield
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_conversions(format):
+    for shape in SHAPES:
+        if format == "dia" and 0 in shape:
+            continue
+        for dtype in TYPES:
+            a = make(shape, dtype, format)
+            b = send(a)
+            same(b, a)
+            assert b.nnz == a.nnz and b.dtype == a.dtype and b.format == format
+            for other in FORMATS[:3]:
+                c = b.asformat(other)
+                assert c.format == other
+                same(c, a)
+            same(b.T, a.T)
+            same(b.get(), a)
+            same(pickle.loads(pickle.dumps(b)), a)
+            for order in "CF":
+                assert getattr(b.toarray(order=order).flags, order.lower() + "_contiguous")
+    same(sp.csr_matrix(ad.asarray(np.eye(3))), ss.csr_matrix(np.eye(3)))
+
+
+def test_parts_are_scipys():
+    for format in ("csr", "csc"):
+        a = make((30, 20), np.float32, "coo")
+        a = ss.coo_matrix((np.r_[a.data, a.data], (np.r_[a.row, a.row], np.r_[a.col, a.col])), shape=a.shape)
+        b, a = send(a).asformat(format), a.asformat(format)
+        for part in ("data", "indices", "indptr"):
+            same(getattr(b, part), getattr(a, part))
+        assert b.has_canonical_format and b.has_sorted_indices
+        assert str(b) == str(a) and repr(b) == repr(a)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_products(dtype):
+    for format in FORMATS:
+        a = make((7, 5), dtype, format)
+        b = send(a)
+        for k in ((5,), (5, 1), (5, 3)):
+            x = (np.random.default_rng(1).integers(-3, 4, k)).astype(dtype)
+            same(b @ ad.asarray(x), a @ x)
+            same(ad.asarray(x.T) @ b.T, x.T @ a.T)
+        for other in FORMATS:
+            c = make((5, 6), dtype, other, number=1)
+            same(b @ send(c), a @ c)
+        same(b.T @ b, a.T @ a)
+    empty = sp.csr_matrix((4, 3), dtype=dtype)
+    same(empty @ ad.ones(3, dtype=dtype), np.zeros(4, dtype))
+
+
+def test_products_of_rows_of_any_length():
+    rng = seed("long rows")
+    for lengths in ([20000, 3, 0, 9000], [1] * 300, [0] * 50 + [40] * 10, [8192, 8193]):
+        indptr = np.r_[0, np.cumsum(lengths)]
+        for indices in (np.int32, np.int64):
+            column = rng.integers(0, 500, indptr[-1]).astype(indices)
+            a = ss.csr_matrix((rng.standard_normal(indptr[-1]), column, indptr.astype(indices)),
+                              shape=(len(lengths), 500))
+            b = sp.csr_array((a.data, a.indices, a.indptr), shape=a.shape)
+            for x in (rng.standard_normal(500), rng.standard_normal((500, 3))):
+                same(b @ ad.asarray(x), a @ x, exact=False)
+            y = rng.standard_normal((len(lengths), 40))
+            same(b.T @ ad.asarray(y), a.T @ y, exact=False)
+
+
+KEYS = [(1, 2), (-1, -2), (1,), (-1,), slice(1, 5), slice(None, None, -2), (slice(1, 4), 3), (2, slice(0, 4)), Ellipsis,
+        (Ellipsis, 1), (slice(4, 1, -1), slice(1, 3)), ([1, 2, 1],), (slice(None), [4, 0, 0]), ([1, 2], [3, 4]),
+        ([[1], [2]], [0, 3]), (1, [0, 2]), ([0, 2], 1), ([], slice(None)), (np.array([1, 0, 1, 0, 0, 1, 0], bool),),
+        (slice(9, 2), slice(None))]
+
+
+@pytest.mark.parametrize("format", ("csr", "csc"))
+def test_keys(format):
+    for kind in ("matrix", "array"):
+        a = getattr(ss, f"{format}_{kind}")(make((7, 5), np.float64, format))
+        b = send(a)
+        for key in KEYS:
+            same(b[key], a[key])
+        for key in KEYS:
+            c, d = a.copy(), b.copy()
+            c[key] = 7
+            d[key] = 7
+            same(d, c)
+            assert d.nnz == c.nnz
+        mask = a.toarray() > 1
+        same(b[ad.asarray(mask)], a[mask])
+        c, d = a.copy(), b.copy()
+        c[[0, 0, 3], [1, 1, 2]] = [1, 2, 3]
+        d[[0, 0, 3], [1, 1, 2]] = [1, 2, 3]
+        assert d[0, 1] == 2
+        c[1:3, :2] = ss.csr_matrix([[0, 5], [6, 0]])
+        d[1:3, :2] = sp.csr_matrix(np.array([[0., 5], [6, 0]]))
+        same(d, c)
+        for wrong in ((7, 0), (0, 5), (-8,), (0, 0, 0), ([7],), "a"):
+            with pytest.raises(IndexError):
+                a[wrong]
+            with pytest.raises(IndexError):
+                b[wrong]
+
+
+def test_arithmetic():
+    pairs = [(make((6, 5), x, number=1), make((6, 5), y, number=2)) for x in TYPES[2:] for y in TYPES[2:]]
+    for a, c in pairs:
+        for format in FORMATS[:3]:
+            b, d = send(a.asformat(format)), send(c)
+            for f in (operator.add, operator.sub, lambda x, y: x.multiply(y), lambda x, y: x.maximum(y),
+                      lambda x, y: x.minimum(y), operator.ne):
+                if a.dtype.kind + c.dtype.kind != "cc" or f in (operator.add, operator.sub, operator.ne):
+                    same(f(b, d), f(a, c))
+    a = make((6, 5))
+    b = send(a)
+    for f in (lambda x: -x, abs, lambda x: x * 2, lambda x: 2.5 * x, lambda x: x / 4, lambda x: x.power(2),
+              lambda x: x.sqrt().real, lambda x: x != 0, lambda x: x > 1, lambda x: x == 0, lambda x: x < 2,
+              lambda x: x.sign(), lambda x: round(x), lambda x: x.conj(), lambda x: x.astype(np.complex64).imag):
+        with np.errstate(invalid="ignore"):
+            same(f(b), f(a))
+    dense = np.arange(30.0).reshape(6, 5) + 1
+    same(b + ad.asarray(dense), a + dense)
+    same(ad.asarray(dense) - b, dense - a)
+    for x in (dense, dense[:1], dense[:, :1], dense[0]):
+        same(b.multiply(ad.asarray(x)), a.multiply(x))
+        same(b / ad.asarray(x), a / x)
+    for x in (a[:1], a[:, :1]):
+        same(b.multiply(send(x)), a.multiply(x))
+    same(send(make((4, 4))) ** 3, make((4, 4)) ** 3)
+    same(send(ss.csr_array(a)) * send(ss.csr_array(a)), ss.csr_array(a) * ss.csr_array(a))
+    for f in (lambda m, x: m + 1, lambda m, x: m @ x((3,)), lambda m, x: m.multiply(x((3, 3))),
+              lambda m, x: m.power(0)):
+        for m, x in ((a, np.ones), (b, ad.ones)):
+            with pytest.raises((ValueError, NotImplementedError)):
+                f(m, x)
+
+
+def test_reductions():
+    for dtype in TYPES[1:]:
+        for format in FORMATS[:3]:
+            a = make((6, 5), dtype, format)
+            b = send(a)
+            for axis in (None, 0, 1, -1):
+                same(b.sum(axis=axis), a.sum(axis=axis))
+                same(b.mean(axis=axis), a.mean(axis=axis), exact=False)
+                if a.dtype.kind == "c":
+                    continue
+                for name in ("max", "min"):
+                    same(getattr(b, name)(axis=axis), getattr(a, name)(axis=axis))
+                for name in ("argmax", "argmin"):
+                    same(getattr(b, name)(axis=axis), getattr(a, name)(axis=axis), dtype=False)
+            for k in (-7, -2, 0, 3, 9):
+                same(b.diagonal(k), a.diagonal(k))
+            assert b.count_nonzero() == a.count_nonzero()
+            for ours, theirs in zip(b.nonzero(), a.nonzero()):
+                same(ours, theirs, dtype=False)
+
+
+def test_setdiag_and_reshape():
+    for format in FORMATS[:3]:
+        for k in (-2, 0, 3):
+            a, b = make((6, 5), format=format), send(make((6, 5), format=format))
+            for values in (9.0, np.arange(1.0, 3)):
+                a.setdiag(values, k)
+                b.setdiag(values, k)
+                same(b, a)
+        for shape in ((5, 6), (1, 30), (30, 1), (-1, 10)):
+            for order in "CF":
+                same(b.reshape(shape, order=order), a.reshape(shape, order=order))
+
+
+def test_construction():
+    a, c = make((3, 4)), make((3, 4), number=1)
+    b, d = send(a), send(c)
+    pairs = [(f(sp, b, d), f(ss, a, c)) for f in (
+        lambda m, x, y: m.eye(4, 6, 1), lambda m, x, y: m.identity(3, format="csr"), lambda m, x, y: m.kron(x, y),
+        lambda m, x, y: m.kronsum(x[:, :3], y[:, :3]), lambda m, x, y: m.hstack([x, y]),
+        lambda m, x, y: m.vstack([x, y]), lambda m, x, y: m.bmat([[x, None], [None, y]]),
+        lambda m, x, y: m.block_diag([x, y]), lambda m, x, y: m.tril(x, 1), lambda m, x, y: m.triu(x, -1),
+        lambda m, x, y: m.diags([[1., 2, 3], [4., 5]], [0, 1]), lambda m, x, y: m.diags([1., -2], [0, 2], (4, 5)),
+        lambda m, x, y: m.spdiags(np.arange(8.0).reshape(2, 4), [0, -1], 4, 4), lambda m, x, y: m.eye_array(3, k=-1))]
+    for ours, theirs in pairs:
+        same(ours, theirs)
+        assert ours.format == theirs.format
+    for ours, theirs in zip(sp.find(b), ss.find(a)):
+        same(ours, theirs, dtype=False)
+    for r in (sp.random(50, 40, 0.1, format="csr", random_state=1), sp.random_array((50, 40), density=0.1, rng=1)):
+        assert r.nnz == 200 and r.shape == (50, 40) and float(r.max()) < 1
+    for wrong in (lambda m, x: m.hstack([x, x.T]), lambda m, x: m.kronsum(x, x), lambda m, x: m.random(3, 3, 2.0)):
+        for m, x in ((ss, a), (sp, b)):
+            with pytest.raises(ValueError):
+                wrong(m, x)
+
+
+def test_one_dimension():
+    a = ss.coo_array(np.array([0., 1, 0, 2, 3]))
+    for format in ("coo", "csr"):
+        b = send(a).asformat(format)
+        for f in (lambda x: x, lambda x: x + x, lambda x: x.multiply(x), lambda x: x.reshape(5, 1), lambda x: x.sum(),
+                  lambda x: x.max(), lambda x: x[1:4], lambda x: x[[0, 3]], lambda x: x @ x):
+            same(f(b), f(a.asformat("csr")))
+
+
+def test_files(tmp_path):
+    for format in FORMATS:
+        a = make((6, 5), format=format)
+        sp.save_npz(tmp_path / "ours.npz", send(a))
+        same(ss.load_npz(tmp_path / "ours.npz"), a)
+        ss.save_npz(tmp_path / "theirs.npz", a)
+        same(sp.load_npz(tmp_path / "theirs.npz"), a)
+
+
+WRONG = {
+    "lengths": lambda m: m.csr_matrix(([1., 2], [0], [0, 1]), shape=(1, 1)),
+    "indptr's length": lambda m: m.csr_matrix(([1.], [0], [0, 1, 1]), shape=(1, 1)),
+    "indptr's start": lambda m: m.csr_matrix(([1.], [0], [1, 1]), shape=(1, 1)),
+    "indptr's end": lambda m: m.csr_matrix(([1.], [0], [0, 2]), shape=(1, 1)),
+    "row": lambda m: m.coo_matrix(([1.], ([3], [0])), shape=(3, 3)),
+    "negative": lambda m: m.coo_matrix(([1.], ([-1], [0])), shape=(3, 3)),
+    "shape": lambda m: m.csr_matrix((2, -1)),
+    "three dimensions": lambda m: m.csr_matrix(np.ones((1, 1, 1))),
+    "offsets": lambda m: m.dia_matrix((np.ones((2, 3)), [0, 0]), shape=(3, 3)),
+    "float16": lambda m: m.csr_matrix(np.ones((2, 2), np.float16)),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_parts(name):
+    for m in (ss, sp):
+        with pytest.raises((ValueError, TypeError)):
+            WRONG[name](m)
+
+
+def test_hostile_parts():
+    """Parts that nobody has checked, as a client of its own making sends them: the call refuses them, and reads and
+    writes nothing outside of its arrays."""
+    x = ad.ones(4)
+    good = [np.ones(6), np.arange(6) % 4, np.array([0, 2, 4, 6])]
+    wrong_indices = [[4], [-1], [2**31 - 1], [-2**31]]
+    wrong_pointers = [[0, 7, 4, 6], [0, 4, 2, 6], [-1, 2, 4, 6], [0, 2, 4, 7], [0, -2**31, 4, 6], [0, 2**31 - 1, 4, 6]]
+    for dtype in (np.int32, np.int64):
+        for transposed in (False, True):
+            rows, y = (4, ad.ones(3)) if transposed else (3, x)
+            cases = [(good[0], np.r_[good[1][:5], bad], good[2], IndexError) for bad in wrong_indices]
+            cases += [(good[0], good[1], bad, ValueError) for bad in wrong_pointers]
+            for data, indices, indptr, error in cases:
+                parts = [ad.asarray(data), ad.asarray(np.asarray(indices).astype(dtype)),
+                         ad.asarray(np.asarray(indptr).astype(dtype))]
+                with pytest.raises(error):
+                    ad._core.call("spmm", (*parts, y), (rows, transposed)).get()
+                with pytest.raises(error):
+                    square = [parts[0], parts[1] if error is ValueError else parts[1] * 9, parts[2]]
+                    ad._core.call("sptrsm", (*square, ad.ones(3)), (True, False)).get()
+    parts = [ad.asarray(p) for p in good]
+    for inputs, params in (((*parts, ad.ones(4)), (2, False)), ((*parts, ad.ones(4)), (-1, True)),
+                           ((*parts, ad.ones((4, 1, 1))), (3, False)), ((parts[0][:5], *parts[1:], x), (3, False)),
+                           ((parts[0], parts[1], parts[2][:0], x), (0, False)), ((*parts, ad.ones(5)), (4, True))):
+        with pytest.raises(ValueError):
+            ad._core.call("spmm", inputs, params).get()
+    with pytest.raises(TypeError):
+        ad._core.call("spmm", (parts[0], parts[1].astype(np.int32), parts[2], x), (3, False)).get()
+    np.testing.assert_array_equal(ad._core.call("spmm", (*parts, x), (3, False)).get(), [2, 2, 2])

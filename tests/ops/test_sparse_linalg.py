@@ -1,0 +1,172 @@
+"""arrayd.scipy.sparse.linalg and csgraph against SciPy and dense linear algebra."""
+import numpy as np
+import pytest
+import scipy.sparse as ss
+import scipy.sparse.csgraph
+import scipy.sparse.linalg as sl
+
+import arrayd as ad
+from arrayd.scipy import sparse as sp
+from arrayd.scipy.sparse import csgraph, linalg
+from oracle import seed
+
+N = 60
+TYPES = (np.float32, np.float64, np.complex64, np.complex128)
+
+
+def near(ours, theirs, tolerance):
+    np.testing.assert_allclose(ad.asnumpy(ours), theirs, rtol=tolerance, atol=tolerance)
+
+
+def make(dtype, hermitian):
+    """A well-conditioned matrix of SciPy's and a right side."""
+    rng = seed("systems", str(np.dtype(dtype)))
+    a = ss.random(N, N, 0.1, random_state=rng)
+    if np.dtype(dtype).kind == "c":
+        a = a + 1j * ss.random(N, N, 0.1, random_state=rng)
+    a = a @ a.conj().T + 3 * ss.eye(N) if hermitian else a + 4 * ss.eye(N)
+    return a.tocsr().astype(dtype), rng.standard_normal(N).astype(dtype)
+
+
+@pytest.mark.parametrize("name", ("cg", "cgs", "bicgstab", "gmres", "minres"))
+def test_systems(name):
+    solver = getattr(linalg, name)
+    for dtype in TYPES:
+        single = np.dtype(dtype).char in "fF"
+        a, b = make(dtype, name in ("cg", "minres"))
+        x = np.linalg.solve(a.toarray().astype(np.complex128), b)
+        jacobi = sp.diags([1 / ad.asarray(a.diagonal())], [0])
+        for A in (sp.csr_matrix(a), sp.csc_matrix(a), ad.asarray(a.toarray()), linalg.aslinearoperator(sp.coo_matrix(a))):
+            for M in (None, jacobi):
+                found, info = solver(A, ad.asarray(b), M=M, rtol=1e-6 if single else 1e-11)
+                assert info == 0
+                near(found, x, 1e-3 if single else 1e-7)
+        found, info = solver(sp.csr_matrix(a), ad.asarray(b), x0=ad.asarray(x.astype(dtype)), rtol=1e-3, maxiter=1)
+        near(found, x, 1e-2)
+        steps = []
+        solver(sp.csr_matrix(a), ad.asarray(b), callback=steps.append)
+        assert steps
+    found, info = solver(sp.csr_matrix(a), ad.zeros(N, dtype))
+    assert info == 0 and not found.any()
+    for wrong in (lambda: solver(ad.ones((3, 4)), ad.ones(3)), lambda: solver(sp.csr_matrix(a), ad.ones(N + 1)),
+                  lambda: solver(sp.csr_matrix(a), ad.asarray(b), x0=ad.ones(3)),
+                  lambda: solver(sp.csr_matrix(a), ad.asarray(b), M=ad.eye(3))):
+        with pytest.raises(ValueError):
+            wrong()
+
+
+def test_least_squares():
+    rng = seed("least squares")
+    a, b = ss.random(50, 20, 0.3, random_state=rng), rng.standard_normal(50)
+    for A in (sp.csr_matrix(a), sp.csc_matrix(a), ad.asarray(a.toarray())):
+        for damp in (0.0, 1.5):
+            for x0 in (None, np.ones(20)):
+                options = {"damp": damp, "atol": 1e-12, "btol": 1e-12, "x0": x0}
+                ours = linalg.lsqr(A, ad.asarray(b), **options)
+                theirs = sl.lsqr(a, b, **options)
+                near(ours[0], theirs[0], 1e-6)
+                options["maxiter"] = 200
+                near(linalg.lsmr(A, ad.asarray(b), **options)[0], sl.lsmr(a, b, **options)[0], 1e-6)
+    for f in (linalg.lsqr, linalg.lsmr):
+        with pytest.raises(ValueError):
+            f(sp.csr_matrix(a), ad.ones(51))
+
+
+def test_eigenvalues():
+    for dtype in TYPES:
+        tolerance = 1e-4 if np.dtype(dtype).char in "fF" else 1e-9
+        a, _ = make(dtype, True)
+        a = a - 6 * ss.eye(N, dtype=a.dtype)  # values of both signs
+        values = np.linalg.eigvalsh(a.toarray())
+        expected = {"LA": values[-5:], "SA": values[:5], "LM": np.sort(values[np.argsort(abs(values))[-5:]])}
+        for which, wanted in expected.items():
+            for ncv in (None, 12):
+                w, v = linalg.eigsh(sp.csr_matrix(a.astype(dtype)), k=5, which=which, ncv=ncv)
+                near(w, wanted, tolerance)
+                near(sp.csr_matrix(a.astype(dtype)) @ v - v * w, 0, 20 * tolerance)
+        b = ss.random(40, 25, 0.3, random_state=1).astype(dtype)
+        for m in (b, b.T):
+            u, s, vh = linalg.svds(sp.csr_matrix(m), k=4)
+            near(s, np.linalg.svd(m.toarray(), compute_uv=False)[:4][::-1], tolerance)
+            near(sp.csr_matrix(m) @ vh.conj().T - u * s, 0, 20 * tolerance)
+    rng = np.random.default_rng(2)
+    a, _ = make(np.float64, True)
+    for largest in (True, False):
+        w, v = linalg.lobpcg(sp.csr_matrix(a), ad.asarray(rng.standard_normal((N, 3))), tol=1e-8, maxiter=300,
+                             largest=largest)
+        values = np.linalg.eigvalsh(a.toarray())
+        near(w, values[::-1][:3] if largest else values[:3], 1e-6)
+    with pytest.raises(ValueError):
+        linalg.eigsh(sp.csr_matrix(a), k=N)
+
+
+def test_triangles_and_factors():
+    for dtype in TYPES:
+        tolerance = 1e-3 if np.dtype(dtype).char in "fF" else 1e-8
+        a, b = make(dtype, False)
+        for lower in (True, False):
+            part = (ss.tril if lower else ss.triu)(a).tocsr()
+            for unit in (True, False):
+                dense = part.toarray()
+                if unit:
+                    np.fill_diagonal(dense, 1)
+                for right in (b, np.stack([b, 2 * b, b + 1], axis=1)):
+                    for format in ("csr", "csc", "coo"):
+                        found = linalg.spsolve_triangular(sp.csr_matrix(part).asformat(format), ad.asarray(right), lower,
+                                                          unit_diagonal=unit)
+                        near(dense @ found.get(), right, tolerance * 10)
+        found = linalg.splu(sp.csc_matrix(a))
+        for trans, m in (("N", a), ("T", a.T), ("H", a.conj().T)):
+            near(m @ found.solve(ad.asarray(b), trans).get(), b, tolerance)
+        near(a @ linalg.spsolve(sp.csr_matrix(a), ad.asarray(b)).get(), b, tolerance)
+        near(a @ linalg.factorized(sp.csr_matrix(a))(ad.asarray(b)).get(), b, tolerance)
+        near(linalg.spilu(sp.csr_matrix(a)).solve(ad.asarray(b)), sl.spilu(a.tocsc()).solve(b), tolerance)
+    with pytest.raises(np.linalg.LinAlgError):
+        linalg.spsolve_triangular(sp.csr_matrix((3, 3)), ad.ones(3))
+
+
+def test_long_dependencies():
+    """Every row waits for the one before it, or for all of them."""
+    n = 3000
+    chain = ss.diags([np.full(n, 2.0), np.full(n - 1, -1.0)], [0, -1]).tocsr()
+    fan = ss.csr_matrix(np.tril(np.ones((200, 200))))
+    for a in (chain, fan):
+        x = np.random.default_rng(1).standard_normal(a.shape[0])
+        near(linalg.spsolve_triangular(sp.csr_matrix(a), ad.asarray(a @ x)), x, 1e-8)
+        near(linalg.spsolve_triangular(sp.csr_matrix(a.T.tocsr()), ad.asarray(a.T @ x), lower=False), x, 1e-8)
+
+
+def test_norms_and_exponentials():
+    a, b = make(np.float64, False)
+    for axis in (None, 0, 1):
+        for ord in (None, 1, np.inf, -np.inf):
+            near(linalg.norm(sp.csr_matrix(a), ord, axis), sl.norm(a, ord, axis), 1e-12)
+    near(linalg.expm_multiply(sp.csr_matrix(a), ad.asarray(b)), sl.expm_multiply(a, b), 1e-8)
+    near(linalg.matrix_power(sp.csr_matrix(a), 3).toarray(), (a @ a @ a).toarray(), 1e-10)
+    near(linalg.expm_multiply(sp.csr_matrix(-a), ad.asarray(b), 0, 1, 5), sl.expm_multiply(-a, b, 0, 1, 5), 1e-8)
+
+
+def test_operators():
+    a, b = make(np.complex128, False)
+    A = linalg.aslinearoperator(sp.csr_matrix(a))
+    x = ad.asarray(b)
+    B = linalg.LinearOperator((N, N), matvec=lambda v: A @ v, rmatvec=lambda v: A.H @ v, dtype=np.complex128)
+    for op, m in ((A, a), (B, a), (A + B, 2 * a), (A * B, a @ a), (2j * A, 2j * a), (A ** 2, a @ a), (A.T, a.T),
+                  (B.H, a.conj().T), (-B, -a), ((A + B).H, 2 * a.conj().T)):
+        near(op @ x, m @ b, 1e-9)
+        near(op.rmatvec(x), m.conj().T @ b, 1e-9)
+        near(op @ ad.stack([x, x], axis=1), m @ np.stack([b, b], axis=1), 1e-9)
+    with pytest.raises(ValueError):
+        A @ ad.ones(3)
+
+
+def test_components():
+    for density in (0.0, 0.005, 0.01, 0.03):
+        a = ss.random(200, 200, density, random_state=3)
+        for options in ({}, {"directed": False}, {"connection": "strong"}):
+            count, labels = csgraph.connected_components(sp.csr_matrix(a), **options)
+            wanted, expected = scipy.sparse.csgraph.connected_components(a, **options)
+            assert count == wanted
+            near(labels, expected, 0)
+    path = ss.diags([np.ones(999)], [1])  # labels have a long way to go
+    assert csgraph.connected_components(sp.csr_matrix(path), return_labels=False) == 1
