@@ -1,0 +1,143 @@
+/* Streams, events and windows of clients, on a device whose streams pass when the test says so. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "server/worker/io/input.h"
+#include "server/worker/io/output.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/streams.h"
+#include "server/worker/session/windows.h"
+#include "tests/unit/worker/ops.h"
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_SEAL)
+
+static const ad_component *const components[] = {&ad__component_turn,    &ad__component_input,
+                                                 &ad__component_output,  &ad__component_checkpoint,
+                                                 &ad__component_buffers, &ad__component_checks,
+                                                 &ad__component_events,  &ad__component_windows,
+                                                 &ad__component_streams, NULL};
+
+static ad_session *start(bool asynchronous) {
+    ad_worker *w = fake_worker(asynchronous, true, components);
+    w->hooks.checkpoint = &ad__checkpoint_hooks;
+    ad_session *s = fake_session(w, 1, "alice");
+    cr_assert_not_null(make_buffer(s, 1, 10));
+    return s;
+}
+
+static void stop(ad_session *s) {
+    ad_worker *w = s->worker;
+    end_session(s);
+    cr_assert_eq(fake.open_slabs + fake.open_streams + fake.open_events, 0);
+    fake_worker_close(w);
+}
+
+static int request(ad_session *s, uint8_t opcode, uint64_t u0, uint64_t u1, uint64_t u2) {
+    ad_message m = {.opcode = opcode, .u = {u0, u1, u2}};
+    ad_fault fault = {0};
+    return ad__streams_op(s, &m, &fault);
+}
+
+Test(streams, are_opened_and_dropped) {
+    ad_session *s = start(true);
+    cr_assert_eq(request(s, AD_REQ_STREAM, 100, 0, 0), 0);
+    cr_assert_eq(request(s, AD_REQ_STREAM, 100, 0, 0), AD_E_VALUE, "an id was used twice");
+    cr_assert_eq(request(s, AD_REQ_STREAM, 101, 7, 0), AD_E_VALUE, "there is no device 7");
+    cr_assert_eq(request(s, AD_REQ_ON, 100, 0, 0), 0);
+    cr_assert_eq(s->streams.current, ad__stream_queue_known(s, 100));
+    const int open = fake.open_streams;
+    cr_assert_eq(request(s, AD_REQ_STREAM_DROP, 100, 0, 0), 0);
+    cr_assert_null(s->streams.current);
+    cr_assert_eq(request(s, AD_REQ_STREAM_DROP, 100, 0, 0), AD_E_STALE);
+    cr_assert_eq(request(s, AD_REQ_STREAM, 102, 0, 0), 0);
+    cr_assert_eq(fake.open_streams, open, "a dropped stream was not used again");
+    stop(s);
+}
+
+Test(streams, an_event_is_reached_when_its_stream_has_passed) {
+    ad_session *s = start(true);
+    sum x;
+    cr_assert_eq(request(s, AD_REQ_STREAM, 100, 0, 0), 0);
+    cr_assert_eq(request(s, AD_REQ_ON, 100, 0, 0), 0);
+    cr_assert_eq(run_op(s, make_sum(&x, 3, true, 1, 0, 1)), 0);
+    cr_assert_eq(request(s, AD_REQ_EVENT, 5, 100, 0), 0);
+    cr_assert_eq(request(s, AD_REQ_EVENT, 6, 99, 0), AD_E_STALE);
+    ad_message wait = {.opcode = AD_REQ_WAIT, .u = {1, 1, 5}};
+    cr_assert_not(ad__streams_ask(s, &wait), "the event is reached before its stream has passed");
+    cr_assert_eq(s->wait.kind, AD_WAIT_EVENT);
+    fake_pass();
+    cr_assert(ad__session_poll(s));
+    cr_assert_eq(request(s, AD_REQ_EVENT_DROP, 5, 0, 0), 0);
+    cr_assert_eq(request(s, AD_REQ_EVENT_DROP, 5, 0, 0), AD_E_STALE);
+    stop(s);
+}
+
+Test(streams, rows_are_restored) {
+    ad_session *s = start(false);
+    ad_journal_row stream = {.kind = AD_JOURNAL_STREAM}, event = {.kind = AD_JOURNAL_EVENT};
+    ad_fault fault = {0};
+    cr_assert_eq(request(s, AD_REQ_STREAM, 100, 0, 1), 0);
+    cr_assert_eq(request(s, AD_REQ_EVENT, 5, 100, 1), 0);
+    cr_assert_eq(ad__component_of(s->worker, AD_JOURNAL_STREAM)->save(s, 100, &stream), 1);
+    cr_assert_eq(ad__component_of(s->worker, AD_JOURNAL_EVENT)->save(s, 5, &event), 1);
+    cr_assert_eq(ad__component_of(s->worker, AD_JOURNAL_EVENT)->save(s, 6, &event), 0);
+    ad_session *next = fake_session(s->worker, 2, "alice");
+    stream.id = 100;
+    event.id = 5;
+    cr_assert_eq(ad__component_streams.restore(next, &stream, NULL, &fault), 0, "%s", fault.text);
+    cr_assert_eq(ad__component_events.restore(next, &event, NULL, &fault), 0, "%s", fault.text);
+    cr_assert_not_null(ad__stream_queue_known(next, 100));
+    cr_assert_not_null(ad__component_events.place(next, 5));
+    cr_assert_null(ad__component_events.place(next, 6));
+    end_session(next);
+    stop(s);
+}
+
+/* Pass a descriptor of a memory file, and ask for a window of it. */
+static int open_window(ad_session *s, uint64_t id, uint64_t size, int seals) {
+    ad_message m = {.opcode = AD_REQ_WINDOW, .u = {id, size}};
+    ad_fault fault = {0};
+    int fd = memfd_create("window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    cr_assert(fd >= 0 && ftruncate(fd, 4096) == 0 && fcntl(fd, F_ADD_SEALS, seals) == 0);
+    cr_assert_eq(ad__descriptors_put(&s->windows.descriptors, fd), 0);
+    return ad__windows_op(s, &m, &fault);
+}
+
+Test(windows, are_checked) {
+    ad_session *s = start(false);
+    ad_fault fault = {0};
+    cr_assert_eq(open_window(s, 1, 4096, SEALS), 0);
+    cr_assert_neq(open_window(s, 2, 4096, 0), 0, "the client can shrink it");
+    cr_assert_neq(open_window(s, 3, 8192, SEALS), 0, "it is larger than its file");
+    cr_assert_eq(open_window(s, 1, 4096, SEALS), AD_E_VALUE, "an id was used twice");
+    cr_assert_eq(s->windows.count, 1);
+    cr_assert_not_null(ad__window_find(s, 1, 4000, 96, "test", &fault));
+    cr_assert_null(ad__window_find(s, 1, 4000, 97, "test", &fault));
+    cr_assert_null(ad__window_find(s, 1, UINT64_MAX, 2, "test", &fault));
+    cr_assert_eq(s->windows.descriptors.count, 0);
+    stop(s);
+}
+
+Test(windows, close_late_where_operations_may_be_repeated) {
+    ad_session *s = start(true);
+    ad_message drop = {.opcode = AD_REQ_WINDOW_DROP, .u = {1}};
+    ad_fault fault = {0};
+    cr_assert_eq(open_window(s, 1, 4096, SEALS), 0);
+    fake_pass();
+    ad__session_poll(s);
+    ad__checkpoint_commit(s);
+    cr_assert_eq(s->windows.bytes, 4096);
+    cr_assert_eq(ad__windows_op(s, &drop, &fault), 0);
+    cr_assert_eq(s->windows.count, 0);
+    cr_assert_eq(s->windows.bytes, 4096, "the window was closed before a checkpoint without it");
+    fake_pass();
+    for (int i = 0; i < 3; i++) {
+        ad__session_poll(s);
+        ad__checkpoint_commit(s);
+    }
+    cr_assert_eq(s->windows.bytes, 0);
+    stop(s);
+}

@@ -1,0 +1,133 @@
+/* Memory that several sessions hold: who sees whose writes, who pays, and when it is given back. */
+#include <criterion/criterion.h>
+
+#include "server/worker/io/input.h"
+#include "server/worker/io/output.h"
+#include "server/worker/sharing/sharing.h"
+#include "tests/unit/worker/ops.h"
+
+static const ad_component *const components[] = {&ad__component_turn,
+                                                 &ad__component_input,
+                                                 &ad__component_output,
+                                                 &ad__component_fusion,
+                                                 &ad__component_checkpoint,
+                                                 &ad__component_buffers,
+                                                 &ad__component_sharing,
+                                                 &ad__component_checks,
+                                                 &ops_streams,
+                                                 NULL};
+
+static ad_worker *w;
+static ad_session *a, *b;
+static ad_fault fault;
+
+static void start(void) {
+    w = fake_worker(false, false, components);
+    w->hooks.checkpoint = &ad__checkpoint_hooks;
+    w->hooks.sharing = &ad__sharing_hooks;
+    cr_assert_eq(ad__sharing_open(w), 0);
+    a = fake_session(w, 1, "alice");
+    b = fake_session(w, 2, "bob");
+    cr_assert_not_null(make_buffer(a, 1, 10));
+    cr_assert_not_null(make_buffer(b, 9, 1));
+}
+
+/* Let b have the memory of a's buffer 1 as its buffer 1. */
+static ad_shared *share(bool readonly) {
+    ad_shared *m = ad__shared_of(a, ad__buffers_find(&a->buffers, 1));
+    cr_assert_not_null(m);
+    cr_assert_eq(ad__shared_join(b, m, 1, readonly, &fault), 0, "%s", fault.text);
+    return m;
+}
+
+static void stop(void) {
+    end_session(b);
+    end_session(a);
+    ad__sharing_close(w);
+    cr_assert_eq(w->device.gpu[0].memory.used, 0);
+    cr_assert_eq(fake.open_slabs + fake.open_streams + fake.open_events, 0);
+    fake_worker_close(w);
+}
+
+Test(sharing, a_writer_of_a_snapshot_gets_a_copy) {
+    sum x;
+    start();
+    const ad_shared *m = share(false);
+    const void *address = ad__buffers_find(&a->buffers, 1)->address;
+    cr_assert_eq(ad__buffers_find(&b->buffers, 1)->address, address, "sharing has copied");
+    cr_assert_eq(m->holders, 2);
+    cr_assert_eq(ad__stream_queue_uses(b, b->streams.current, ad__buffers_find(&b->buffers, 1), true, &fault), 0);
+    cr_assert_neq(ad__buffers_find(&b->buffers, 1)->address, address);
+    cr_assert_null(ad__buffers_find(&b->buffers, 1)->shared);
+    cr_assert_eq(run_op(b, make_sum(&x, 1, false, 1, 0, 5)), 0);
+    cr_assert_eq(get_value(a, 1), 10);
+    cr_assert_eq(get_value(b, 1), 15);
+    cr_assert_null(ad__buffers_find(&a->buffers, 1)->shared, "one holder alone shares nothing");
+    cr_assert_eq(w->sharing->bytes, 0);
+    stop();
+}
+
+Test(sharing, common_memory_is_one) {
+    sum x;
+    start();
+    ad_shared *m = share(false);
+    m->common = true;
+    b->sharing.shares = 1;
+    cr_assert_eq(run_op(b, make_sum(&x, 1, false, 1, 0, 5)), 0);
+    cr_assert_eq(get_value(a, 1), 15);
+    cr_assert_eq(m->holders, 2);
+    stop();
+}
+
+Test(sharing, a_reader_may_not_write) {
+    start();
+    share(true);
+    cr_assert_eq(ad__stream_queue_uses(b, b->streams.current, ad__buffers_find(&b->buffers, 1), true, &fault),
+                 AD_E_VALUE);
+    cr_assert_eq(ad__stream_queue_uses(b, b->streams.current, ad__buffers_find(&b->buffers, 1), false, &fault), 0);
+    stop();
+}
+
+Test(sharing, memory_outlives_the_session_that_made_it) {
+    start();
+    const uint64_t bytes = b->held.buffer_bytes;
+    const ad_shared *m = share(false);
+    cr_assert_eq(m->payer, a);
+    cr_assert_eq(b->held.buffer_bytes, bytes);
+    end_session(a);
+    cr_assert_eq(m->payer, b, "nobody pays for what b holds");
+    cr_assert_eq(b->held.buffer_bytes, bytes + ELEMENTS * 8);
+    cr_assert_eq(get_value(b, 1), 10);
+    cr_assert_eq(w->sharing->orphans, 1);
+    end_session(b);
+    ad__sharing_sweep(w);
+    cr_assert_eq(w->sharing->orphans, 0);
+    cr_assert_eq(w->sharing->bytes, 0);
+    ad__sharing_close(w);
+    cr_assert_eq(w->device.gpu[0].memory.used, 0);
+    fake_worker_close(w);
+}
+
+Test(sharing, a_capability_is_used_up) {
+    ad_message m = {.u = {0, 1, 2}}; /* buffer 1, two uses */
+    bool waiting = false;
+    start();
+    ad_session *other = fake_session(w, 3, "alice");
+    cr_assert_eq(ad__capability_share(a, &m, &waiting, &fault), 0, "%s", fault.text);
+    cr_assert_not(waiting);
+    const ad_capability *c = NULL;
+    for (int i = 0; i < AD_CAPABILITY_BUCKETS && !c; i++) c = w->sharing->capability[i];
+    cr_assert_not_null(c);
+    ad_message attach = {.u = {0, 5, c->half[0], c->half[1]}}, wrong = {.u = {0, 6, c->half[0], c->half[1] ^ 1}};
+    cr_assert_eq(ad__capability_attach(other, &wrong, &fault), AD_E_STALE);
+    cr_assert_eq(ad__capability_attach(b, &attach, &fault), AD_E_STALE, "another principal has used it");
+    cr_assert_eq(ad__capability_attach(other, &attach, &fault), 0, "%s", fault.text);
+    attach.u[1] = 6;
+    cr_assert_eq(ad__capability_attach(other, &attach, &fault), 0);
+    attach.u[1] = 7;
+    cr_assert_eq(ad__capability_attach(other, &attach, &fault), AD_E_STALE, "it was used three times");
+    cr_assert_eq(w->sharing->capabilities, 0);
+    cr_assert_eq(get_value(other, 6), 10);
+    end_session(other);
+    stop();
+}
