@@ -357,6 +357,8 @@ def test_wrong_declarations(declared, message):
 def test_wrong_definitions():
     with pytest.raises(ValueError, match="C identifier"):
         ad.ElementwiseKernel("T x", "T z", "z = x", "two words")
+    for name, valid in {"f": True, "_2": True, "": False, "2f": False, "f\n": False, "a b": False, "é": False}.items():
+        assert ad.cuda.compiler.is_valid_kernel_name(name) == valid
     with pytest.raises(ValueError, match="in common"):
         ad.ElementwiseKernel("T x", "T x", "x = x")
     with pytest.raises(TypeError, match="no parameter speed"):

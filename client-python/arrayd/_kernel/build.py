@@ -7,13 +7,12 @@ import weakref
 from .. import _core
 from .._math.functional import remember
 from ..cuda._thread import current
-from ..cuda.compiler import CompileException
+from ..cuda.compiler import CompileException, is_valid_kernel_name
 
 _MOST = 512  # modules kept; those in use by a kernel stay in any case
 _modules = remember(collections.OrderedDict())
 _memos = weakref.WeakSet()
 _lock = threading.Lock()
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 
 def place():
@@ -96,7 +95,7 @@ def module(source, options=(), names=(), name="module"):
 
 def identifier(name, what):
     """name, if it can be a function's; ValueError otherwise."""
-    if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name):
+    if not isinstance(name, str) or not is_valid_kernel_name(name):
         raise ValueError(f"Invalid {what} {name!r}: it must be a C identifier")
     return name
 

@@ -1,7 +1,20 @@
 """What the compiler of users' kernels reports, under CuPy's name (cupy.cuda.compiler)."""
+import re
+
 from .. import _core
 
-__all__ = ["CompileException"]
+__all__ = ["CompileException", "is_valid_kernel_name"]
+_KERNEL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def is_valid_kernel_name(name):
+    """Whether a kernel can have a name: that of a function of C, in ASCII.
+
+    Parameters: name: str.
+    Returns: bool.
+    Source: cupy.cuda.compiler.is_valid_kernel_name
+    """
+    return _KERNEL_NAME.fullmatch(name) is not None
 
 
 class CompileException(_core.CompileError):
