@@ -7,6 +7,7 @@ row says otherwise. The last column is what arrayd means to reach on an H200.
 import argparse
 import datetime
 import functools
+import importlib
 import os
 import pathlib
 import statistics
@@ -153,6 +154,46 @@ def matmul_rows(libs):
 
     seconds = timed(libs, [prepared(lib) for lib in libs])
     yield "float32 matmul 8192^3", "TFLOP/s", [2 * 8192**3 / s / 1e12 for s in seconds], 51
+
+
+# ---- sparse matrices ----
+
+def sparse_of(lib):
+    """The library's scipy.sparse."""
+    return importlib.import_module({"arrayd": "arrayd.scipy.sparse", "CuPy": "cupyx.scipy.sparse"}[lib.name])
+
+
+def scattered_matrix(lib, rows, each):
+    """A float32 matrix in CSR format with so many entries in each row, in columns all over it."""
+    xp = lib.module
+    place = xp.arange(rows * each)
+    columns = ((place * 7919 + place // each) % rows).astype("int32")
+    return sparse_of(lib).csr_matrix((xp.ones(rows * each, "float32"), columns, xp.arange(rows + 1, dtype="int32") * each),
+                                     shape=(rows, rows))
+
+
+def sparse_rows(libs):
+    def row(title, unit, prepare, figure, goal):
+        return title, unit, [figure(s) for s in timed(libs, [prepare(lib) for lib in libs])], goal
+
+    for rows, each in ((1_000_000, 100), (10_000_000, 10)):
+        def product(lib, rows=rows, each=each):
+            a, x = scattered_matrix(lib, rows, each), lib.module.ones(rows, "float32")
+            return lambda: a @ x
+
+        moved = 8 * rows * each + 12 * rows  # entries with their columns; pointers, x and y once
+        yield row(f"CSR @ vector, 10^8 float32, {each} a row", "GB/s", product, lambda s, n=moved: n / s / 1e9, 3840)
+
+    def panel(lib):
+        a, x = scattered_matrix(lib, 1_000_000, 20), lib.module.ones((1_000_000, 16), "float32")
+        return lambda: a @ x
+
+    def square(lib):
+        a = sparse_of(lib).diags([1.0, -4.0, 1.0], [-1024, 0, 1], (1 << 20, 1 << 20), format="csr", dtype="float32")
+        return lambda: a @ a
+
+    yield row("CSR @ 16 columns, 2*10^7 float32", "ms", panel, lambda s: s * 1e3, None)
+    yield row("CSR @ CSR, 3 diagonals of 2^20", "ms", square, lambda s: s * 1e3, None)
 
 
 # ---- transfers ----
@@ -309,7 +350,7 @@ def main():
             names = [lib.name for lib in libs]
             print(f"{'':<46}{'':>8}" + "".join(f"{n:>11}" for n in names) + f"{'goal':>9}")
             for group in (small_rows(libs), first_result_rows(), together_rows(), bandwidth_rows(libs), time_rows(libs),
-                          matmul_rows(libs), transfer_rows(libs), spill_rows(build, folder)):
+                          matmul_rows(libs), sparse_rows(libs), transfer_rows(libs), spill_rows(build, folder)):
                 for title, unit, figures, goal in group:
                     shown = "".join(f"{bench.cell(f):>11}" for f in figures) + " " * 11 * (len(names) - len(figures))
                     print(f"{title:<46}{unit:>8}{shown}{goal or '':>9}", flush=True)

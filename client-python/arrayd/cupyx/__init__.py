@@ -21,7 +21,7 @@ from ._scatter import scatter_add, scatter_max, scatter_min
 from ._synchronize import DeviceSynchronized, allow_synchronize
 
 __all__ = ["DeviceSynchronized", "GeneralizedUFunc", "allow_synchronize", "empty_like_pinned", "empty_pinned",
-           "errstate", "get_runtime_info", "geterr", "jit", "profiler",
+           "errstate", "get_runtime_info", "geterr", "jit", "linalg", "profiler",
            "rsqrt", "scatter_add", "scatter_max", "scatter_min", "scipy",
            "seterr", "zeros_like_pinned", "zeros_pinned"]
 
@@ -30,7 +30,7 @@ _install_alias(__name__ + ".scipy", "arrayd.scipy")
 
 
 def __getattr__(name):
-    if name in ("jit", "scipy"):
+    if name in ("jit", "linalg", "scipy"):
         return _importlib.import_module("." + name, __name__)
     from .._removed import missing
     raise missing(name, "cupyx")

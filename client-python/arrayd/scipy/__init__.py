@@ -27,6 +27,7 @@ def get_array_module(*args):
 
     Parameters: args: arrays and other values.
     Returns: module.
+    Raises: nothing of its own.
     Source: cupyx.scipy.get_array_module
     """
     from .._math.logic import get_array_module as find_module

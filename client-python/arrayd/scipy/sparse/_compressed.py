@@ -363,6 +363,7 @@ def isspmatrix_csr(x):
 
     Parameters: x: any object.
     Returns: bool.
+    Raises: nothing of its own.
     Source: scipy.sparse.isspmatrix_csr
     """
     return isinstance(x, csr_matrix)
@@ -373,6 +374,7 @@ def isspmatrix_csc(x):
 
     Parameters: x: any object.
     Returns: bool.
+    Raises: nothing of its own.
     Source: scipy.sparse.isspmatrix_csc
     """
     return isinstance(x, csc_matrix)

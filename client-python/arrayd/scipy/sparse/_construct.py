@@ -444,6 +444,7 @@ def matrix_transpose(A):
 
     Parameters: A: sparse array.
     Returns: sparse array.
+    Raises: nothing of its own.
     Source: scipy.sparse.matrix_transpose
     """
     return A.transpose()
@@ -488,6 +489,7 @@ def get_index_dtype(arrays=(), maxval=None, check_contents=False):
     Parameters: arrays: array or tuple of arrays. maxval: int. check_contents: whether what arrays of int64 hold decides
         (waits).
     Returns: dtype.
+    Raises: nothing of its own.
     Source: scipy.sparse.get_index_dtype
     """
     largest = np.iinfo(np.int32).max

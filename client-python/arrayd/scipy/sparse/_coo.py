@@ -277,6 +277,7 @@ def isspmatrix_coo(x):
 
     Parameters: x: any object.
     Returns: bool.
+    Raises: nothing of its own.
     Source: scipy.sparse.isspmatrix_coo
     """
     return isinstance(x, coo_matrix)

@@ -159,6 +159,7 @@ def isspmatrix_dia(x):
 
     Parameters: x: any object.
     Returns: bool.
+    Raises: nothing of its own.
     Source: scipy.sparse.isspmatrix_dia
     """
     return isinstance(x, dia_matrix)

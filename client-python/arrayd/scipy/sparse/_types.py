@@ -41,6 +41,7 @@ def issparse(x):
 
     Parameters: x: any object.
     Returns: bool.
+    Raises: nothing of its own.
     Source: scipy.sparse.issparse
     """
     return isinstance(x, (sparray, spmatrix)) and hasattr(x, "toarray")
@@ -51,6 +52,7 @@ def isspmatrix(x):
 
     Parameters: x: any object.
     Returns: bool.
+    Raises: nothing of its own.
     Source: scipy.sparse.isspmatrix
     """
     return isinstance(x, spmatrix)

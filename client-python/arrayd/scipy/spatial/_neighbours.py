@@ -1,0 +1,129 @@
+"""Nearest neighbours: all distances are taken, in blocks, and the smallest are kept."""
+import math
+
+import numpy as np
+
+import arrayd as ad
+
+
+_PAIRS = 1 << 24  # of a block
+
+
+class KDTree:
+    """Points whose nearest neighbours are asked for.
+
+    Parameters: data: array (n, d). leafsize, compact_nodes, copy_data, balanced_tree: ignored. boxsize: size, or sizes, of a
+        box that repeats itself.
+    Raises: ValueError for other than two dimensions, or points outside of the box.
+    Source: scipy.spatial.KDTree
+    Differs: there is no tree: a query looks at all points.
+    """
+
+    def __init__(self, data, leafsize=10, compact_nodes=True, copy_data=False, balanced_tree=True, boxsize=None):
+        data = ad.asarray(data)
+        if data.ndim != 2:
+            raise ValueError("data must be of shape (n, m), where there are n points of dimension m")
+        if data.dtype.kind == "c":
+            raise TypeError("KDTree does not work with complex data")
+        self.data = data.astype(np.float64, copy=bool(copy_data))
+        self.n, self.m = data.shape
+        self.leafsize = leafsize
+        if leafsize < 1:
+            raise ValueError("leafsize must be at least 1")
+        self.boxsize = None if boxsize is None else ad.broadcast_to(ad.asarray(boxsize, dtype=np.float64), (self.m,))
+        if self.boxsize is not None and not bool(((self.data >= 0) & ((self.data < self.boxsize) |
+                                                                       (self.boxsize <= 0))).all()):
+            raise ValueError("Some input data are outside of the periodic box.")
+
+    def _distances(self, x, p):
+        """Of rows of x from all points: for p below infinity to the power of p."""
+        gap = abs(x[:, None, :] - self.data)
+        if self.boxsize is not None:
+            size = self.boxsize
+            wrapped = gap % ad.where(size > 0, size, 1.0)
+            gap = ad.where(size > 0, ad.minimum(wrapped, size - wrapped), gap)
+        if p == math.inf:
+            return gap.max(axis=-1)
+        return gap.sum(axis=-1) if p == 1 else (gap ** p).sum(axis=-1) ** (1.0 / p)
+
+    def _check_points(self, x):
+        x = ad.asarray(x)
+        if x.ndim == 0 or x.shape[-1] != self.m:
+            raise ValueError(f"x must consist of vectors of length {self.m} but has shape {x.shape}")
+        if x.dtype.kind == "c":
+            raise TypeError("KDTree does not work with complex data")
+        x = x.astype(np.float64, copy=False)
+        if not bool(ad.isfinite(x).all()):
+            raise ValueError("'x' must be finite, check for nan or inf values")
+        return x
+
+    def query(self, x, k=1, eps=0, p=2.0, distance_upper_bound=np.inf, workers=1):
+        """The nearest points.
+
+        x: array (..., d). k: int, or ints: which neighbours, from 1 on. eps: ignored. p: of the Minkowski distance, 1 or more.
+        distance_upper_bound: number. Gives distances and indices (infinity and n where there is none). ValueError.
+        """
+        x = self._check_points(x)
+        if p < 1:
+            raise ValueError("Only p-norms with 1<=p<=infinity permitted")
+        wanted = list(range(1, int(k) + 1)) if np.ndim(k) == 0 else [int(n) for n in k]
+        if not wanted or min(wanted) < 1:
+            raise ValueError("k must be an integer or a sequence of integers, 1 or more")
+        rows, most = x.reshape(-1, self.m), max(wanted)
+        step = max(1, _PAIRS // max(1, self.n * self.m))
+        parts = [self._nearest(rows[i:i + step], most, p, distance_upper_bound) for i in range(0, len(rows), step)] or [
+            (ad.empty((0, most)), ad.empty((0, most), np.int64))]
+        pick = np.array(wanted) - 1
+        found = [ad.concatenate(list(part))[:, pick].reshape(*x.shape[:-1], len(wanted)) for part in zip(*parts)]
+        return tuple(part[..., 0] if np.ndim(k) == 0 and k == 1 else part for part in found)
+
+    def _nearest(self, rows, most, p, bound):
+        distances = self._distances(rows, p)
+        order = ad.argsort(distances, axis=-1)[:, :most]
+        near = ad.take_along_axis(distances, order, axis=-1)
+        outside = near >= bound if bound < np.inf else ad.isinf(near)
+        near, order = ad.where(outside, np.inf, near), ad.where(outside, self.n, order)
+        if most > self.n:
+            fill = (len(rows), most - self.n)
+            near = ad.concatenate([near, ad.full(fill, np.inf)], axis=1)
+            order = ad.concatenate([order, ad.full(fill, self.n, dtype=np.int64)], axis=1)
+        return near, order
+
+    def query_ball_point(self, x, r, p=2.0, eps=0, workers=1, return_sorted=None, return_length=False):
+        """The points within r of each point of x, as lists of indices, or how many they are. Waits.
+
+        x: array (..., d). r: number. p: of the Minkowski distance. eps, workers: ignored.
+        """
+        x = self._check_points(x)
+        rows = x.reshape(-1, self.m)
+        step = max(1, _PAIRS // max(1, self.n * self.m))
+        inside = [self._distances(rows[i:i + step], p) <= r for i in range(0, len(rows), step)]
+        if return_length:
+            counts = ad.concatenate([one.sum(axis=-1) for one in inside]).reshape(x.shape[:-1])
+            return counts if x.ndim > 1 else int(counts)
+        lists = [np.flatnonzero(line).tolist() for one in inside for line in one.get()]
+        if x.ndim == 1:
+            return lists[0]
+        found = np.empty(len(lists), dtype=object)
+        found[:] = lists
+        return found.reshape(x.shape[:-1])
+
+    def query_pairs(self, r, p=2.0, eps=0, output_type="set"):
+        """The pairs of points within r of each other: (i, j) with i < j. Waits.
+
+        r: number. p: of the Minkowski distance. output_type: "set", or "ndarray" for an array on the server.
+        """
+        row, col = ad.nonzero(ad.triu(self._distances(self.data, p) <= r, 1))
+        if output_type == "ndarray":
+            return ad.stack([row, col], axis=1)
+        return set(zip(row.get().tolist(), col.get().tolist()))
+
+    def count_neighbors(self, other, r, p=2.0):
+        """How many pairs of a point of this and one of the other tree are within r. r: number, or array."""
+        distances = self._distances(other.data, p)
+        if np.ndim(r) == 0:
+            return int((distances <= r).sum())
+        ordered = ad.sort(distances.ravel())
+        return ad.searchsorted(ordered, ad.asarray(r, dtype=np.float64), side="right")
+
+

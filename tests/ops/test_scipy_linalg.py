@@ -1,0 +1,113 @@
+"""arrayd.scipy.linalg against SciPy."""
+import numpy as np
+import pytest
+import scipy.linalg as sl
+
+import arrayd as ad
+from arrayd import cupyx
+from arrayd.scipy import linalg
+from oracle import seed
+
+TYPES = (np.float32, np.float64, np.complex64, np.complex128)
+
+
+def draw(dtype, *shape):
+    rng = seed("scipy linalg", str(np.dtype(dtype)), shape)
+    a = rng.standard_normal(shape)
+    return (a + 1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else a).astype(dtype)
+
+
+def near(ours, theirs, tolerance=1e-9):
+    for x, y in zip(*(v if isinstance(v, tuple) else (v,) for v in (ours, theirs))):
+        assert x.dtype == y.dtype and x.shape == y.shape, (x.dtype, y.dtype, x.shape, y.shape)
+        np.testing.assert_allclose(ad.asnumpy(x), y, rtol=tolerance, atol=tolerance)
+
+
+def tolerance_of(dtype):
+    return 2e-3 if np.dtype(dtype).char in "fF" else 1e-9
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_triangular(dtype):
+    for n in (1, 5, 300):
+        a = draw(dtype, n, n) / n + 2 * np.eye(n, dtype=dtype)
+        for b in (draw(dtype, n), draw(dtype, n, 3)):
+            for trans in (0, 1, 2, "N", "T", "C"):
+                for lower in (True, False):
+                    for unit in (True, False):
+                        options = {"trans": trans, "lower": lower, "unit_diagonal": unit}
+                        near(linalg.solve_triangular(ad.asarray(a), ad.asarray(b), **options),
+                             sl.solve_triangular(a, b, **options), tolerance_of(dtype))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_factors(dtype):
+    tolerance = tolerance_of(dtype)
+    for m, n in ((1, 1), (4, 4), (6, 3), (3, 6), (200, 200)):
+        a = draw(dtype, m, n)
+        for options in ({}, {"permute_l": True}, {"p_indices": True}):
+            ours, theirs = linalg.lu(ad.asarray(a), **options), sl.lu(a, **options)
+            if options.get("p_indices"):
+                assert (ad.asnumpy(ours[0]) == theirs[0]).all()
+                ours, theirs = ours[1:], theirs[1:]
+            near(ours, theirs, tolerance)
+        if m != n:
+            continue
+        near(linalg.lu_factor(ad.asarray(a)), sl.lu_factor(a), tolerance)
+        a = a + 4 * np.eye(n, dtype=dtype)
+        positive = (a @ a.conj().T + n * np.eye(n)).astype(dtype)
+        for b in (draw(dtype, n), draw(dtype, n, 3)):
+            factors = linalg.lu_factor(ad.asarray(a))
+            for trans in (0, 1, 2):
+                near(linalg.lu_solve(factors, ad.asarray(b), trans), sl.lu_solve(sl.lu_factor(a), b, trans), 10 * tolerance)
+            for lower in (True, False):
+                c = linalg.cho_factor(ad.asarray(positive), lower)
+                near(linalg.cho_solve(c, ad.asarray(b)), sl.cho_solve(sl.cho_factor(positive, lower), b), tolerance)
+        near(cupyx.linalg.invh(ad.asarray(positive)), np.linalg.inv(positive), tolerance)
+
+
+def test_expm():
+    for dtype in (*TYPES, np.int64):
+        for shape in ((1, 1), (4, 4), (3, 5, 5)):
+            for scale in (0.1, 1, 4):
+                a = (draw(np.float64 if dtype == np.int64 else dtype, *shape) * scale).astype(dtype)
+                near(linalg.expm(ad.asarray(a)) / 1e2, sl.expm(a) / 1e2, tolerance_of(dtype))
+    near(linalg.expm(ad.zeros((3, 3))), np.eye(3))
+
+
+CASES = [("toeplitz", "v4"), ("toeplitz", "v4", "v3"), ("circulant", "v5"), ("hankel", "v4"), ("hankel", "v4", "v6"),
+         ("leslie", "v4", "v3"), ("companion", "v5"), ("companion", "v2"), ("fiedler", "v5"), ("hadamard", 8), ("hadamard", 1),
+         ("hadamard", 4, np.float64), ("helmert", 5), ("helmert", 4, True), ("hilbert", 4), ("dft", 5), ("dft", 4, "sqrtn"),
+         ("dft", 4, "n"), ("block_diag", "m23", "v3", "m31"), ("block_diag",), ("khatri_rao", "m23", "m43"),
+         *(("fiedler_companion", f"v{n}") for n in range(2, 9)),
+         *(("convolution_matrix", f"v{m}", n, mode) for m, n in ((1, 5), (4, 3), (3, 7)) for mode in ("full", "same", "valid"))]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_special(case):
+    name, *arguments = case
+    drawn = [draw(np.float64, *(int(c) for c in x[1:])) if isinstance(x, str) and x[1:].isdigit() else x for x in arguments]
+    sent = [ad.asarray(x) if isinstance(x, np.ndarray) else x for x in drawn]
+    near(getattr(linalg, name)(*sent), getattr(sl, name)(*drawn), 1e-12)
+
+
+def test_bandwidth():
+    for a in (np.zeros((3, 4)), np.eye(4), np.triu(np.ones((4, 5)), -2), np.eye(5, 4, 2)):
+        assert linalg.bandwidth(ad.asarray(a)) == sl.bandwidth(a)
+
+
+WRONG = [lambda m, x: m.solve_triangular(x((2, 3)), x(2)), lambda m, x: m.solve_triangular(x((3, 3)), x(2)),
+         lambda m, x: m.lu_solve(m.lu_factor(x((3, 3)) + 0.0), x(2)), lambda m, x: m.expm(x((2, 3))), lambda m, x: m.expm(x(3)),
+         lambda m, x: m.hadamard(6), lambda m, x: m.companion(x(1)), lambda m, x: m.leslie(x(3), x(3)),
+         lambda m, x: m.dft(3, "x"), lambda m, x: m.khatri_rao(x((2, 3)), x((2, 2))),
+         lambda m, x: m.solve_triangular(x((2, 2)) * np.inf, x(2)), lambda m, x: m.convolution_matrix(x(3), 0),
+         lambda m, x: m.bandwidth(x(3))]
+
+
+@pytest.mark.parametrize("number", range(len(WRONG)))
+@pytest.mark.filterwarnings("ignore")
+def test_wrong(number):
+    with pytest.raises(ValueError):
+        WRONG[number](sl, np.ones)
+    with pytest.raises(ValueError):
+        WRONG[number](linalg, ad.ones)

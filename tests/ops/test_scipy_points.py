@@ -1,0 +1,99 @@
+"""arrayd.scipy.spatial and arrayd.scipy.stats against SciPy."""
+import warnings
+
+import numpy as np
+import pytest
+import scipy.spatial
+import scipy.spatial.distance as sd
+import scipy.stats
+
+import arrayd as ad
+from arrayd.scipy import spatial, stats
+from arrayd.scipy.spatial import distance
+from oracle import seed
+
+
+def near(ours, theirs, tolerance=1e-9):
+    for x, y in zip(*(v if isinstance(v, tuple) else (v,) for v in (ours, theirs))):
+        x = ad.asnumpy(x) if isinstance(x, ad.ndarray) else np.asarray(x)
+        np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance)
+        assert x.shape == np.shape(y) and x.dtype == np.asarray(y).dtype
+
+
+def draw(*shape):
+    return seed("points", shape).random(shape)
+
+
+@pytest.mark.parametrize("metric", ("euclidean", "sqeuclidean", "cityblock", "chebyshev", "minkowski", "canberra",
+                                    "braycurtis", "hamming", "cosine", "correlation", "jensenshannon", "cb"))
+def test_distances(metric, monkeypatch):
+    monkeypatch.setattr(distance, "_BLOCK", 100)  # so that there are several blocks
+    a, b = draw(7, 4), draw(6, 4)
+    a[1] = b[2] = [0.5, 0, 0.25, 0.25]
+    for options in ({}, {"p": 3}) if metric == "minkowski" else ({},):
+        near(distance.cdist(ad.asarray(a), ad.asarray(b), metric, **options), sd.cdist(a, b, metric, **options))
+        near(distance.pdist(ad.asarray(a), metric, **options), sd.pdist(a, metric, **options))
+    if hasattr(sd, metric):
+        near(getattr(distance, metric)(ad.asarray(a[0]), ad.asarray(b[0])), float(getattr(sd, metric)(a[0], b[0])))
+
+
+def test_shapes_of_distances():
+    a, b = draw(7, 4), draw(6, 4)
+    near(distance.squareform(distance.pdist(ad.asarray(a))), sd.squareform(sd.pdist(a)))
+    near(distance.squareform(ad.asarray(sd.squareform(sd.pdist(a)))), sd.pdist(a))
+    near(spatial.distance_matrix(ad.asarray(a), ad.asarray(b), p=1), scipy.spatial.distance_matrix(a, b, p=1))
+    out = ad.empty((7, 6))
+    assert distance.cdist(ad.asarray(a), ad.asarray(b), out=out) is out
+    near(out, sd.cdist(a, b))
+    for wrong in (lambda m, x: m.cdist(x(3), x((2, 3))), lambda m, x: m.cdist(x((2, 3)), x((2, 2))),
+                  lambda m, x: m.cdist(x((2, 3)), x((2, 3)), "no such"), lambda m, x: m.squareform(x(4)),
+                  lambda m, x: m.squareform(x((2, 3)))):
+        for m, x in ((sd, np.ones), (distance, ad.ones)):
+            with pytest.raises(ValueError):
+                wrong(m, x)
+
+
+def test_neighbours(monkeypatch):
+    from arrayd.scipy.spatial import _neighbours
+    monkeypatch.setattr(_neighbours, "_PAIRS", 400)
+    data, x = draw(60, 3), draw(10, 3)
+    for box in (None, 1.0):
+        ours, theirs = spatial.KDTree(ad.asarray(data), boxsize=box), scipy.spatial.KDTree(data, boxsize=box)
+        for p in (1, 2, 3, np.inf):
+            for k in (1, 4, [1, 3], 70):
+                near(ours.query(ad.asarray(x), k, p=p), theirs.query(x, k, p=p))
+            near(ours.query(ad.asarray(x[0]), 5, p=p, distance_upper_bound=0.2),
+                 theirs.query(x[0], 5, p=p, distance_upper_bound=0.2))
+        assert [sorted(one) for one in ours.query_ball_point(ad.asarray(x), 0.3)] == [
+            sorted(one) for one in theirs.query_ball_point(x, 0.3)]
+        assert ours.query_pairs(0.2) == theirs.query_pairs(0.2)
+        assert ours.count_neighbors(ours, 0.3) == theirs.count_neighbors(theirs, 0.3)
+    for wrong in (lambda m, t: t.query(m.ones((2, 2))), lambda m, t: t.query(m.ones((2, 3)) * np.nan),
+                  lambda m, t: t.query(m.ones((2, 3)), 0)):
+        for m, t in ((np, theirs), (ad, ours)):
+            with pytest.raises(ValueError):
+                wrong(m, t)
+
+
+def test_statistics():
+    a, b = draw(6, 5), draw(6, 5) + 0.1
+    for axis in (0, 1, None):
+        near(stats.zscore(ad.asarray(a), axis=axis, ddof=1), scipy.stats.zscore(a, axis=axis, ddof=1))
+        near(stats.zmap(ad.asarray(a), ad.asarray(b), axis=axis), scipy.stats.zmap(a, b, axis=axis))
+        near(stats.trim_mean(ad.asarray(a), 0.2, axis=axis), scipy.stats.trim_mean(a, 0.2, axis=axis))
+    for axis in (0, 1):
+        for base in (None, 2):
+            near(stats.entropy(ad.asarray(a), axis=axis, base=base), scipy.stats.entropy(a, axis=axis, base=base))
+            near(stats.entropy(ad.asarray(a), ad.asarray(b), base, axis), scipy.stats.entropy(a, b, base, axis))
+    c = a.copy()
+    c[0, 0], c[:, 1] = np.nan, 3
+    for policy in ("propagate", "omit"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a constant column
+            near(stats.zscore(ad.asarray(c), nan_policy=policy), scipy.stats.zscore(c, nan_policy=policy))
+    for lmb in (0, 0.5, -1.5, 2):
+        near(stats.boxcox_llf(lmb, ad.asarray(b)), scipy.stats.boxcox_llf(lmb, b))
+    with pytest.raises(ValueError):
+        stats.zscore(ad.asarray(c), nan_policy="raise")
+    with pytest.raises(ValueError):
+        stats.trim_mean(ad.asarray(a), 0.9)
