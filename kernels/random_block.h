@@ -75,6 +75,7 @@ template <int Id, class T> struct random_one; /* T of(word, parameters) */
                                                                    [[maybe_unused]] const random_parameters<T> &p)
 
 AD_RANDOM_ONE(uniform) { return random_affine(p.a, p.b - p.a, number::unit(w)); }
+AD_RANDOM_ONE(upto1) { return number::upto1(w); }
 AD_RANDOM_ONE(exponential) { return p.a * -adm::log(number::upto1(w)); }
 AD_RANDOM_ONE(laplace) {
     const T e = -adm::log(number::upto1(w << 1)), side = w >> (8 * sizeof w - 1) ? T(-1) : T(1);

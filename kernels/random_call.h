@@ -58,14 +58,15 @@ inline void random_open_source(random_source *r, const ad_chain_random *from) {
     for (int i = 0; i < r->row->nparam; i++) random_set(r, i, &from->parameter[i]);
 }
 
-inline int random_parameter(ad_call *c, random_call *r, int i) {
-    const ad_operand *o = &c->op->operand[c->op->nout + i];
+/* input: of the parameter, among those of the call. */
+inline int random_parameter(ad_call *c, random_call *r, int i, int input) {
+    const ad_operand *o = &c->op->operand[c->op->nout + input];
     if (o->is_scalar) {
         random_set(r, i, &o->scalar);
         return 0;
     }
     r->arrays = true;
-    return ad_call_input(c, i, r->kind, &r->parameter[i]);
+    return ad_call_input(c, input, r->kind, &r->parameter[i]);
 }
 
 inline void random_places(random_call *r) {
@@ -78,17 +79,22 @@ inline void random_places(random_call *r) {
     }
 }
 
-/* Fill *r from c. AD_E_MEMORY. */
-inline int random_open(ad_call *c, random_call *r) {
+/* Fill the rest of *r, an opened source, from c, whose parameters follow its first `before` inputs. AD_E_MEMORY. */
+inline int random_open_arrays(ad_call *c, random_call *r, int before) {
     int rc = 0;
-    random_open_source(r, int(c->op->param[0].as.i), c->op->loop, uint64_t(c->op->param[1].as.i),
-                       uint64_t(c->op->param[2].as.i));
     r->arrays = false;
     for (int i = 0; i < 3; i++) r->parameter[i].data = nullptr;
-    for (int i = 0; i < r->row->nparam && rc == 0; i++) rc = random_parameter(c, r, i);
+    for (int i = 0; i < r->row->nparam && rc == 0; i++) rc = random_parameter(c, r, i, before + i);
     if (rc == 0) rc = ad_call_output(c, 0, r->loop, &r->out);
     if (rc == 0) random_places(r);
     return rc;
+}
+
+/* Fill *r from c. AD_E_MEMORY. */
+inline int random_open(ad_call *c, random_call *r) {
+    random_open_source(r, int(c->op->param[0].as.i), c->op->loop, uint64_t(c->op->param[1].as.i),
+                       uint64_t(c->op->param[2].as.i));
+    return random_open_arrays(c, r, 0);
 }
 
 /* What is wrong with parameters that are all numbers; 0: nothing. */

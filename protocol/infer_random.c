@@ -1,6 +1,6 @@
 /* The table of distributions, and the type and shape rules of random numbers. */
 #include "protocol/desc.h"
-#include "protocol/distribution.h"
+#include "protocol/curand.h"
 #include "protocol/infer_call.h"
 
 #include <inttypes.h>
@@ -75,9 +75,10 @@ static int check_row(const ad_op *op, const ad_distribution_row *row, ad_fault *
     return AD_OK;
 }
 
-/* Check that parameter i is real and broadcasts to the output. AD_E_TYPE, AD_E_VALUE. */
-static int check_input(const ad_op *op, const ad_distribution_row *row, int i, const ad_desc *out, ad_fault *fault) {
-    const ad_operand *x = &op->operand[op->nout + i];
+/* Check that parameter i, input `before` + i, is real and broadcasts to the output. AD_E_TYPE, AD_E_VALUE. */
+static int check_input(const ad_op *op, const ad_distribution_row *row, int i, int before, const ad_desc *out,
+                       ad_fault *fault) {
+    const ad_operand *x = &op->operand[op->nout + before + i];
     int64_t strides[AD_MAX_NDIM];
     ad_desc view;
 
@@ -93,7 +94,96 @@ int ad__infer_random(const ad_op *op, ad_result *result, ad_fault *fault) {
     int status = check_row(op, row, fault);
 
     if (status == AD_OK) status = ad__given_output(op, &out, fault);
-    for (int i = 0; status == AD_OK && i < op->nin; i++) status = check_input(op, row, i, out, fault);
+    for (int i = 0; status == AD_OK && i < op->nin; i++) status = check_input(op, row, i, 0, out, fault);
     if (status == AD_OK) ad__set_result(result, op->loop, out->ndim, out->shape);
+    return status;
+}
+
+/* ---- cuRAND ---- */
+
+static const struct {
+    uint32_t loops;
+    bool host;
+} curand_rows[AD_RANDOM_LIMIT] = {
+#define HOST true
+#define DEVICE false
+#define AD_CURAND(name, loops, order) [AD_RANDOM_##name] = {loops, order},
+#include "protocol/curand.def"
+#undef AD_CURAND
+#undef DEVICE
+#undef HOST
+};
+
+uint32_t ad__curand_loops(int64_t id, int64_t order) {
+    if (id < 0 || id >= AD_RANDOM_LIMIT || (order == AD_CURAND_HOST && !curand_rows[id].host)) return 0;
+    return curand_rows[id].loops;
+}
+
+static int check_generator(int64_t generator, ad_fault *fault) {
+    if (generator >= 0 && generator < AD_CURAND_GENERATORS) return AD_OK;
+    return ad__fault(fault, AD_E_UNSUPPORTED, "curand: there is no generator %" PRId64, generator);
+}
+
+/* Check that d is an array of states. AD_E_VALUE. */
+static int check_states(const ad_desc *d, ad_fault *fault) {
+    if (d->ndim == 2 && d->shape[0] == AD_CURAND_WORDS && d->shape[1] >= 1 && d->shape[1] <= AD_CURAND_STATES)
+        return AD_OK;
+    return ad__fault(fault, AD_E_VALUE, "curand: an array of states has the shape (%d, n), n from 1 to %d",
+                     AD_CURAND_WORDS, AD_CURAND_STATES);
+}
+
+int ad__infer_curand_seed(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const int64_t first = op->param[2].as.i;
+    const ad_desc *out;
+    int status = check_generator(op->param[0].as.i, fault);
+
+    if (status == AD_OK) status = ad__given_output(op, &out, fault);
+    if (status == AD_OK) status = check_states(out, fault);
+    if (status == AD_OK && op->loop != AD_UINT32)
+        status = ad__fault(fault, AD_E_TYPE, "curand: states are of uint32, not %s", ad__dtypes[op->loop].name);
+    if (status == AD_OK && (first < 0 || first > AD_CURAND_STATES - out->shape[1]))
+        status = ad__fault(fault, AD_E_VALUE, "curand: there are %d states", AD_CURAND_STATES);
+    if (status == AD_OK) ad__set_result(result, AD_UINT32, 2, out->shape);
+    return status;
+}
+
+/* Check who takes turns against the states that there are and the elements to draw. AD_E_VALUE. */
+static int check_turns(const ad_op *op, const ad_desc *states, const ad_desc *out, ad_fault *fault) {
+    const int64_t order = op->param[2].as.i, turns = op->param[3].as.i, first = op->param[4].as.i;
+    const double count = (double)ad__desc_count(out);
+
+    if (order < 0 || order >= AD_CURAND_ORDERS)
+        return ad__fault(fault, AD_E_VALUE, "curand: there is no order %" PRId64, order);
+    if (turns < 1 || turns > AD_CURAND_STATES || first < 0 || first >= turns || (order == AD_CURAND_DEVICE && first))
+        return ad__fault(fault, AD_E_VALUE, "curand: the number of states or the first one is wrong");
+    if (states->shape[1] < turns && (order == AD_CURAND_HOST || states->shape[1] < count))
+        return ad__fault(fault, AD_E_VALUE, "curand: so many elements need more states");
+    if (count > (double)turns * AD_CURAND_MOST)
+        return ad__fault(fault, AD_E_VALUE, "curand: more than %d elements from each of %" PRId64 " states",
+                         AD_CURAND_MOST, turns);
+    return AD_OK;
+}
+
+int ad__infer_curand(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const ad_distribution_row *row = ad__distribution(op->param[0].as.i);
+    const uint32_t loops = ad__curand_loops(op->param[0].as.i, op->param[2].as.i);
+    const ad_desc *out, *states;
+    int status = check_generator(op->param[1].as.i, fault);
+
+    if (status == AD_OK && (row == NULL || op->loop >= AD_NDTYPE || !(loops & AD_BIT(op->loop))))
+        status = ad__fault(fault, AD_E_UNSUPPORTED, "curand: distribution %" PRId64 " has no loop for %s",
+                           op->param[0].as.i, op->loop < AD_NDTYPE ? ad__dtypes[op->loop].name : "?");
+    if (status == AD_OK && op->nin != row->nparam + 1)
+        status =
+            ad__fault(fault, AD_E_VALUE, "curand: %s takes %d parameters, not %d", row->name, row->nparam, op->nin - 1);
+    if (status == AD_OK) status = ad__typed_input(op, 0, AD_UINT32, &states, fault);
+    if (status == AD_OK) status = check_states(states, fault);
+    if (status == AD_OK) status = ad__given_output(op, &out, fault);
+    for (int i = 0; status == AD_OK && i < row->nparam; i++) status = check_input(op, row, i, 1, out, fault);
+    if (status == AD_OK) status = check_turns(op, states, out, fault);
+    if (status == AD_OK) {
+        ad__set_result(&result[0], op->loop, out->ndim, out->shape);
+        ad__set_result(&result[1], AD_UINT32, 2, states->shape);
+    }
     return status;
 }

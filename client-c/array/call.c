@@ -159,7 +159,7 @@ int ad_call_shaped(ad_session *s, int call, int dtype, int nin, const ad_in *in,
     library_call c;
     ad_fault fault;
     int status = init_call(&c, s, call, nin, nparam);
-    if (!status && (c.op.nout != 1 || c.row->kind == AD_CALL_ASK))
+    if (!status && c.row->kind == AD_CALL_ASK)
         status = ad__fail(AD_E_VALUE, "%s: the shape of its output cannot be chosen", c.row->name);
     if (!status) status = set_operands(&c, dtype, in, param, NULL);
     if (!status) status = ad__shape_check(ndim, shape, c.op.loop);

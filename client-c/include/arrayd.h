@@ -360,6 +360,26 @@ AD_API int ad_ipc_handle(const ad_array *a, void *handle, ad_lease **lease);
 /* Add a reference, which ad_export_close takes back: the last one closes the lease. */
 AD_API ad_lease *ad_export_retain(ad_lease *lease);
 
+/* ---- DLPack ----
+ * Arrays for, and of, other libraries of this process that know DLPack 1 (LibTorch, ONNX Runtime, NumPy ...), whose
+ * header <dlpack/dlpack.h> has this structure. */
+struct DLManagedTensorVersioned;
+/* Make a tensor that is the array's memory, as ad_export and ad_import give it: nothing is copied. lease: a mapped
+ * lease of an array of the same buffer, of which the tensor takes a reference; NULL: one is got. stream: as of
+ * ad_import. The tensor needs neither array nor session; call its deleter, on any thread, when it is not used any more.
+ * Its read-only flag is set when the array cannot be written. AD_E_VALUE: strides are no multiples of an element; and
+ * those of ad_export and ad_import. */
+AD_API int ad_to_dlpack(const ad_array *a, ad_lease *lease, void *stream, struct DLManagedTensorVersioned **out);
+/* Make an array of a tensor. One in memory of the GPU that the server uses becomes the array, as by ad_lend: stream is
+ * the loan's, and a tensor whose read-only flag is set is lent read-only. One in the host's memory is copied. When this
+ * succeeds the tensor is the array's, and its deleter is called once, on any thread, when it is not needed any more: a
+ * copied one's before this returns. release, unless it is NULL, is called with argument instead of the deleter; the
+ * structure itself is read before this returns only. When this fails the tensor is still the caller's. AD_E_TYPE:
+ * arrayd lacks the type; AD_E_UNSUPPORTED: another version or another kind of device; AD_E_VALUE, and those of ad_lend.
+ */
+AD_API int ad_from_dlpack(ad_session *s, struct DLManagedTensorVersioned *tensor, void *stream,
+                          void (*release)(void *argument), void *argument, ad_array **out);
+
 /* ---- views: nothing is sent ---- */
 /* Make any view whose elements lie within those of a's buffer (checked). offset: bytes from the buffer's beginning, as
  * in ad_array_info. AD_E_EXTENT, AD_E_VALUE, AD_E_TYPE. */
@@ -401,7 +421,8 @@ AD_API int ad_reduce_call(int reduction, ad_in in, const ad_options *options, ad
  * array input's. */
 AD_API int ad_call_call(ad_session *s, int call, int dtype, int nin, const ad_in *in, int nparam, const ad_value *param,
                         ad_array *const *out, ad_array **outs, int64_t *values);
-/* As ad_call_call, for a call whose one output has the loop's type and a shape that the caller chooses (random). */
+/* As ad_call_call, for a call whose first output has the loop's type and a shape that the caller chooses (random,
+ * curand). out has a place for each output. */
 AD_API int ad_call_shaped(ad_session *s, int call, int dtype, int nin, const ad_in *in, int nparam,
                           const ad_value *param, int ndim, const int64_t *shape, ad_array **out);
 /* Cast elements into an existing array: out[...] = in, broadcast. */

@@ -303,12 +303,27 @@ def random_cases(rng, place):
         yield "random", tuple(parameters), (int(number), 5, 0), {"dtype": dtype, "shape": (N,)}, None
 
 
+def curand_cases(rng, place):
+    """Numbers of words that are states and of words that are none, of parameters as random_cases has them."""
+    states = [rng.integers(0, 1 << 32, (12, N), dtype="uint32") for _ in range(3)]
+    for number, good in ((1, (0, 9)), (3, (0.25, 0.5)), (20, (0.25, 0.5)), (21, (0.25, 0.5)), (40, (0.25,)), (41, (90.0, 0.5)),
+                         (42, (0.25,)), (43, (30.0, 40.0, 9.0)), (45, (0.25,))):
+        kind = "uint64" if number == 1 else "float64"
+        parameters = [Written(place, np.full(N, v, kind), numbers(rng, kind, N)[1], np.full(N, 5, kind)) for v in good]
+        dtype = "uint64" if number == 1 else "int64" if number >= 40 else "float64"
+        for generator in range(3):
+            yield ("curand", (Written(place, *states), *parameters), (number, generator, 0, N, 0),
+                   {"dtype": dtype, "shape": (N,)}, None)
+    yield "curand_seed", (), (0, 5, 0), {"out": Written(place, *states), "dtype": "uint32"}, None
+
+
 CALLS = {name: make for make, names in {
     index_cases: "gather scatter compress place nonzero bincount",
     order_cases: "sort argsort searchsorted",
     number_cases: "iota fft rfft irfft cumsum cumprod nancumsum nancumprod matmul",
     linalg_cases: "cholesky qr svd svdvals eigh eigvalsh inv lu eig eigvals qr_raw solve lstsq",
     random_cases: "random",
+    curand_cases: "curand curand_seed",
     sparse_cases: "spmm sptrsm",
 }.items() for name in names.split()}
 

@@ -26,6 +26,9 @@ def _get_build_version():
 
 
 _NO_HANDLE = "the server calls the library; this process has none of its handles"
+# The generators that RandomState's method names, as cuRAND numbers them.
+_GENERATORS = {"CURAND_RNG_PSEUDO_DEFAULT": 100, "CURAND_RNG_PSEUDO_XORWOW": 101, "CURAND_RNG_PSEUDO_MRG32K3A": 121,
+               "CURAND_RNG_PSEUDO_MTGP32": 141, "CURAND_RNG_PSEUDO_MT19937": 142, "CURAND_RNG_PSEUDO_PHILOX4_32_10": 161}
 # By module: what is said of it, why it has no more, and what it has.
 _LIBRARIES = {
     "cub": ("CUB's algorithms, which the server's kernels use", _NO_HANDLE, {"available": False}),
@@ -33,7 +36,7 @@ _LIBRARIES = {
                {"CUBLASError": _core.DeviceError}),
     "cufft": ("cuFFT; arrayd.fft calls it in the server", _NO_HANDLE,
               {"CuFFTError": _core.DeviceError, "get_current_plan": _get_current_plan}),
-    "curand": ("cuRAND; arrayd.random has generators", _NO_HANDLE, {"CURANDError": _core.DeviceError}),
+    "curand": ("cuRAND; arrayd.random has generators", _NO_HANDLE, {"CURANDError": _core.DeviceError, **_GENERATORS}),
     "cusolver": ("cuSOLVER; arrayd.linalg calls it in the server", _NO_HANDLE, {"CUSOLVERError": _core.DeviceError}),
     "cusparse": ("cuSPARSE", _NO_HANDLE, {"CuSparseError": _core.DeviceError}),
     "cutensor": ("cuTENSOR, which arrayd does not use", _NO_HANDLE, {"available": False}),

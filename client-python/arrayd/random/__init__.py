@@ -4,10 +4,12 @@
     x = rng.standard_normal((1000, 1000), dtype="float32")
     ad.random.seed(7); y = ad.random.rand(3)
 
-Every number is a function of the seed and of how many were drawn before it: the same on every backend, device and
-shape of call for integers and uniform numbers, the same but for rounding for others. All bit generators are Philox4x32
-with 10 rounds: XORWOW, MRG32k3a and the methods of RandomState are names for it, and no seed gives CuPy's numbers.
+Every number is a function of the seed and of what was drawn before it: integers and uniform numbers are the same on every
+backend, others but for rounding. default_rng draws from Philox4x32, which can be computed where the numbers are used, and
+whose numbers CuPy does not have. XORWOW, MRG32k3a and Philox4x3210 are cuRAND's generators: a Generator of one, and the
+functions of this module and RandomState, give CuPy's numbers for its seed.
 """
+import hashlib as _hashlib
 import os as _os
 import threading as _threading
 import types as _types
@@ -16,11 +18,12 @@ import numpy as _np
 
 from .._base import as_array as _as_array
 from . import _choice as _choose
-from ._bits import BitGenerator, MRG32k3a, Philox4x3210, XORWOW
+from ._bits import BitGenerator, MRG32k3a, Philox4x32, Philox4x3210, XORWOW
 from ._distributions import Distributions as _Distributions
+from ._legacy import LegacyGenerator as _LegacyGenerator
 from ._draw import LEGACY_LOOKED as _LEGACY_LOOKED, LEGACY_ROWS as _LEGACY_ROWS, integers as _integers
 
-__all__ = ["BitGenerator", "Generator", "MRG32k3a", "Philox4x3210", "RandomState", "XORWOW", "default_rng",
+__all__ = ["BitGenerator", "Generator", "MRG32k3a", "Philox4x32", "Philox4x3210", "RandomState", "XORWOW", "default_rng",
            "get_random_state", "reset_states", "seed", "set_random_state"]
 
 
@@ -128,19 +131,24 @@ class RandomState(_Distributions):
     """Draws from distributions, with the interface of numpy.random.RandomState.
 
     As in CuPy, exponential, logseries, negative_binomial, noncentral_chisquare, noncentral_f, power, rayleigh,
-    triangular, weibull and zipf wait for parameters that are arrays on the server, so that the call raises their error.
+    triangular, weibull and zipf wait for parameters that are arrays on the server, so that the call raises their error;
+    so do gumbel, laplace, lognormal, normal, pareto and wald.
 
     Parameters: seed: None (taken from the operating system) or an int or array of ints from 0 to 2**64 - 1 (NumPy:
-    2**32 - 1). method: ignored.
+    2**32 - 1). method: one of cuRAND's constants: 100 or 101 (XORWOW), 121 (MRG32k3a).
     Raises: ValueError for another int; TypeError for another seed.
-    Differs: the numbers are those of Philox4x32-10 for every method; CuPy has cuRAND's.
+    Differs: numbers that CuPy has its own algorithms for (beta, binomial, chisquare, dirichlet, f, gamma, geometric,
+    hypergeometric, logistic, logseries, negative_binomial, noncentral_chisquare, noncentral_f, poisson, standard_gamma,
+    standard_t, vonmises, zipf, integers whose bounds are arrays, choice without replacement from an int), and all of
+    another method, are those of Philox4x32, not CuPy's.
     Source: cupy.random.RandomState
     """
 
     _rows, _looked = _LEGACY_ROWS, _LEGACY_LOOKED
 
     def __init__(self, seed=None, method=None):
-        self.bit_generator = Philox4x3210(_seed_of(seed))
+        self._method = method
+        self.seed(seed)
 
     def seed(self, seed=None):
         """Begin again.
@@ -150,7 +158,7 @@ class RandomState(_Distributions):
         Raises: as of the class.
         Source: cupy.random.RandomState.seed
         """
-        self.bit_generator = Philox4x3210(_seed_of(seed))
+        self.bit_generator = _LegacyGenerator(_seed_of(seed), self._method)
 
     def rand(self, *size, dtype=float):
         """Uniform on [0, 1).
@@ -297,6 +305,8 @@ class RandomState(_Distributions):
 def _seed_of(seed):
     if seed is None:
         return None
+    if isinstance(seed, _np.ndarray) and seed.dtype.kind in "biu":  # as CuPy
+        return int(_hashlib.md5(_np.ascontiguousarray(seed), usedforsecurity=False).hexdigest()[:16], 16)
     seed = _np.asarray(seed.get() if hasattr(seed, "get") else seed)
     if seed.dtype.kind not in "biuO":
         raise TypeError(f"a seed must be made of integers, not {seed.dtype}")
@@ -314,12 +324,12 @@ def default_rng(seed=None):
     BitGenerator, or a Generator, which is given back.
     Returns: Generator.
     Raises: ValueError for a negative seed; TypeError for another seed.
-    Differs: the numbers are those of Philox4x32-10, not of cuRAND's XORWOW.
+    Differs: the numbers are those of Philox4x32, not of cuRAND's XORWOW; Generator(XORWOW(seed)) has CuPy's.
     Source: cupy.random.default_rng
     """
     if isinstance(seed, Generator):
         return seed
-    return Generator(seed if isinstance(seed, BitGenerator) else XORWOW(seed))
+    return Generator(seed if isinstance(seed, BitGenerator) else Philox4x32(seed))
 
 
 # ---- one RandomState for the functions of the module ----
@@ -374,7 +384,7 @@ def seed(seed=None):
     Parameters: seed: as of RandomState.
     Returns: None.
     Raises: as RandomState.
-    Differs: the numbers that follow are not those of CuPy or NumPy for that seed.
+    Differs: as RandomState.
     Source: cupy.random.seed
     """
     get_random_state().seed(seed)

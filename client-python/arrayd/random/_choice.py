@@ -72,7 +72,7 @@ def _with_replacement(bits, n, shape, p):
     from .._math.sorting import searchsorted
     steps = p.cumsum()
     u = draw(bits, "uniform", [0.0, 1.0], shape, np.dtype(np.float64))
-    return searchsorted(steps, u * steps[-1], side="right")
+    return searchsorted(steps / steps[-1], u, side="right")
 
 
 def _without_replacement(bits, n, count, p):

@@ -25,6 +25,7 @@ ROWS = {
     "gumbel": Row(8, ("loc", "ANY"), ("scale", "NONNEG")), "pareto": Row(9, ("a", "POSITIVE")),
     "power": Row(10, ("a", "POSITIVE")), "rayleigh": Row(11, ("scale", "NONNEG")), "weibull": Row(12, ("a", "NONNEG")),
     "standard_cauchy": Row(13), "triangular": Row(14, ("left", "ANY"), ("mode", "ANY"), ("right", "ANY")),
+    "upto1": Row(15),
     "gamma": Row(20, ("shape", "NONNEG"), ("scale", "NONNEG")), "beta": Row(21, ("a", "POSITIVE"), ("b", "POSITIVE")),
     "chisquare": Row(22, ("df", "POSITIVE")), "f": Row(23, ("dfnum", "POSITIVE"), ("dfden", "POSITIVE")),
     "noncentral_chisquare": Row(24, ("df", "POSITIVE"), ("nonc", "NONNEG")),
@@ -39,9 +40,10 @@ ROWS = {
 # What RandomState's parameters must be, which takes less: of logseries as CuPy, of hypergeometric as NumPy and CuPy.
 LEGACY_ROWS = {**ROWS, "logseries": Row(45, ("p", "INSIDE")),
                "hypergeometric": Row(43, ("ngood", "NONNEG"), ("nbad", "NONNEG"), ("nsample", "ATLEAST1"))}
-# The distributions for which CuPy's RandomState waits for parameters on the device, and so raises at the call.
+# The distributions for which RandomState waits for parameters on the server, and so raises at the call: CuPy does for the
+# first ten; the others are made of numbers that are drawn without these parameters.
 LEGACY_LOOKED = {"exponential", "logseries", "negative_binomial", "noncentral_chisquare", "noncentral_f", "power",
-                 "rayleigh", "triangular", "weibull", "zipf"}
+                 "rayleigh", "triangular", "weibull", "zipf", "gumbel", "laplace", "lognormal", "normal", "pareto", "wald"}
 
 # What is wrong with values, and NumPy's words for it.
 _WRONG = {
@@ -155,6 +157,11 @@ def signed(number):
 
 def draw(bits, name, parameters, size, dtype, out=None):
     """Elements of a row: parameters are numbers or arrays, checked; bits: the BitGenerator."""
+    return bits.draw(name, parameters, size, np.dtype(dtype), out)
+
+
+def draw_counted(bits, name, parameters, size, dtype, out=None):
+    """Elements that are functions of a key and their number."""
     shape = shape_of(size, parameters)
     operands = [_base.as_array(p) if isinstance(p, np.ndarray) else p for p in parameters]
     count = _base.product(shape)

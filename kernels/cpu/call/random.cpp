@@ -190,13 +190,17 @@ int wrong_bounds(const random_call *r) {
     });
 }
 
-int check(const random_call *r, ad_fault *fault) {
+} // namespace
+
+int ad_cpu_random_check(const random_call *r, ad_fault *fault) {
     int wrong = !r->arrays              ? random_wrong_values(r)
                 : r->kind == AD_FLOAT32 ? wrong_reals<float>(r)
                 : r->kind == AD_FLOAT64 ? wrong_reals<double>(r)
                                         : wrong_bounds(r);
     return wrong ? ad__random_fault(r->id, wrong, fault) : 0;
 }
+
+namespace {
 
 /* ---- dispatch ---- */
 
@@ -226,7 +230,7 @@ int ad_call_random(ad_call *c) {
     random_call r;
     int rc = random_open(c, &r);
     if (rc < 0 || r.places.count == 0) return rc;
-    if ((rc = check(&r, c->fault)) < 0) return rc;
+    if ((rc = ad_cpu_random_check(&r, c->fault)) < 0) return rc;
     c->run->wrote = true;
     fill(&r);
     return ad_call_finish(c, 0, &r.out);

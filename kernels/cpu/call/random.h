@@ -15,6 +15,9 @@ struct ad_random_table {
 };
 extern const ad_random_table ad_random_one_by_one;
 
+/* Look at all parameters of an opened call. AD_E_VALUE. */
+int ad_cpu_random_check(const ad::random_call *r, ad_fault *fault);
+
 /* Elements begin .. begin + n of a BLOCK row, without gaps, the same as a call makes them. */
 void ad_cpu_random_make(const ad::random_source *r, int64_t begin, int64_t n, void *to);
 

@@ -120,6 +120,7 @@ __device__ __forceinline__ T of_row(int id, typename random_number<T>::word w, c
     case AD_RANDOM_weibull: return random_one<AD_RANDOM_weibull, T>::of(w, p);
     case AD_RANDOM_standard_cauchy: return random_one<AD_RANDOM_standard_cauchy, T>::of(w, p);
     case AD_RANDOM_triangular: return random_one<AD_RANDOM_triangular, T>::of(w, p);
+    case AD_RANDOM_upto1: return random_one<AD_RANDOM_upto1, T>::of(w, p);
     case AD_RANDOM_exponential: return random_one<AD_RANDOM_exponential, T>::of(w, p);
     default: return random_one<AD_RANDOM_uniform, T>::of(w, p);
     }
@@ -233,7 +234,9 @@ template <class S> __global__ void __launch_bounds__(AD_RANDOM_THREADS)
     }
 }
 
-void set_places(const ad_call *c, const random_call *r, ad_random_places *p) {
+} // namespace
+
+void ad_cuda_random_places(const ad_call *c, const random_call *r, ad_random_places *p) {
     *p = {};
     p->key = r->key;
     p->first = r->first;
@@ -246,12 +249,15 @@ void set_places(const ad_call *c, const random_call *r, ad_random_places *p) {
     for (int k = 0; k < 3; k++) {
         p->parameter[k] = r->parameter[k].data;
         p->value[k] = r->value[k];
+        p->domain[k] = r->row->domain[k];
     }
     for (int d = 0; d < p->ndim; d++) {
         p->shape[d] = r->places.shape[d];
         for (int k = 0; k < 4; k++) p->stride[d][k] = r->places.stride[d][k];
     }
 }
+
+namespace {
 
 int each_integer(ad_call *c, const random_call *r, ad_random_places *p) {
     uint64_t low, span;
@@ -273,7 +279,6 @@ int each_integer(ad_call *c, const random_call *r, ad_random_places *p) {
 
 int each_real(ad_call *c, const random_call *r, ad_random_places *p) {
     const int blocks = grid(c, p->count);
-    for (int k = 0; k < 3; k++) p->domain[k] = r->row->domain[k];
     if (r->row->source == AD_RANDOM_OWN) {
         if (!(r->row->loops == AD_RANDOM_REAL ? ad_cuda_random_own(p, r->loop, blocks, c->stream->cuda)
                                               : ad_cuda_random_count(p, blocks, c->stream->cuda)))
@@ -285,7 +290,7 @@ int each_real(ad_call *c, const random_call *r, ad_random_places *p) {
 
 int each(ad_call *c, const random_call *r) {
     ad_random_places p;
-    set_places(c, r, &p);
+    ad_cuda_random_places(c, r, &p);
     if (p.check) c->run->checked = true;
     return r->kind == AD_FLOAT32 || r->kind == AD_FLOAT64 ? each_real(c, r, &p) : each_integer(c, r, &p);
 }

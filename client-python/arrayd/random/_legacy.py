@@ -1,0 +1,170 @@
+"""What RandomState draws from: cuRAND's host API as CuPy uses it, and Philox4x32 for what CuPy has algorithms of its own."""
+import numpy as np
+
+from .. import _base, _core
+from .._array.indexing import where
+from . import _curand
+from ._bits import BitGenerator
+from ._draw import draw_counted, shape_of
+
+# The constants of cupy.cuda.curand: CURAND_RNG_PSEUDO_DEFAULT, XORWOW and MRG32K3A.
+METHODS = {None: _curand.XORWOW, 100: _curand.XORWOW, 101: _curand.XORWOW, 121: _curand.MRG32K3A}
+_exp, _log, _sqrt, _tan = (_core.ufuncs[name] for name in ("exp", "log", "sqrt", "tan"))
+_SUPPLEMENT = 1024  # integers drawn at least when some are to be drawn again
+
+
+class LegacyGenerator(BitGenerator):
+    """Numbers of a seed of 64 bits. method: one of METHODS; with any other all come from Philox4x32."""
+
+    def __init__(self, seed, method):
+        super().__init__(seed)
+        if not isinstance(seed, int):
+            seed = int(self.seed_seq.generate_state(1, np.uint64)[0])
+        kind = METHODS.get(method)
+        self._states = None if kind is None else _curand.States(kind, seed, _curand.HOST_STATES[kind], _curand.HOST)
+
+    def draw(self, name, parameters, size, dtype, out=None):
+        """Elements of a row of distribution.def."""
+        make = getattr(self, "_make_" + name, None) if self._states is not None else None
+        if name == "integers" and not all(isinstance(p, int) for p in parameters):
+            make = None
+        if make is None:
+            return draw_counted(self, name, parameters, size, dtype, out)
+        shape = shape_of(size if out is None else out.shape, parameters)
+        return _base.give(make(shape, dtype, *(_loop_value(p, dtype) for p in parameters)), out)
+
+    def keys(self, shape):
+        """Numbers whose order is a random one."""
+        if self._states is None or len(shape) != 1:
+            return super().keys(shape)
+        return self._words(shape, np.dtype(np.uint32)).view(np.int32)
+
+    # ---- cuRAND's functions ----
+
+    def _words(self, shape, dtype):
+        """Random bits: 64 are two words, the low one first."""
+        count = _base.product(shape) * (dtype.itemsize // 4)
+        return self._states.draw("bits", [], (count,), np.dtype(np.uint32)).view(dtype).reshape(shape)
+
+    def _positive(self, shape, dtype):
+        """Uniform on (0, 1]."""
+        return self._states.draw("upto1", [], shape, dtype)
+
+    def _normal(self, name, shape, dtype, *parameters):
+        """Pairs of them: an odd one is drawn and left out."""
+        count = _base.product(shape)
+        return self._states.draw(name, list(parameters), (count + count % 2,), dtype)[:count].reshape(shape)
+
+    # ---- rows of distribution.def, as CuPy makes them from these ----
+
+    def _make_bits(self, shape, dtype):
+        return self._words(shape, dtype)
+
+    def _make_integers(self, shape, dtype, low, high):
+        """Words modulo the number of integers, without those that would make some of them likelier."""
+        most = high - low
+        if most == 0:
+            return _base.zeros(shape, dtype) + low
+        word = np.dtype(np.uint32 if most < 1 << 32 else np.uint64)
+        range_of_word = 1 << 8 * word.itemsize
+        made = self._words((_base.product(shape),), word)
+        if most & most + 1 == 0:
+            made &= most
+        else:
+            self._draw_again(made, range_of_word - 1 - range_of_word % (most + 1))
+            made %= most + 1
+        made = made.astype(dtype)
+        return (made + low if low else made).reshape(shape)
+
+    def _draw_again(self, made, limit):
+        """Replace what is above limit, in order, by numbers drawn for that."""
+        wrong = (made > limit).nonzero()[0]
+        while wrong.size:
+            more = self._words((max(2 * wrong.size, _SUPPLEMENT),), made.dtype)
+            right = more[more <= limit][:wrong.size]
+            made[wrong[:right.size]] = right
+            wrong = wrong[right.size:]
+
+    def _make_uniform(self, shape, dtype, low, high):
+        return self._states.draw("uniform", [low, high], shape, dtype)
+
+    def _make_normal(self, shape, dtype, loc, scale):
+        if isinstance(scale, _base.ndarray):
+            return self._normal("normal", shape, dtype, 0.0, 1.0) * scale + loc
+        if isinstance(loc, _base.ndarray):
+            return self._normal("normal", shape, dtype, 0.0, scale) + loc
+        return self._normal("normal", shape, dtype, loc, scale)
+
+    def _make_lognormal(self, shape, dtype, mean, sigma):
+        if isinstance(mean, _base.ndarray) or isinstance(sigma, _base.ndarray):
+            return _exp(self._make_normal(shape, dtype, mean, sigma))
+        return self._normal("lognormal", shape, dtype, mean, sigma)
+
+    def _make_exponential(self, shape, dtype, scale):
+        return -_log(self._positive(shape, dtype)) * scale
+
+    def _make_laplace(self, shape, dtype, loc, scale):
+        x = self._positive(shape, dtype)
+        return loc + scale * where(x <= 0.5, _log(x + x), -_log(x + x - 1.0))
+
+    def _make_gumbel(self, shape, dtype, loc, scale):
+        return loc - _log(-_log(self._positive(shape, dtype))) * scale
+
+    def _make_pareto(self, shape, dtype, a):
+        return _exp(-_log(self._positive(shape, dtype)) / a) - 1
+
+    def _make_power(self, shape, dtype, a):
+        return (1 - _exp(_log(self._positive(shape, dtype)))) ** (1.0 / a)
+
+    def _make_rayleigh(self, shape, dtype, scale):
+        return (_log(self._positive(shape, dtype)) * -2.0) ** 0.5 * scale
+
+    def _make_weibull(self, shape, dtype, a):
+        inverse = np.inf if isinstance(a, float) and a == 0 else 1.0 / a
+        return (-_log(self._positive(shape, dtype))) ** inverse
+
+    def _make_standard_cauchy(self, shape, dtype):
+        return _tan(np.pi * (self._make_uniform(shape, dtype, 0.0, 1.0) - 0.5))
+
+    def _make_triangular(self, shape, dtype, left, mode, right):
+        x, base = self._make_uniform(shape, dtype, 0.0, 1.0), right - left
+        return where(x <= (mode - left) / base, left + _sqrt(x * ((mode - left) * base)),
+                     right - _sqrt((1.0 - x) * ((right - mode) * base)))
+
+    def _make_wald(self, shape, dtype, mean, scale):
+        x, u = self._make_normal(shape, dtype, 0.0, 1.0), self._make_uniform(shape, dtype, 0.0, 1.0)
+        y = mean * x * x
+        x = mean + mean / (2 * scale) * (y - _sqrt(4 * scale * y + y * y))
+        return where(u > mean / (mean + x), mean * mean / x, x)
+
+    # ---- states ----
+
+    @property
+    def state(self):
+        """The place in the stream, as a dict that can be assigned to go back there."""
+        found = BitGenerator.state.fget(self)
+        found["state"]["curand"] = None if self._states is None else self._states.state
+        return found
+
+    @state.setter
+    def state(self, value):
+        BitGenerator.state.fset(self, value)
+        if self._states is not None:
+            self._states.state = value["state"]["curand"]
+
+    def __getstate__(self):
+        return {"seed_seq": self.seed_seq, "generator": None if self._states is None else self._states.generator,
+                "state": self.state}
+
+    def __setstate__(self, value):
+        kind = value["generator"]
+        self._states = None if kind is None else _curand.States(kind, 0, _curand.HOST_STATES[kind], _curand.HOST)
+        super().__setstate__(value)
+
+
+def _loop_value(value, dtype):
+    """A parameter of a row: arrays are of the type that it is computed in, as in CuPy."""
+    if isinstance(value, (np.ndarray, _base.ndarray)) and dtype.kind == "f":
+        return _base.as_array(value, dtype)
+    return value
+

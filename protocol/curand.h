@@ -1,0 +1,26 @@
+/* Calls `curand` and `curand_seed`: numbers of cuRAND's generators, whose states are an array. */
+#ifndef AD_PROTOCOL_CURAND_H
+#define AD_PROTOCOL_CURAND_H
+
+#include "protocol/distribution.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { AD_CURAND_XORWOW, AD_CURAND_MRG32K3A, AD_CURAND_PHILOX, AD_CURAND_GENERATORS };
+/* Which state an element is drawn from. DEVICE: states take turns, element by element. HOST: likewise from a first
+ * state on, with both numbers of a pair of normal ones from one state. */
+enum { AD_CURAND_DEVICE, AD_CURAND_HOST, AD_CURAND_ORDERS };
+/* An array of states is of uint32 and of shape (AD_CURAND_WORDS, states). */
+enum { AD_CURAND_WORDS = 12, AD_CURAND_STATES = 1 << 24 };
+/* Elements of a call for each state: one state's are drawn one after another, which must end some day. */
+enum { AD_CURAND_MOST = 1 << 22 };
+
+/* The loops of a row of distribution.def in an order; 0: there are none. */
+uint32_t ad__curand_loops(int64_t id, int64_t order);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

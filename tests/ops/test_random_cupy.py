@@ -1,0 +1,334 @@
+"""cuRAND's generators give cuRAND's numbers, and RandomState and Generator those that CuPy makes of them."""
+import ctypes
+import json
+import pathlib
+import pickle
+import re
+
+import numpy as np
+import pytest
+
+import arrayd as ad
+from arrayd.random import _curand
+from arrayd.random._curand import DEVICE, HOST, HOST_STATES, MRG32K3A, States, XORWOW
+
+HERE = pathlib.Path(__file__).resolve().parent
+VECTORS = json.loads((HERE / "curand_vectors.json").read_text())
+# Parameters that a vector leaves out.
+REST = {"uniform": [0.0, 1.0], "normal": [0.0, 1.0], "exponential": [1.0]}
+# __sincosf of a GPU and sinf of a CPU differ where the angle is near a multiple of pi.
+CLOSE = {"rtol": 1e-6, "atol": 2e-6}
+
+
+def same(name, dtype, x, expected):
+    """Words, uniform numbers and counts are the same bits; what goes through a logarithm is rounded otherwise."""
+    if dtype == "float32" and name in ("normal", "lognormal"):
+        np.testing.assert_allclose(x, np.array(expected, dtype), **CLOSE)
+    elif name in ("bits", "uniform", "upto1") or dtype[0] in "iu":
+        np.testing.assert_array_equal(x, np.array(expected).astype(dtype))
+    else:
+        np.testing.assert_allclose(x, expected, rtol=2e-14, atol=1e-300)
+
+
+@pytest.mark.parametrize("case", VECTORS["device"], ids=lambda c: "{}-{}-{}-{}-{}".format(*c[:4], *map(str, c[4:5])))
+def test_device_order(case):
+    generator, seed, name, dtype, parameters, expected = case
+    parameters = [0, int(*parameters)] if name == "integers" else [*parameters, 1.0] if name == "gamma" else (
+        parameters or REST.get(name, []))
+    states = States(generator, seed, VECTORS["states"], DEVICE)
+    x = states.draw(name, [float(p) if name != "integers" else p for p in parameters], VECTORS["count"], dtype).get()
+    same(name, dtype, x[VECTORS["at"]], expected)
+
+
+@pytest.mark.parametrize("generator, seed, steps", VECTORS["host"], ids=lambda v: str(v) if isinstance(v, int) else "")
+def test_host_order(generator, seed, steps):
+    states = States(generator, seed, HOST_STATES[generator], HOST)
+    for name, dtype, parameters, count, at, expected in steps:
+        same(name, dtype, states.draw(name, parameters, count, dtype).get()[at], expected)
+
+
+class Curand:
+    """A host generator of cuRAND's library."""
+
+    def __init__(self, library, kind, seed):
+        self.library, self.handle = library, ctypes.c_void_p()
+        assert library.curandCreateGeneratorHost(ctypes.byref(self.handle), kind) == 0
+        assert library.curandSetPseudoRandomGeneratorSeed(self.handle, ctypes.c_ulonglong(seed)) == 0
+
+    def draw(self, function, count, dtype, *more):
+        x = np.empty(count, dtype)
+        call = getattr(self.library, "curandGenerate" + function)
+        assert call(self.handle, x.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(count), *more) == 0
+        return x
+
+
+@pytest.mark.parametrize("seed", [1, 77, 2**40 + 1])
+def test_as_the_library_here(seed):
+    try:
+        library = ctypes.CDLL("libcurand.so.10")
+    except OSError:
+        try:
+            library = ctypes.CDLL("/usr/local/cuda/lib64/libcurand.so.10")
+        except OSError:
+            pytest.skip("there is no libcurand")
+    theirs, ours = Curand(library, 100, seed), States(XORWOW, seed, 4096, HOST)
+    rng = np.random.default_rng(seed)
+    for _ in range(12):
+        count = int(rng.integers(1, 3000)) * 2
+        name, function, dtype = [("bits", "", "uint32"), ("upto1", "UniformDouble", "float64"),
+                                 ("normal", "NormalDouble", "float64"), ("upto1", "Uniform", "float32")][rng.integers(4)]
+        p = [1.5, 2.5] if name == "normal" else []
+        expected = theirs.draw(function, count, dtype, *map(ctypes.c_double, p))
+        same(name, dtype, ours.draw(name, p, count, dtype).get(), expected)
+
+
+# ---- Generator ----
+
+GENERATORS = [ad.random.XORWOW, ad.random.MRG32k3a, ad.random.Philox4x3210]
+
+
+def words(kind, seed, size, count):
+    """The words of a bit generator's states, by themselves."""
+    number = int(np.random.SeedSequence(seed).generate_state(1, np.uint32)[0])
+    return States(GENERATORS.index(kind), number, size, DEVICE).draw("bits", [], count, "uint32").get()
+
+
+@pytest.mark.parametrize("kind", GENERATORS)
+def test_integers_are_masked_words(kind):
+    word = words(kind, 5, 100, 800).reshape(8, 100)
+    x = ad.random.Generator(kind(5, size=100)).integers(-3, 5, 100, dtype="i1").get()  # 8 of them: none is drawn again
+    np.testing.assert_array_equal(x, (word[0] & 7).astype("i1") - 3)
+    y = ad.random.Generator(kind(5, size=100)).integers(0, 2**33, 100, dtype="u8").get()
+    np.testing.assert_array_equal(y, (word[0].astype("u8") << 32 | word[1]) & np.uint64(2**33 - 1))
+    z = ad.random.Generator(kind(5, size=100)).integers(10, 15, 100).get()
+    expected = [next(w & 7 for w in column if w & 7 < 5) + 10 for column in word.T]
+    np.testing.assert_array_equal(z, expected)
+    assert ad.random.Generator(kind(5)).integers(4, 5, 3).tolist() == [4, 4, 4]
+
+
+@pytest.mark.parametrize("kind", GENERATORS)
+def test_raw_numbers_are_signed_words(kind):
+    bits = kind(6, size=50)
+    np.testing.assert_array_equal(bits.random_raw(120).get(), words(kind, 6, 50, 120).view(np.int32))
+    assert bits.random_raw(3, output=False) is None
+
+
+@pytest.mark.parametrize("kind", GENERATORS)
+def test_more_states_are_made_when_they_are_drawn_from(kind):
+    """What is drawn piece by piece, from few states first, is what all of them give at once."""
+    one, two = (ad.random.Generator(kind(7, size=5000)) for _ in range(2))
+    few, many = one.random(10).get(), one.random(5000).get()
+    two_few = two.random(5000).get()
+    np.testing.assert_array_equal(few, two_few[:10])
+    np.testing.assert_array_equal(many[10:], two_few[10:])
+    np.testing.assert_array_equal(many[:10], two.random(10).get())
+
+
+@pytest.mark.parametrize("kind", GENERATORS)
+def test_made_of_others_as_in_cupy(kind):
+    def rng():
+        return ad.random.Generator(kind(8, size=64))
+
+    np.testing.assert_allclose(rng().chisquare(3.0, 200).get(), rng().standard_gamma(1.5, 200).get() * 2, rtol=1e-15)
+    again = rng()
+    x, y = again.chisquare(4.0, 200), again.chisquare(6.0, 200)
+    np.testing.assert_allclose(rng().f(4.0, 6.0, 200).get(), (x * 6.0 / (y * 4.0)).get(), rtol=1e-15)
+    e = rng().standard_exponential(200).get()
+    np.testing.assert_allclose(rng().power(2.5, 200).get(), (1 - np.exp(-e)) ** (1 / 2.5), rtol=1e-12)
+    np.testing.assert_allclose(rng().gamma(ad.asarray([1.5, 2.0]), 3.0).get(),
+                               rng().standard_gamma(ad.asarray([1.5, 2.0])).get() * 3, rtol=1e-15)
+    np.testing.assert_array_equal(rng().exponential(2.0, 100, "f4").get(), rng().exponential(2.0, 100).get().astype("f4"))
+
+
+@pytest.mark.parametrize("kind", GENERATORS)
+def test_parameters_of_each_element(kind):
+    lam = np.linspace(0.5, 50, 300).reshape(3, 100)
+    x = ad.random.Generator(kind(9, size=300)).poisson(ad.asarray(lam)).get()
+    y = ad.random.Generator(kind(9, size=300)).poisson(lam).get()
+    np.testing.assert_array_equal(x, y)
+    one_by_one = [int(ad.random.Generator(kind(9, size=300)).poisson(v, 300).get()[i]) for i, v in
+                  [(0, lam[0, 0]), (150, lam[1, 50]), (299, lam[2, 99])]]
+    assert [x[0, 0], x[1, 50], x[2, 99]] == one_by_one
+    with pytest.raises(ValueError, match="poisson: lam < 0"):
+        ad.random.Generator(kind(9)).poisson(ad.asarray([1.0, -1.0])).get()
+
+
+@pytest.mark.parametrize("kind", GENERATORS)
+def test_state(kind):
+    rng = ad.random.Generator(kind(10, size=32))
+    rng.standard_normal(41)
+    state, copied = rng.bit_generator.state, pickle.loads(pickle.dumps(rng))
+    x = rng.random(50).get()
+    np.testing.assert_array_equal(copied.random(50).get(), x)
+    rng.bit_generator.state = state
+    np.testing.assert_array_equal(rng.random(50).get(), x)
+    with pytest.raises(ValueError, match="size"):
+        kind(1, size=0)
+
+
+# ---- RandomState ----
+
+def host(seed, *rows, generator=XORWOW):
+    """Numbers of the host API: of each (row, parameters, count, type)."""
+    states = States(generator, seed, HOST_STATES[generator], HOST)
+    return [states.draw(name, list(p), count, dtype).get() for name, p, count, dtype in rows]
+
+
+def test_functions_of_the_module():
+    ad.random.seed(0)
+    x, y, z = ad.random.rand(5).get(), ad.random.randn(3).get(), ad.random.random_sample((2, 3), "f4").get()
+    u, n, f = host(0, ("uniform", (0.0, 1.0), 5, "float64"), ("normal", (0.0, 1.0), 4, "float64"),
+                   ("uniform", (0.0, 1.0), 6, "float32"))
+    np.testing.assert_array_equal(x, u)
+    np.testing.assert_array_equal(y, n[:3])
+    np.testing.assert_array_equal(z, f.reshape(2, 3))
+
+
+def test_another_method():
+    from arrayd.cuda import curand
+    x = ad.random.RandomState(3, curand.CURAND_RNG_PSEUDO_MRG32K3A).rand(7).get()
+    np.testing.assert_array_equal(x, host(3, ("uniform", (0.0, 1.0), 7, "float64"), generator=MRG32K3A)[0])
+
+
+def interval(seed, most, count, word):
+    """CuPy's integers from 0 to most, from the words of cuRAND."""
+    states = States(XORWOW, seed, 4096, HOST)
+    size = np.dtype(word).itemsize // 4
+
+    def draw(n):
+        return states.draw("bits", [], n * size, "uint32").get().view(word)
+
+    made = draw(count)
+    if most & most + 1 == 0:
+        return made & np.array(most, word)
+    top = 1 << 8 * size * 4
+    limit = np.array(top - 1 - top % (most + 1), word)
+    wrong = np.flatnonzero(made > limit)
+    while wrong.size:
+        more = draw(max(2 * wrong.size, 1024))
+        more = more[more <= limit][:wrong.size]
+        made[wrong[:more.size]] = more
+        wrong = wrong[more.size:]
+    return made % np.array(most + 1, word)
+
+
+@pytest.mark.parametrize("most, word, dtype", [(99, "u4", "i8"), (255, "u4", "u1"), (3 << 30, "u4", "i8"),
+                                               (2**31 + 5, "u4", "u8"), (2**40, "u8", "i8"), (5 << 61, "u8", "u8")])
+def test_integers(most, word, dtype):
+    low = 0 if dtype == "u8" else -7 if dtype == "i8" else 0
+    x = ad.random.RandomState(11).randint(low, most + low + 1, (3, 400), dtype=dtype).get()
+    np.testing.assert_array_equal(x.ravel(), interval(11, most, 1200, word).astype(dtype) + np.dtype(dtype).type(low))
+
+
+def test_permutations_sort_words():
+    word = host(12, ("bits", (), 500, "uint32"))[0].view(np.int32)
+    order = np.argsort(word, kind="stable")
+    np.testing.assert_array_equal(ad.random.RandomState(12).permutation(500).get(), order)
+    x = ad.arange(500) * 2
+    ad.random.RandomState(12).shuffle(x)
+    np.testing.assert_array_equal(x.get(), order * 2)
+
+
+def test_made_of_uniform_numbers():
+    u = host(13, ("upto1", (), 300, "float64"))[0]
+    e = -np.log(u)
+    for name, p, expected in (
+            ("exponential", (2.0,), e * 2), ("standard_exponential", (), e), ("pareto", (3.0,), np.exp(e / 3) - 1),
+            ("rayleigh", (1.5,), np.sqrt(e * 2) * 1.5), ("weibull", (1.5,), e ** (1 / 1.5)),
+            ("power", (2.0,), (1 - np.exp(-e)) ** 0.5), ("gumbel", (1.0, 2.0), 1 - np.log(e) * 2),
+            ("laplace", (1.0, 2.0), 1 + 2 * np.where(u <= 0.5, np.log(u + u), -np.log(np.abs(u + u - 1)))),
+            ("standard_cauchy", (), np.tan(np.pi * (u - 0.5))), ("uniform", (-1.0, 3.0), u * 4 - 1)):
+        x = getattr(ad.random.RandomState(13), name)(*p, size=300).get()
+        np.testing.assert_allclose(x, expected, rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+def test_triangular_and_wald():
+    u, = host(14, ("uniform", (0.0, 1.0), 200, "float64"))
+    x = ad.random.RandomState(14).triangular(-1.0, 0.5, 2.0, 200).get()
+    np.testing.assert_allclose(x, np.where(u <= 0.5, -1 + np.sqrt(u * 4.5), 2 - np.sqrt((1 - u) * 4.5)), rtol=1e-12)
+    z, u = host(14, ("normal", (0.0, 1.0), 200, "float64"), ("uniform", (0.0, 1.0), 200, "float64"))
+    y = 2 * z * z
+    w = 2 + 2 / 6 * (y - np.sqrt(12 * y + y * y))
+    np.testing.assert_allclose(ad.random.RandomState(14).wald(2.0, 3.0, 200).get(),
+                               np.where(u > 2 / (2 + w), 4 / w, w), rtol=1e-9)
+
+
+def test_seeds_are_cupys():
+    import hashlib
+    seed = np.arange(4)
+    number = int(hashlib.md5(seed, usedforsecurity=False).hexdigest()[:16], 16)
+    np.testing.assert_array_equal(ad.random.RandomState(seed).rand(4).get(),
+                                  host(number, ("uniform", (0.0, 1.0), 4, "float64"))[0])
+
+
+def test_state_goes_on_elsewhere():
+    state = ad.random.RandomState(15)
+    state.rand(10)
+    copied = pickle.loads(pickle.dumps(state))
+    np.testing.assert_array_equal(copied.rand(9).get(), state.rand(9).get())
+    np.testing.assert_array_equal(copied.beta(2.0, 3.0, 9).get(), state.beta(2.0, 3.0, 9).get())
+
+
+# ---- the call ----
+
+def test_rows_are_those_of_the_table():
+    text = (HERE.parents[1] / "protocol/curand.def").read_text()
+    rows = re.findall(r"^AD_CURAND\((\w+), .*, (\w+)\)$", text, re.M)
+    assert tuple(name for name, order in rows if order == "HOST") == _curand.BOTH
+    assert tuple(name for name, order in rows if order == "DEVICE") == _curand.OWN
+
+
+def test_calls_that_make_no_sense():
+    states = ad.zeros((12, 64), "u4")
+
+    def call(*inputs, row=2, generator=0, order=0, turns=64, first=0, dtype="f8", shape=3):
+        return ad._core.call("curand", inputs, (row, generator, order, turns, first), dtype=dtype, shape=shape)
+
+    assert [x.shape for x in call(states, 0.0, 1.0)] == [(3,), (12, 64)]
+    for words, make in (("no generator 3", lambda: call(states, 0.0, 1.0, generator=3)),
+                        ("has no loop for int32", lambda: call(states, 0.0, 1.0, dtype="i4")),
+                        ("has no loop for float64", lambda: call(states, 1.0, row=22)),
+                        ("has no loop for float64", lambda: call(states, 2.0, 1.0, row=20, order=1))):
+        with pytest.raises(NotImplementedError, match=words):
+            make()
+    for words, make in (("takes 2 parameters", lambda: call(states, 0.0)), ("shape .12, n.", lambda: call(states[1:], 0.0, 1.0)),
+                        ("no order 2", lambda: call(states, 0.0, 1.0, order=2)),
+                        ("number of states", lambda: call(states, 0.0, 1.0, turns=0)),
+                        ("number of states", lambda: call(states, 0.0, 1.0, first=1)),
+                        ("number of states", lambda: call(states, 0.0, 1.0, order=1, first=64)),
+                        ("need more states", lambda: call(states, 0.0, 1.0, turns=100, shape=65)),
+                        ("need more states", lambda: call(states, 0.0, 1.0, order=1, turns=100)),
+                        ("more than 4194304 elements from each", lambda: call(states, 0.0, 1.0, turns=1, shape=1 << 23)),
+                        ("must be described", lambda: call(states, 0.0, 1.0, shape=None))):
+        with pytest.raises(ValueError, match=words):
+            make()
+    with pytest.raises(TypeError):
+        call(states.astype("i4"), 0.0, 1.0)
+    for first, count in ((-1, 4), (1 << 24, 1), (0, (1 << 24) + 1)):
+        with pytest.raises(ValueError):
+            ad._core.call("curand_seed", [], (0, 1, first), dtype="u4", shape=(12, count))
+
+
+@pytest.mark.parametrize("generator", range(3))
+@pytest.mark.parametrize("fill", [0, 0xffffffff, 12345])
+def test_any_words_are_states(generator, fill):
+    """Whatever a program takes for states: drawing ends, and numbers are within their bounds."""
+    states = ad.full((12, 8), fill, "u4")
+    for row, p in ((1, (3, 9)), (20, (0.5, 1.0)), (21, (0.2, 0.3)), (40, (3.0,)), (40, (50.0,)), (41, (1000.0, 0.4)),
+                   (42, (0.5,)), (43, (300.0, 400.0, 90.0)), (45, (0.9,)), (3, (0.0, 1.0)), (2, (0.0, 1.0))):
+        dtype = "u8" if row == 1 else "i8" if row >= 40 else "f8"
+        x, _ = ad._core.call("curand", [states, *p], (row, generator, 0, 8, 0), dtype=dtype, shape=20)
+        x = x.get()
+        assert x.shape == (20,) and (row in (3, 20, 21) or (x >= 0).all())
+        assert row != 1 or ((x >= 3) & (x <= 9)).all()
+
+
+def test_views_of_outputs():
+    """Outputs that lie anywhere, and states that are a view."""
+    wide = ad.zeros((12, 200), "u4")
+    wide[:, ::2] = ad._core.call("curand_seed", [], (0, 5, 0), dtype="u4", shape=(12, 100))
+    out, state = ad.zeros((50, 4)), ad.zeros((100, 12), "u4")
+    ad._core.call("curand", [wide[:, ::2], 0.0, 1.0], (2, 0, 0, 100, 0), dtype="f8", out=(out[:, ::-2], state.T))
+    plain, after = ad._core.call("curand", [wide[:, ::2].copy(), 0.0, 1.0], (2, 0, 0, 100, 0), dtype="f8", shape=(50, 2))
+    np.testing.assert_array_equal(out.get()[:, ::-2], plain.get())
+    np.testing.assert_array_equal(state.get().T, after.get())
