@@ -248,7 +248,10 @@ $(OBJ)/%.o: %.cpp $(OBJ)/flags | build/.deps
 	$(call say,CXX)
 	$Q$(CXX) $(CXX_FLAGS) $(EXTRA) $(DEPEND) -c $< -o $@
 
-$(OBJ)/client-python/%.o: EXTRA = $(PYTHON_FLAGS)
+$(OBJ)/client-python/%.o: EXTRA = $(PYTHON_FLAGS) $(FETCHED_FLAGS)
+$(OBJ)/client-c/interop/dlpack.o $(OBJ)/tests/unit/client_dlpack.o: EXTRA = $(FETCHED_FLAGS)
+$(OBJ)/client-c/interop/dlpack.o $(OBJ)/client-python/src/export.o $(OBJ)/client-python/src/lend.o \
+$(OBJ)/tests/unit/client_dlpack.o: | $(FETCHED)/.stamp
 $(OBJ)/kernels/%.o: EXTRA = $(KERNEL_CXXFLAGS) $(BLAS_FLAGS)
 $(OBJ)/tests/unit/kernels_%.o: EXTRA = $(KERNEL_CXXFLAGS) $(BLAS_FLAGS)
 

@@ -131,115 +131,66 @@ static PyObject *py_export_wait(PyObject *module, PyObject *a) {
 
 /* ---- DLPack ---- */
 
-/* What a capsule refers to, in one piece. */
-typedef struct capsule {
-    union {
-        dl_managed plain;
-        dl_managed_versioned versioned;
-    } as;
-    ad_lease *lease;
-    int64_t dims[2 * AD_MAX_NDIM];
-} capsule;
+/* What consumers that know no versions take. */
+typedef struct plain_capsule {
+    DLManagedTensor managed;
+    DLManagedTensorVersioned *tensor;
+} plain_capsule;
 
-/* Consumers call these on whatever thread, with the GIL or without it. */
-static void forget(capsule *c) {
-    ad_export_close(c->lease);
-    free(c);
+/* Consumers call deleters on whatever thread, with the GIL or without it. */
+static void delete_plain(DLManagedTensor *m) {
+    plain_capsule *p = m->manager_ctx;
+    p->tensor->deleter(p->tensor);
+    free(p);
 }
-static void delete_plain(dl_managed *m) { forget((capsule *)m->context); }
-static void delete_versioned(dl_managed_versioned *m) { forget((capsule *)m->context); }
 
 /* Nobody has taken it: who does renames it. */
 static void destroy(PyObject *o) {
     if (PyCapsule_IsValid(o, AD_PY_DL_PLAIN)) {
-        dl_managed *m = PyCapsule_GetPointer(o, AD_PY_DL_PLAIN);
+        DLManagedTensor *m = PyCapsule_GetPointer(o, AD_PY_DL_PLAIN);
         m->deleter(m);
     } else if (PyCapsule_IsValid(o, AD_PY_DL_VERSIONED)) {
-        dl_managed_versioned *m = PyCapsule_GetPointer(o, AD_PY_DL_VERSIONED);
+        DLManagedTensorVersioned *m = PyCapsule_GetPointer(o, AD_PY_DL_VERSIONED);
         m->deleter(m);
     }
 }
 
-static uint8_t code_of(int dtype) {
-    if (dtype == AD_BFLOAT16) return DL_BFLOAT;
-    switch (ad__dtypes[dtype].kind) {
-    case 'b': return DL_BOOL;
-    case 'i': return DL_INT;
-    case 'u': return DL_UINT;
-    case 'c': return DL_COMPLEX;
-    default: return DL_FLOAT;
-    }
-}
-
-/* Strides of DLPack count elements. */
-static int describe(dl_tensor *t, capsule *c, const ad_array_info *a) {
-    const int size = ad__dtypes[a->dtype].size;
-    t->ndim = a->ndim;
-    t->code = code_of(a->dtype);
-    t->bits = (uint8_t)(8 * size);
-    t->lanes = 1;
-    t->shape = c->dims;
-    t->strides = c->dims + a->ndim;
-    for (int i = 0; i < a->ndim; i++) {
-        t->shape[i] = a->shape[i];
-        t->strides[i] = a->strides[i] / size;
-        if (a->strides[i] % size == 0) continue;
-        PyErr_SetString(PyExc_BufferError, "the strides are no multiples of an element");
-        return -1;
-    }
-    return 0;
-}
-
-static PyObject *make_capsule(capsule *c, bool versioned) {
-    if (versioned) {
-        c->as.versioned.major = 1;
-        c->as.versioned.context = c;
-        c->as.versioned.deleter = delete_versioned;
-        return PyCapsule_New(&c->as.versioned, AD_PY_DL_VERSIONED, destroy);
-    }
-    c->as.plain.context = c;
-    c->as.plain.deleter = delete_plain;
-    return PyCapsule_New(&c->as.plain, AD_PY_DL_PLAIN, destroy);
-}
-
-/* Of the array's memory, mapped for this capsule, or before for an array of the same buffer. 0, or -1 with an
- * exception. */
-static int find_lease(PyObject *a, unsigned long long stream, PyObject *memory, ad_lease **lease, void **data) {
-    if (!memory || memory == Py_None || !ad__py_is_array(a)) return lease_of(a, stream, lease, data);
-    if (!Py_IS_TYPE(memory, ad__py.exported)) {
-        PyErr_SetString(PyExc_TypeError, "export_dlpack() takes what export_memory() gives");
-        return -1;
-    }
-    *lease = ad_export_retain(((exported *)memory)->lease);
-    *data = (char *)info_of(memory).base + ad__py_info(a).offset;
-    return 0;
+/* Takes the tensor over. */
+static PyObject *make_capsule(DLManagedTensorVersioned *tensor, bool versioned) {
+    PyObject *o = NULL;
+    plain_capsule *p = NULL;
+    if (versioned) o = PyCapsule_New(tensor, AD_PY_DL_VERSIONED, destroy);
+    else if ((p = malloc(sizeof *p))) {
+        *p = (plain_capsule){{tensor->dl_tensor, p, delete_plain}, tensor};
+        o = PyCapsule_New(&p->managed, AD_PY_DL_PLAIN, destroy);
+    } else PyErr_NoMemory();
+    if (o) return o;
+    tensor->deleter(tensor);
+    free(p);
+    return NULL;
 }
 
 /* export_dlpack(a, stream, versioned, memory=None) */
 static PyObject *py_export_dlpack(PyObject *module, PyObject *args) {
-    PyObject *a, *memory = NULL, *result = NULL;
+    PyObject *a, *memory = NULL;
     unsigned long long stream;
     int versioned;
+    DLManagedTensorVersioned *tensor;
     (void)module;
-    if (!PyArg_ParseTuple(args, "OKp|O:export_dlpack", &a, &stream, &versioned, &memory)) return NULL;
-    capsule *c = calloc(1, sizeof *c);
-    if (!c) return PyErr_NoMemory();
-    dl_tensor *t = versioned ? &c->as.versioned.tensor : &c->as.plain.tensor;
-    if (ad__py_is_array(a)) {
-        ad_array_info info = ad__py_info(a);
-        if (describe(t, c, &info) != 0) goto free_capsule;
+    if (!PyArg_ParseTuple(args, "OKp|O:export_dlpack", &a, &stream, &versioned, &memory) || !is_array(a)) return NULL;
+    const bool leased = memory && memory != Py_None;
+    if (leased && !Py_IS_TYPE(memory, ad__py.exported)) {
+        PyErr_SetString(PyExc_TypeError, "export_dlpack() takes what export_memory() gives");
+        return NULL;
     }
-    if (find_lease(a, stream, memory, &c->lease, &t->data) != 0) goto free_capsule;
-    ad_lease_info info;
-    ad_export_get_info(c->lease, &info);
-    t->device_type = info.cuda ? DL_CUDA : DL_CPU;
-    t->device_id = info.cuda ? info.device : 0;
-    if ((result = make_capsule(c, versioned))) return result;
-    ad_export_close(c->lease);
-
-free_capsule:
-    free(c);
-    return NULL;
+    ad_lease *lease = leased ? ad_export_retain(((exported *)memory)->lease) : NULL;
+    ad_array *handle = ad_array_retain(ad__py_handle(a));
+    ad__py_release();
+    int status = ad_to_dlpack(handle, lease, (void *)(uintptr_t)stream, &tensor);
+    ad_array_release(handle);
+    if (lease) ad_export_close(lease);
+    ad__py_acquire();
+    return status ? ad__py_fail(status) : make_capsule(tensor, versioned);
 }
 
 /* ---- from a GPU ---- */

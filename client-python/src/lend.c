@@ -46,27 +46,25 @@ static void begin(void) {
     drop_lent(NULL);
 }
 
-static PyObject *lend(PyObject *owner, ad_loan *loan, const ad_layout *layout) {
-    ad_array *a;
+/* An owner that is to be kept until release() is called with what this returns. NULL with an exception. */
+static kept *keep_owner(PyObject *owner) {
     begin();
     kept *k = malloc(sizeof *k);
-    if (!k) return PyErr_NoMemory();
-    ad__py_session *s = ad__py_session_get();
-    if (!s) {
-        free(k);
+    if (!k) {
+        PyErr_NoMemory();
         return NULL;
     }
     *k = (kept){NULL, Py_NewRef(owner), lender};
-    loan->release = release;
-    loan->argument = k;
-    ad__py_release();
-    int status = ad_lend(s->handle, loan, layout, &a);
-    ad__py_acquire();
+    return k;
+}
+
+/* The array that was made with the owner kept, or, after a failure, an exception and the owner's end. */
+static PyObject *finish_lending(int status, kept *k, ad_array *const *made, ad__py_session *s) {
     if (status) {
-        Py_DECREF(owner);
+        Py_DECREF(k->owner);
         free(k);
     }
-    PyObject *result = ad__py_result(status, &a, s);
+    PyObject *result = ad__py_result(status, made, s);
     ad__py_session_leave(s);
     return result;
 }
@@ -89,72 +87,79 @@ static PyObject *py_lend(PyObject *module, PyObject *args) {
         PyErr_SetString(PyExc_ValueError, "lend(): shape and strides differ in length");
         return NULL;
     }
+    ad__py_session *s = ad__py_session_get();
+    kept *k = s ? keep_owner(owner) : NULL;
+    if (!k) {
+        if (s) ad__py_session_leave(s);
+        return NULL;
+    }
     loan.data = (void *)(uintptr_t)address;
     loan.readonly = readonly;
-    return lend(owner, &loan, &(ad_layout){id, shape.ndim, 0, shape.dim, strides.dim});
+    loan.release = release;
+    loan.argument = k;
+    ad_array *made;
+    ad__py_release();
+    int status = ad_lend(s->handle, &loan, &(ad_layout){id, shape.ndim, 0, shape.dim, strides.dim}, &made);
+    ad__py_acquire();
+    return finish_lending(status, k, &made, s);
 }
 
 /* ---- DLPack ---- */
 
-static const char kinds[] = {[DL_INT] = 'i', [DL_UINT] = 'u', [DL_FLOAT] = 'f', [DL_COMPLEX] = 'c', [DL_BOOL] = 'b'};
+/* What a capsule holds, as a versioned tensor. false with an exception. */
+static bool open_capsule(PyObject *capsule, DLManagedTensorVersioned *tensor) {
+    if (PyCapsule_IsValid(capsule, AD_PY_DL_VERSIONED)) {
+        *tensor = *(DLManagedTensorVersioned *)PyCapsule_GetPointer(capsule, AD_PY_DL_VERSIONED);
+        return true;
+    }
+    const DLManagedTensor *m = PyCapsule_GetPointer(capsule, AD_PY_DL_PLAIN);
+    if (!m) return false;
+    *tensor = (DLManagedTensorVersioned){.version = {DLPACK_MAJOR_VERSION, 0}, .dl_tensor = m->dl_tensor};
+    return true;
+}
 
-/* -1 with an exception. */
-static int dtype_of(const dl_tensor *t) {
-    if (t->lanes == 1 && t->code == DL_BFLOAT && t->bits == 16) return AD_BFLOAT16;
-    for (int id = 0; id < AD_NDTYPE; id++)
-        if (t->lanes == 1 && t->code < sizeof kinds && id != AD_BFLOAT16 && ad__dtypes[id].kind == kinds[t->code] &&
-            8 * ad__dtypes[id].size == t->bits)
-            return id;
-    PyErr_Format(PyExc_BufferError, "arrayd has no type with DLPack's code %d and %d bits", t->code, t->bits);
+/* A type or a version that arrayd lacks is a BufferError, as the array API has it. */
+static int check_tensor(const DLManagedTensorVersioned *m) {
+    if (m->version.major != DLPACK_MAJOR_VERSION)
+        PyErr_Format(PyExc_BufferError, "the tensor is of version %u of DLPack, and this is %d", m->version.major,
+                     DLPACK_MAJOR_VERSION);
+    else if (m->dl_tensor.device.device_type != kDLCUDA || m->dl_tensor.ndim < 0 || m->dl_tensor.ndim > AD_MAX_NDIM)
+        PyErr_SetString(PyExc_BufferError, "the tensor is not in memory of a GPU, or has too many dimensions");
+    else return 0;
     return -1;
 }
 
-/* Strides in bytes. CuPy 14 divides negative ones by the size as if they were unsigned: multiplied again, modulo 2^64,
- * they are right. Whether all elements lie in the allocation is checked later. */
-static int strides_of(const dl_tensor *t, int size, int64_t *strides) {
-    int64_t step = size;
-    for (int i = t->ndim - 1; i >= 0; i--) {
-        strides[i] = t->strides ? (int64_t)((uint64_t)t->strides[i] * (uint64_t)size) : step;
-        if (__builtin_mul_overflow(step, t->shape[i] ? t->shape[i] : 1, &step)) {
-            PyErr_SetString(PyExc_BufferError, "the tensor is too big");
-            return -1;
-        }
-    }
-    return 0;
-}
-
-/* The capsule is kept as it is, and frees the tensor when it goes. */
-static PyObject *lend_tensor(PyObject *capsule, const dl_tensor *t, bool readonly) {
-    int64_t strides[AD_MAX_NDIM];
-    if (t->device_type != DL_CUDA || t->ndim < 0 || t->ndim > AD_MAX_NDIM) {
-        PyErr_SetString(PyExc_BufferError, "the tensor is not in memory of a GPU, or has too many dimensions");
-        return NULL;
-    }
-    const int id = dtype_of(t);
-    PyObject *dtype = id < 0 ? NULL : ad__py_dtype_get(id); /* a package that it needs may be missing */
-    if (!dtype || strides_of(t, ad__dtypes[id].size, strides) != 0) {
-        Py_XDECREF(dtype);
-        return NULL;
-    }
-    Py_DECREF(dtype);
-    ad_loan loan = {.data = (char *)t->data + t->byte_offset,
-                    .device = t->device_id,
-                    .readonly = readonly,
-                    .stream = (void *)1}; /* the legacy default stream, for which the producer was asked */
-    return lend(capsule, &loan, &(ad_layout){id, t->ndim, 0, t->shape, strides});
-}
-
-/* lend_dlpack(capsule): one that was asked for with stream=1 */
+/* lend_dlpack(capsule): one that was asked for with stream=1. The capsule is kept as it is, and frees the tensor when
+ * it goes. */
 static PyObject *py_lend_dlpack(PyObject *module, PyObject *capsule) {
+    DLManagedTensorVersioned tensor;
+    ad_array *made;
     (void)module;
-    if (PyCapsule_IsValid(capsule, AD_PY_DL_VERSIONED)) {
-        const dl_managed_versioned *m = PyCapsule_GetPointer(capsule, AD_PY_DL_VERSIONED);
-        if (m->major == 1) return lend_tensor(capsule, &m->tensor, m->flags & DL_READ_ONLY);
-        PyErr_Format(PyExc_BufferError, "the tensor is of version %u of DLPack, and this is 1", m->major);
+    if (!open_capsule(capsule, &tensor) || check_tensor(&tensor) != 0) return NULL;
+    ad__py_session *s = ad__py_session_get();
+    kept *k = s ? keep_owner(capsule) : NULL;
+    if (!k) {
+        if (s) ad__py_session_leave(s);
         return NULL;
     }
-    const dl_managed *m = PyCapsule_GetPointer(capsule, AD_PY_DL_PLAIN);
-    return m ? lend_tensor(capsule, &m->tensor, false) : NULL;
+    ad__py_release(); /* the legacy default stream, for which the producer was asked, is CUDA's 1 */
+    int status = ad_from_dlpack(s->handle, &tensor, (void *)1, release, k, &made);
+    ad__py_acquire();
+    ad_array_info info = {0};
+    if (!status) ad_array_get_info(made, &info);
+    PyObject *dtype = status ? NULL : ad__py_dtype_get(info.dtype); /* a package that it needs may be missing */
+    if (!status && !dtype) {
+        ad_array_release(made);
+        ad__py_session_leave(s);
+        return NULL;
+    }
+    Py_XDECREF(dtype);
+    if (status != AD_E_TYPE) return finish_lending(status, k, &made, s);
+    Py_DECREF(k->owner);
+    free(k);
+    ad__py_session_leave(s);
+    PyErr_SetString(PyExc_BufferError, ad_error_message());
+    return NULL;
 }
 
 /* settle(): what was called on the current stream is complete */
