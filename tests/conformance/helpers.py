@@ -133,6 +133,15 @@ class KernelCache:
         self.path = path
 
 
+def get_size(size):
+    """A shape as a tuple, as CuPy's private function gives it."""
+    return (size,) if isinstance(size, int) else tuple(size or ())
+
+
+# Private modules whose public names are those of a public one: tests of these call them by the private module.
+MIRRORS = {f"cupy.random.{name}": "cupy.random" for name in (
+    "_generator", "_distributions", "_bit_generator", "_generator_api", "_sample", "_permutations")}
+
 # Under their names in CuPy. The last rows answer what tests ask before they test something else: whether this is AMD's
 # platform, whether a library can do that, which versions the compilers have.
 HELPERS = {
@@ -156,6 +165,7 @@ HELPERS = {
 
 # What CuPy's tests replace in private parts while they run, to say where CuPy keeps kernels: under arrayd's modules.
 REPLACED = {
+    "arrayd._core": {"get_size": get_size},
     "arrayd.cuda.compiler": {"_kernel_cache_backend": KernelCache(), "_empty_file_preprocess_cache": {},
                              "_get_bool_env_variable": lambda name, default: default},
 }

@@ -21,7 +21,7 @@ import types
 
 import pytest
 
-from helpers import HELPERS, REPLACED, ignore_private_options, skip_with_all
+from helpers import HELPERS, MIRRORS, REPLACED, ignore_private_options, skip_with_all
 
 UNDER = os.environ.get("ARRAYD_CONFORMANCE_UNDER", "arrayd")
 RESULTS = os.environ.get("ARRAYD_CONFORMANCE_RESULTS")
@@ -143,6 +143,19 @@ def _make_module(name):
     return module
 
 
+def _put_mirrors():
+    """Give the modules of MIRRORS, made where arrayd has none of the name, the public names that they are asked for."""
+    for name, public_name in MIRRORS.items():
+        home, _, last = name.rpartition(".")
+        parent, public = importlib.import_module(home), importlib.import_module(public_name)
+        if not hasattr(parent, last):
+            setattr(parent, last, _make_module(name))
+        sys.modules[name] = module = getattr(parent, last)
+        for key in dir(public):
+            if not key.startswith("_"):
+                module.__dict__.setdefault(key, getattr(public, key))
+
+
 def _stand_for(name):
     """What stands for a name of CuPy: the harness's own module or function of that name, or a placeholder."""
     if name in HELPERS:
@@ -240,6 +253,7 @@ if UNDER == "arrayd":
     import arrayd.testing
     arrayd.cupy.install()
     sys.meta_path.insert(0, _Finder())
+    _put_mirrors()
     arrayd.testing._loops._looping = skip_with_all(arrayd.testing._loops._looping)
     for _module, _names in REPLACED.items():
         vars(importlib.import_module(_module)).update(_names)
