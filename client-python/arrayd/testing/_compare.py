@@ -300,7 +300,8 @@ def numpy_cupy_raises(name="xp", sp_name=None, scipy_name=None, accept_error=Exc
     def decorator(test):
         @without(test, name, sp_name, scipy_name)
         def wrapper(*args, **kw):
-            (_, error), (_, wrong) = _both(test, args, kw, name, sp_name, scipy_name)
+            modules = _arguments(name, sp_name, scipy_name)
+            (_, error), (_, wrong) = [_outcome(test, args, {**kw, **each}) for each in modules]
             _check_errors(error, wrong, accept_error)
         return wrapper
     return decorator
