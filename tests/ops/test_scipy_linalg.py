@@ -66,6 +66,20 @@ def test_factors(dtype):
         near(cupyx.linalg.invh(ad.asarray(positive)), np.linalg.inv(positive), tolerance)
 
 
+def test_stacks_of_factors():
+    a, b = draw(np.complex128, 3, 5, 5), draw(np.complex128, 3, 5, 2)
+    a = a @ a.conj().swapaxes(-1, -2) + 5 * np.eye(5)
+    for lower in (True, False):
+        factor = np.linalg.cholesky(a) if lower else np.linalg.cholesky(a).conj().swapaxes(-1, -2)
+        factor = factor + (np.triu if lower else np.tril)(np.full((5, 5), np.nan), 1 if lower else -1)
+        for right in (b, b[..., 0]):
+            expected = np.linalg.solve(a, right.reshape(3, 5, -1)).reshape(right.shape)
+            for overwrite in (False, True):
+                near(cupyx.linalg.cho_solve((ad.asarray(factor), lower), ad.asarray(right), overwrite), expected)
+    with pytest.raises(ValueError):
+        cupyx.linalg.cho_solve((ad.asarray(factor), True), ad.ones((3, 4)))
+
+
 def test_expm():
     for dtype in (*TYPES, np.int64):
         for shape in ((1, 1), (4, 4), (3, 5, 5)):
@@ -111,3 +125,14 @@ def test_wrong(number):
         WRONG[number](sl, np.ones)
     with pytest.raises(ValueError):
         WRONG[number](linalg, ad.ones)
+
+
+def test_triangles_are_solved_without_pivoting():
+    """Whole numbers stay whole: elements below the diagonal that are larger than it are no reason to exchange rows."""
+    rng = seed("whole")
+    a, b = np.tril(rng.integers(1, 10, (6, 6))), rng.integers(1, 10, (6, 2)).astype(np.float32)
+    np.fill_diagonal(a, 1)
+    for m, lower in ((a.astype(np.float32), True), (a.T.astype(np.float32), False)):
+        x = linalg.solve_triangular(ad.asarray(m), ad.asarray(b), lower=lower).get()
+        np.testing.assert_array_equal(x, np.round(x))
+        np.testing.assert_array_equal(m.astype(np.float64) @ x, b)

@@ -29,8 +29,10 @@ def check_values(a, check_finite):
 def _solve_blocks(a, b, lower):
     """x of a @ x = b for triangular (..., n, n) and b (..., n, k)."""
     n = a.shape[-1]
+    if n <= _BLOCK and not lower:
+        return call("solve", (a, b), dtype=b.dtype)  # without pivoting: there is nothing below the diagonal
     if n <= _BLOCK:
-        return call("solve", (a, b), dtype=b.dtype)
+        return _solve_blocks(a[..., ::-1, ::-1], b[..., ::-1, :], False)[..., ::-1, :]
     half = n // 2
     first, second = slice(0, half), slice(half, n)
     if not lower:

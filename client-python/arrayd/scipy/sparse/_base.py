@@ -166,6 +166,8 @@ class SparseBase(UnaryMethods):
         if out is not None and (order is not None or out.shape != self.shape or out.dtype != self.dtype):
             raise ValueError("output array must be of the matrix's shape and type, and order not be given" if
                              order is None else "order cannot be specified if out is not None")
+        if order not in (None, "C", "F"):
+            raise ValueError(f"order must be 'C' or 'F', not {order!r}")
         row, col, data = self._triple()
         shape = self._two
         if order == "F":

@@ -75,7 +75,7 @@ class KDTree:
             (ad.empty((0, most)), ad.empty((0, most), np.int64))]
         pick = np.array(wanted) - 1
         found = [ad.concatenate(list(part))[:, pick].reshape(*x.shape[:-1], len(wanted)) for part in zip(*parts)]
-        return tuple(part[..., 0] if np.ndim(k) == 0 and k == 1 else part for part in found)
+        return tuple(part[..., 0].copy() if np.ndim(k) == 0 and k == 1 else part.copy() for part in found)
 
     def _nearest(self, rows, most, p, bound):
         distances = self._distances(rows, p)

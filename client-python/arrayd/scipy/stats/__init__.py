@@ -86,6 +86,7 @@ def entropy(pk, qk=None, base=None, axis=0):
     if base is not None and base <= 0:
         raise ValueError("`base` must be a positive number or `None`.")
     pk = _floating(pk)
+    pk = pk.astype(np.float32) if pk.dtype == np.float16 else pk
     if pk.dtype.kind == "c":
         raise TypeError("+entropy is not defined for complex numbers")
     pk = pk / pk.sum(axis=axis, keepdims=True)
