@@ -180,7 +180,7 @@ def test_arithmetic():
     same(send(make((4, 4))) ** 3, make((4, 4)) ** 3)
     same(send(ss.csr_array(a)) * send(ss.csr_array(a)), ss.csr_array(a) * ss.csr_array(a))
     for f in (lambda m, x: m + 1, lambda m, x: m @ x((3,)), lambda m, x: m.multiply(x((3, 3))),
-              lambda m, x: m.power(0)):
+              lambda m, x: m.power(0), lambda m, x: m.dot(x(())), lambda m, x: m.toarray(order="Z")):
         for m, x in ((a, np.ones), (b, ad.ones)):
             with pytest.raises((ValueError, NotImplementedError)):
                 f(m, x)

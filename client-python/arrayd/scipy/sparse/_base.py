@@ -389,9 +389,7 @@ class SparseBase(UnaryMethods):
 
     def dot(self, other):
         """The product with a number, a dense array or a sparse one."""
-        if is_scalar_like(other):
-            return self._multiply_scalar(other)
-        return self @ other
+        return self._multiply_scalar(other) if np.isscalar(other) else self @ other
 
     def _matmul_dispatch(self, other):
         if is_scalar_like(other):
