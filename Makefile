@@ -73,7 +73,7 @@ HTTP_ARCHIVE = $(firstword $(wildcard $(shell $(CC) -print-file-name=libmicrohtt
 HTTP_LIBS ?= -l:libmicrohttpd.a $(patsubst %,-Wl$(comma)--defsym$(comma)%=ad__http_no_tls,\
 	$(sort $(shell nm -u $(HTTP_ARCHIVE) 2>/dev/null | grep -o 'gnutls_[a-z0-9_]*')))
 JSON_LIBS ?= -l:libjansson.a
-BLAS_LIBS ?= -l:liblapacke.a -l:libopenblas.a -l:libfftw3.a -l:libfftw3f.a
+BLAS_LIBS ?= -l:liblapacke.a -l:libopenblas.a
 BLAS_FLAGS = $(shell pkg-config --cflags openblas 2>/dev/null)
 PYTHON_FLAGS = -isystem $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))') \
 	-DPy_LIMITED_API=0x030B0000 \

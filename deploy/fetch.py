@@ -1,7 +1,8 @@
 """Gets the headers of others that building needs: fetch.py FOLDER
 
-They are taken from source distributions on the package registry that pip is configured to use, each pinned by its SHA-256.
-An archive that lies in FOLDER/archives is taken as it is. The headers go to FOLDER/include, the licences beside them.
+They are taken from source distributions on the package registry that pip is configured to use, each pinned by its
+SHA-256. An archive that lies in FOLDER/archives is taken as it is. The headers go to FOLDER/include, the licences
+beside them.
 """
 import ast
 import hashlib
@@ -71,7 +72,8 @@ def find_file(name, version, sha256, settings):
 
 
 def download(name, version, sha256):
-    """The bytes of the source distribution, which pip's settings say where to find; NotFetched says why there are none."""
+    """The bytes of the source distribution, which pip's settings say where to find; NotFetched says why there are
+    none."""
     listed = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True)
     try:
         return find_file(name, version, sha256, pip_settings(listed.stdout))
@@ -114,8 +116,7 @@ def unpack(content, kept, folder):
     with tarfile.open(fileobj=io.BytesIO(content)) as tar:
         for member in tar:
             path = pathlib.PurePosixPath(member.name.partition("/")[2])
-            source = next((s for s in kept if path == pathlib.PurePosixPath(s) or pathlib.PurePosixPath(s) in path.parents),
-                          None)
+            source = next((s for s in kept if pathlib.PurePosixPath(s) in (path, *path.parents)), None)
             if source is None or not member.isfile() or ".." in path.parts:
                 continue
             missing.discard(source)

@@ -3,7 +3,7 @@
 # where the caller is not root; `packages.sh check` only says which they are.
 set -eu
 
-packages="gcc g++ pkg-config libuv1-dev libmsgpack-dev libinih-dev libcriterion-dev libopenblas-dev liblapacke-dev libfftw3-dev libssl-dev libmicrohttpd-dev libjansson-dev"
+packages="gcc g++ pkg-config libuv1-dev libmsgpack-dev libinih-dev libcriterion-dev libopenblas-dev liblapacke-dev libssl-dev libmicrohttpd-dev libjansson-dev"
 packages="$packages iproute2 systemd" # for tests
 
 if ! command -v dpkg-query >/dev/null; then

@@ -25,7 +25,7 @@ ISA_SOURCES := $(wildcard kernels/cpu/isa/*.cpp)
 ISA_OBJECTS := $(foreach i,$(KERNEL_ISAS),$(ISA_SOURCES:%.cpp=$(OBJ)/%.$i.o))
 KERNELS += $(ISA_OBJECTS)
 
-$(OBJ)/kernels/cpu/kernels.o: KERNEL_CXXFLAGS += -DAD_ISAS='$(foreach i,$(KERNEL_ISAS),X($i, $(ISA_TEST_$i)))'
+$(OBJ)/kernels/cpu/kernels.o: CXXFLAGS += -DAD_ISAS='$(foreach i,$(KERNEL_ISAS),X($i, $(ISA_TEST_$i)))'
 
 define isa_rule
 $$(OBJ)/kernels/cpu/isa/%.$1.o: kernels/cpu/isa/%.cpp $$(OBJ)/flags kernels/flags.mk | build/.deps
@@ -35,6 +35,15 @@ $$(OBJ)/kernels/cpu/isa/%.$1.o: kernels/cpu/isa/%.cpp $$(OBJ)/flags kernels/flag
 		$$(DEPEND) -c $$< -o $$@
 endef
 $(foreach i,$(KERNEL_ISAS),$(eval $(call isa_rule,$i)))
+
+$(OBJ)/kernels/cpu/special/%.o: CXXFLAGS += $(FETCHED_FLAGS)
+$(patsubst kernels/cpu/special/%.cpp,$(OBJ)/kernels/cpu/special/%.o,$(wildcard kernels/cpu/special/*.cpp)): $(FETCHED)/.stamp
+
+# Transforms are sums of products, which may round once.
+ISA_FFT := $(foreach i,$(KERNEL_ISAS),$(OBJ)/kernels/cpu/isa/fft.$i.o)
+$(ISA_FFT): CXXFLAGS += $(FETCHED_FLAGS)
+$(ISA_FFT): ISA_CXXFLAGS := -O3 -g1 -ffp-contract=fast
+$(ISA_FFT): $(FETCHED)/.stamp
 
 # The assembler reads these (kernels/run.cpp), so make has to know.
 $(OBJ)/kernels/run.o: $(wildcard kernels/run/*.h)
@@ -80,7 +89,7 @@ $(CUDA_OBJ)/kernels/run.o: $(wildcard kernels/run/*.h)
 
 # Chains are compiled at run time from headers that are embedded in an object: the assembler reads them, so make has to
 # know. FUSE_PORTABLE needs no CUDA; tests/unit/fuse_*.cpp and tests/build/fuse_*.cpp test it everywhere.
-FUSE_HEADERS := kernels/types.h kernels/math.h kernels/math_libm.h kernels/math_complex.h kernels/accumulate.h \
+FUSE_HEADERS := kernels/types.h kernels/math.h kernels/special.h kernels/math_libm.h kernels/math_complex.h kernels/accumulate.h \
 	kernels/random.h kernels/random_block.h protocol/dtype.def protocol/distribution.def $(addprefix kernels/cuda/, \
 	backend/divide.h call/scan/scan.h call/scan/parts.cuh fuse/argument.h fuse/device.cuh fuse/fold.cuh fuse/random.cuh \
 	fuse/scan.cuh reduce/reduce.h reduce/fold.cuh reduce/states.cuh ufunc/vector.cuh)
@@ -108,7 +117,17 @@ $(CUDA_OBJ)/%.o: %.cpp $(CUDA_OBJ)/flags | build/.deps
 	$Q$(CXX) $(CXX_FLAGS) $(KERNEL_CXXFLAGS) $(CUDA_CXXFLAGS) $(DEPEND) -c $< -o $@
 
 # Each operation rounds by itself, as NumPy's do, and as chains do.
-$(CUDA_OBJ)/kernels/cuda/ufunc/%.o $(addprefix $(CUDA_OBJ)/kernels/cuda/call/,fill.o random/random.o): NVCC_FLAGS += -fmad=false
+$(CUDA_OBJ)/kernels/cuda/ufunc/%.o $(CUDA_OBJ)/kernels/cuda/special/%.o $(addprefix $(CUDA_OBJ)/kernels/cuda/call/,fill.o random/random.o): NVCC_FLAGS += -fmad=false
+
+# nvcc reads a copy of xsf that is made for it.
+$(FETCHED)/cuda/.stamp: $(FETCHED)/.stamp kernels/special/xsf.sed kernels/special/xsf_lpmv.sh
+	@rm -rf $(@D) && mkdir -p $(@D) && cp -r $(FETCHED)/include/xsf $(@D)/
+	@kernels/special/xsf_lpmv.sh $(FETCHED)/include/xsf/specfun/specfun.h >$(@D)/xsf/lpmv.h
+	@find $(@D) -name '*.h' -exec sed -E -i -f kernels/special/xsf.sed {} +
+	@touch $@
+CUDA_SPECIAL := $(patsubst %.cu,$(CUDA_OBJ)/%.o,$(wildcard kernels/cuda/special/*.cu))
+$(CUDA_SPECIAL): $(FETCHED)/cuda/.stamp
+$(CUDA_SPECIAL): NVCC_FLAGS += -I$(FETCHED)/cuda -diag-suppress 20014
 
 # Made again when what is linked is another directory's.
 $(OBJ)/cuda-archs: FORCE

@@ -3,6 +3,7 @@
 #define AD_KERNELS_UFUNC_H
 
 #include "kernels/math.h"
+#include "kernels/special.h"
 #include "kernels/types.h"
 #include "protocol/rows_ufunc.h"
 #include "protocol/tables.h"
@@ -86,7 +87,12 @@ template <int Id, class S> struct ufunc;
  * are loops of float32 between conversions, which gives the same. */
 template <int Id, class S> constexpr bool has_kernel() {
     constexpr bool narrow = same<S, half> || same<S, bfloat16>;
+    if (ufunc_row<Id>::has & AD_U_SPECIAL) return false;
     return (ufunc_row<Id>::loops >> dtype_of<S>::value & 1) && (!narrow || ufunc_row<Id>::by_storage);
+}
+/* Special functions have their kernels in files of their own. */
+template <int Id, class S> constexpr bool is_special() {
+    return (ufunc_row<Id>::has & AD_U_SPECIAL) && (ufunc_row<Id>::loops >> dtype_of<S>::value & 1);
 }
 
 } // namespace AD_ISA

@@ -43,6 +43,7 @@ static int find_loop(const ad_rule_row *rule, int n, const uint8_t *types) {
         if (rule->fallback == AD_SUMINT) return ad__dtypes[type].kind == 'u' ? AD_UINT64 : AD_INT64;
         if (rule->fallback < AD_NDTYPE) return rule->fallback;
     }
+    if ((type == AD_FLOAT16 || type == AD_BFLOAT16) && rule->fallback < AD_NDTYPE) return rule->fallback;
     /* Each operand must cast safely by itself: int8 and uint8 both cast to float16, although together they are
      * int16. A Python scalar counts only where it decided the type. */
     for (int i = 0; i < n; i++)

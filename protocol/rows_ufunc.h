@@ -14,7 +14,12 @@ enum {
     AD_U_MOVES_UNSIGNED = 128,  /* ... of bool and unsigned integers */
     AD_U_SIGNLESS = 256,        /* gives unsigned integers the bits that it gives signed ones */
     AD_U_COMPLEX_LIBRARY = 512, /* needs libcu++ for complex numbers, which takes a compiler too long at run time */
+    AD_U_SPECIAL = 1024,        /* a function of arrayd.special, which has files of its own on both backends */
+    AD_U_BODY = 2048,           /* ... that chains compiled at run time cannot have (kernels/special.h) */
 };
+
+/* Special functions are compiled in families of sixteen ids. */
+#define AD_SPECIAL_FAMILY(id) (((id)-160) / 16)
 
 enum {
 #define AD_UFUNC(id, name, ...) AD_UFUNC_##name = (id),

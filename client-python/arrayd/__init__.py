@@ -65,7 +65,8 @@ ubyte, ushort, uintc, ulonglong, uintp = uint8, uint16, _numpy.uintc, _numpy.ulo
 csingle, cdouble = complex64, complex128
 
 for _name, _ufunc in _core.ufuncs.items():
-    globals().setdefault(_name, _ufunc)
+    if not _ufunc.special:
+        globals().setdefault(_name, _ufunc)
 # Other names that NumPy and CuPy have for ufuncs.
 for _alias, _name in {
         "abs": "absolute", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
@@ -116,7 +117,7 @@ _LATER = {
     "cuda.pinned_memory": "get_default_pinned_memory_pool",
 }
 _MODULES = ("cublas", "cuda", "cupyx", "exceptions", "fft", "lib", "linalg", "polynomial", "random", "scipy",
-            "testing")
+            "special", "testing")
 _HOME = {name: module for module, names in _LATER.items() for name in names.split()}
 
 # `from arrayd import *` leaves those builtins alone that NumPy leaves alone.

@@ -276,6 +276,12 @@ static PyObject *get_test(PyObject *self, void *unused) {
     return PyUnicode_FromString(((ufunc *)self)->row->test);
 }
 
+/* Whether it is a name of arrayd.special rather than of arrayd. */
+static PyObject *get_special(PyObject *self, void *unused) {
+    (void)unused;
+    return PyBool_FromLong(((ufunc *)self)->row->traits & AD_U_SPECIAL);
+}
+
 static PyObject *get_count(PyObject *self, void *which) {
     const ufunc *f = (ufunc *)self;
     const char what = *(const char *)which;
@@ -398,6 +404,7 @@ static PyGetSetDef attributes[] = {
     {"ntypes", get_ntypes, NULL, "Number of loops.", NULL},
     {"types", get_types, NULL, "The loops: \"dd->d\" ...", NULL},
     {"identity", get_identity, NULL, "What leaves the other operand as it is, or None.", NULL},
+    {"special", get_special, NULL, "Whether it is a name of arrayd.special rather than of arrayd.", NULL},
     {"domain", get_domain, NULL, "What tests draw operands from.", NULL},
     {"test", get_test, NULL, "Units in the last place that tests allow, and NumPy's expression for it.", NULL},
     {"reduction", get_trait, NULL, "The reduction made of it, or None.", "r"},

@@ -1,5 +1,6 @@
 /* Which instruction set's kernels to use. AD_ISAS: X(name, what the processor must have), best last (flags.mk). */
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/special/special.h"
 
 #include <atomic>
 #include <pthread.h>
@@ -19,6 +20,7 @@ enum {
 };
 
 ad_cpu_kernels tables[ISAS];
+ad_ufunc_kernel rows[ISAS][AD_NDTYPE][AD_UFUNC_LIMIT];
 std::atomic<const ad_cpu_kernels *> chosen{nullptr};
 pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -45,10 +47,20 @@ bool runs_here(int isa) {
     }
 }
 
+/* The rows of an instruction set, and those that have no form for it. */
+void join_rows(int isa) {
+    for (int loop = 0; loop < AD_NDTYPE; loop++) {
+        memcpy(rows[isa][loop], tables[isa].ufunc[loop], sizeof rows[isa][loop]);
+        ad_cpu_special_add(loop, rows[isa][loop]);
+        tables[isa].ufunc[loop] = rows[isa][loop];
+    }
+}
+
 void choose() {
 #define X(name, condition) ad_cpu_kernels_fill_##name(&tables[ISA_##name]);
     AD_ISAS
 #undef X
+    for (int isa = 0; isa < ISAS; isa++) join_rows(isa);
     int best = 0;
     for (int i = 1; i < ISAS; i++)
         if (runs_here(i)) best = i;

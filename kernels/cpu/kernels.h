@@ -50,6 +50,7 @@ typedef struct ad_cpu_kernels {
     const ad_cast_kernel *cast[AD_NDTYPE];     /* [from][to] */
     const ad_sort_kernel *sort, *argsort;      /* [dtype]; sort NULL: none */
     const struct ad_random_kernels *random;    /* kernels/cpu/isa/random_tables.h */
+    const struct ad_fft_kernels *fft;          /* kernels/cpu/isa/fft.h */
 } ad_cpu_kernels;
 
 /* The best that this processor runs, chosen at the first call. */

@@ -126,6 +126,8 @@ def random(rng, dtype, shape, domain="ANY", second=False):
         return (parts[0] + 1j * parts[1]).astype(dtype)
     low, high = _range(domain, second)
     values = np.asarray(rng.uniform(low, high, shape))
+    if domain in ("COUNT", "MANY"):
+        values = np.floor(values)
     if domain == "BOOL":
         values = np.where(rng.integers(0, 2, shape), values, 0.0)
     if domain == "NZ" and second:
@@ -135,13 +137,16 @@ def random(rng, dtype, shape, domain="ANY", second=False):
 
 def _range(domain, second):
     return {"POS": (0.01, 50.0), "UNIT": (-1.0, 1.0), "GE1": (1.0, 50.0), "OPEN": (-0.97, 0.97), "SMALL": (-4.0, 4.0),
-            "POWER": (-2.0, 3.0) if second else (0.1, 4.0), "EXP": (-8.0, 8.0)}.get(domain, (-60.0, 60.0))
+            "POWER": (-2.0, 3.0) if second else (0.1, 4.0), "EXP": (-8.0, 8.0),
+            "PROB": (0.02, 0.98), "GAMMA": (0.1, 12.0), "COUNT": (0.0, 10.0), "MANY": (11.0, 40.0), "ZERO": (0.0, 0.0),
+            "TINY": (1e-9, 1e-8)}.get(domain, (-60.0, 60.0))
 
 
 def _integers(rng, dtype, shape, domain, second):
     info = np.iinfo(dtype)
     low, high = {"POS": (1, 100), "UNIT": (-1, 1), "GE1": (1, 100), "OPEN": (0, 0), "SMALL": (-4, 4),
                  "POWER": (0, 3) if second else (-4, 4), "EXP": (-8, 8) if second else (-50, 50), "BOOL": (0, 1),
+                 "PROB": (0, 1), "GAMMA": (1, 9), "COUNT": (0, 10), "MANY": (11, 40), "ZERO": (0, 0), "TINY": (0, 0),
                  "SHIFT": (0, info.bits - 1) if second else (info.min, info.max)}.get(domain, (info.min, info.max))
     values = rng.integers(max(low, info.min), min(high, info.max), shape, dtype=dtype, endpoint=True)
     if domain == "NZ" and second:

@@ -1,5 +1,6 @@
 """NumPy's functions and ufuncs on arrays of the server. arrayd's names are NumPy's, and so a name is all it takes."""
 import functools
+import sys
 
 import numpy as np
 
@@ -49,12 +50,21 @@ def _takes(kind, protocol):
     return getattr(kind, protocol, None) in (None, getattr(np.ndarray, protocol))
 
 
+def _special(ufunc):
+    """arrayd's function for a ufunc of scipy.special, which has been imported by whoever has it; else None."""
+    theirs = sys.modules.get("scipy.special")
+    if getattr(theirs, ufunc.__name__, None) is not ufunc:
+        return None
+    from ..scipy import special
+    return getattr(special, ufunc.__name__, None)
+
+
 @functools.lru_cache(256)
 def _ufunc(ufunc):
     """arrayd's ufunc or function for a ufunc of NumPy, else None: another library's may mean anything by its name."""
     name = ufunc.__name__
     if getattr(np, name, None) is not ufunc:
-        return None
+        return _special(ufunc)
     import arrayd
     return _core.ufuncs.get(name) or getattr(arrayd, name, None)
 

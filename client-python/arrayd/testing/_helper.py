@@ -88,7 +88,7 @@ def shaped_linspace(start, stop, shape, xp=None, dtype=np.float32):
     Returns: array of xp.
     Source: cupy.testing.shaped_linspace
     """
-    dtype = np.dtype(dtype)
+    dtype, shape = np.dtype(dtype), (shape,) if np.isscalar(shape) else shape
     start = max(start, 0) if dtype.kind in "bu" else start
     stop = min(stop, 1) if dtype.kind == "b" else stop
     return _module(xp).array(np.linspace(start, stop, math.prod(shape)).astype(dtype).reshape(shape))

@@ -1,6 +1,6 @@
-/* Fourier transforms by FFTW, one axis after the other: the first from the input to the output, the others in place.
- * Whatever lies beside the axis are lines, which are divided among the threads; FFTW takes some of them at a time, so
- * that lines along which memory is not contiguous share its cache lines. */
+/* Fourier transforms by pocketfft, one axis after the other: the first from the input to the output, the others in
+ * place. Whatever lies beside the axis are lines, which are divided among the threads in groups, between which the
+ * operation can be given up; those of a group are transformed side by side (kernels/cpu/isa/fft.cpp). */
 #include <algorithm>
 
 #include "kernels/call.h"
@@ -11,8 +11,9 @@ namespace {
 
 using namespace ad;
 
-constexpr int64_t PIECE = 4096;  /* points that FFTW should have at a time */
-constexpr int64_t FEW_LINES = 8; /* lines side by side, at least where they share cache lines */
+constexpr int64_t PIECE = 4096; /* points of a group, at least */
+constexpr int64_t FEW_LINES =
+    16; /* lines of a group, at least: of the narrowest numbers the widest vector has so many */
 constexpr int64_t MOST_LINES = 256;
 constexpr int64_t GRAIN = 32768; /* points that are worth a thread */
 
@@ -22,7 +23,8 @@ int real_of(int dtype) { return dtype == AD_COMPLEX64 ? AD_FLOAT32 : dtype == AD
 
 /* The lines along one axis of `from`, transformed to those of `to`. */
 struct pass {
-    int kind, axis;
+    ad_fft_kind kind;
+    int axis;
     array from, to;
     double factor;
     walk<2> lines; /* the last axis of it is cut into groups */
@@ -43,87 +45,45 @@ void closest_last(walk<2> *w) {
     }
 }
 
-/* How many lines FFTW takes at a time: a multiple of four, so that groups begin where its fastest code can read. */
-int64_t group_of(const pass *p, int64_t points) {
-    const bool contiguous = p->plan.from_step == 1 && p->plan.to_step == 1;
-    const int64_t many = std::max(PIECE / points, contiguous ? 1 : FEW_LINES);
-    const int64_t group = std::min(many > 4 ? many / 4 * 4 : many, MOST_LINES);
-    return std::min(group, p->length);
+/* How many lines are transformed side by side, and few enough that each thread has some. */
+int64_t group_of(int64_t length, int64_t all, int64_t points) {
+    const int64_t many = std::max(PIECE / points, FEW_LINES) / FEW_LINES * FEW_LINES;
+    const int64_t each = (all + ad_cpu_parallel_threads() - 1) / ad_cpu_parallel_threads();
+    return std::max<int64_t>(1, std::min({many, MOST_LINES, length, points * each < GRAIN ? length : each}));
 }
 
 void prepare(pass *p) {
-    const int64_t from_size = itemsize(p->from.dtype), to_size = itemsize(p->to.dtype);
     const int64_t points = std::max(p->from.shape[p->axis], p->to.shape[p->axis]);
     p->lines = walk_of(p->from, p->to, p->axis);
     closest_last(&p->lines);
-    p->plan = {};
-    p->plan.kind = p->kind;
+    p->plan.real = p->kind == AD_FFT_FROM_REAL || p->kind == AD_FFT_TO_REAL;
     p->plan.wide = real_of(p->from.dtype) == AD_FLOAT64;
     p->plan.n = points;
-    p->plan.from_step = p->from.stride[p->axis] / from_size;
-    p->plan.to_step = p->to.stride[p->axis] / to_size;
-    p->plan.from_next = p->lines.inner(0) / from_size;
-    p->plan.to_next = p->lines.inner(1) / to_size;
-    p->plan.in_place = p->from.data == p->to.data;
     p->length = p->lines.length();
-    p->group = group_of(p, points);
+    p->group = group_of(p->length, p->lines.count, points);
     p->groups = (p->length + p->group - 1) / p->group;
 }
 
-/* Whether all groups begin at what FFTW calls aligned. */
-bool all_aligned(const pass *p) {
-    bool yes = ad_fft_aligned(p->from.data, 0) && ad_fft_aligned(p->to.data, 0) &&
-               ad_fft_aligned(nullptr, p->group * p->lines.inner(0)) &&
-               ad_fft_aligned(nullptr, p->group * p->lines.inner(1));
-    for (int i = 0; i + 1 < p->lines.ndim; i++)
-        yes = yes && ad_fft_aligned(nullptr, p->lines.stride[i][0]) && ad_fft_aligned(nullptr, p->lines.stride[i][1]);
-    return yes;
-}
-
-/* Elements n by lines from `at` on, times the factor; complex numbers as two real ones each. */
-struct scaling {
-    int dtype;
-    double factor;
-    int64_t n, step, lines, next;
-};
-
-template <class R> void scale_as(const scaling &s, char *at) {
-    const int parts = real_of(s.dtype) == s.dtype ? 1 : 2;
-    const R factor = R(s.factor);
-    const bool across = s.lines > 1 && (s.n == 1 || magnitude(s.next) < magnitude(s.step));
-    const int64_t outer = across ? s.n : s.lines, inner = across ? s.lines : s.n;
-    const int64_t outer_step = across ? s.step : s.next, inner_step = across ? s.next : s.step;
-    for (int64_t i = 0; i < outer; i++)
-        for (int64_t j = 0; j < inner; j++) {
-            R *x = reinterpret_cast<R *>(at + i * outer_step + j * inner_step);
-            for (int k = 0; k < parts; k++) x[k] *= factor;
-        }
-}
-
-void scale_lines(const scaling &s, char *at) {
-    if (s.factor == 1) return;
-    if (real_of(s.dtype) == AD_FLOAT64) scale_as<double>(s, at);
-    else scale_as<float>(s, at);
-}
-
-void transform_lines(const pass *p, const ad_fft_kept *plan, char *from, char *to, int64_t lines) {
-    ad_fft_run(plan, from, to);
-    scale_lines({p->to.dtype, p->factor, p->to.shape[p->axis], p->to.stride[p->axis], lines, p->lines.inner(1)}, to);
-}
-
-void transform_groups(const pass *p, const ad_fft_kept *full, const ad_fft_kept *rest, int64_t begin, int64_t end) {
+void transform_groups(const pass *p, const ad_fft_kept *plan, int64_t begin, int64_t end) {
     for (int64_t u = begin; u < end; u++) {
-        const int64_t first = u / p->groups * p->length + u % p->groups * p->group;
+        const int64_t done = u % p->groups * p->group, first = u / p->groups * p->length + done;
         p->lines.runs(first, first + 1, [&](const int64_t(&at)[2], int64_t, int64_t) {
-            const int64_t left = p->length - u % p->groups * p->group;
-            transform_lines(p, left < p->group ? rest : full, p->from.data + at[0], p->to.data + at[1],
-                            std::min(left, p->group));
+            const ad_fft_lines lines = {p->kind,
+                                        p->from.data + at[0],
+                                        p->to.data + at[1],
+                                        p->from.stride[p->axis],
+                                        p->to.stride[p->axis],
+                                        std::min(p->length - done, p->group),
+                                        p->lines.inner(0),
+                                        p->lines.inner(1),
+                                        p->factor};
+            ad_fft_run(plan, &lines);
             return false;
         });
     }
 }
 
-/* A plan of FFTW, held while this lives. */
+/* A plan, held while this lives. */
 struct held_plan {
     ad_fft_kept *kept = nullptr;
     int acquire(const ad_fft_plan *p, ad_fault *fault) { return ad_fft_acquire(p, &kept, fault); }
@@ -135,21 +95,22 @@ struct held_plan {
 };
 
 int transform(ad_call *c, pass *p) {
-    held_plan full, rest;
+    held_plan plan;
     prepare(p);
-    p->plan.aligned = all_aligned(p);
-    if ((p->plan.lines = p->group) == 1) p->plan.from_next = p->plan.to_next = 0;
-    int rc = full.acquire(&p->plan, c->fault);
-    if (rc < 0) return rc;
-    if ((p->plan.lines = p->length % p->group) != 0) rc = rest.acquire(&p->plan, c->fault);
+    const int rc = plan.acquire(&p->plan, c->fault);
     if (rc < 0) return rc;
     const int64_t grain = std::max<int64_t>(1, GRAIN / (p->plan.n * p->group));
     ad_cpu_parallel(p->lines.count / p->length * p->groups, grain,
-                    [&](int64_t begin, int64_t end) { transform_groups(p, full.kept, rest.kept, begin, end); });
+                    [&](int64_t begin, int64_t end) { transform_groups(p, plan.kept, begin, end); });
     return 0;
 }
 
 /* ---- several axes ---- */
+
+template <class R> void scale_row(char *at, int64_t step, int64_t n, int parts, R factor) {
+    for (int64_t i = 0; i < n; i++)
+        for (int k = 0; k < parts; k++) reinterpret_cast<R *>(at + i * step)[k] *= factor;
+}
 
 /* to = from * factor. */
 int scale(ad_call *c, const array &to, const array &from, double factor) {
@@ -158,7 +119,9 @@ int scale(ad_call *c, const array &to, const array &from, double factor) {
     const walk<1> w = walk_of(to);
     ad_cpu_parallel(w.count, GRAIN, [&](int64_t begin, int64_t end) {
         w.runs(begin, end, [&](const int64_t(&at)[1], int64_t n, int64_t) {
-            scale_lines({to.dtype, factor, 1, 0, n, w.inner(0)}, to.data + at[0]);
+            const int parts = real_of(to.dtype) == to.dtype ? 1 : 2;
+            if (real_of(to.dtype) == AD_FLOAT64) scale_row<double>(to.data + at[0], w.inner(0), n, parts, factor);
+            else scale_row<float>(to.data + at[0], w.inner(0), n, parts, float(factor));
             return true;
         });
     });
@@ -166,7 +129,7 @@ int scale(ad_call *c, const array &to, const array &from, double factor) {
 }
 
 /* Complex transforms along the axes of a mask; from may be to. */
-int transform_all(ad_call *c, int kind, const array &from, const array &to, int64_t mask, double factor) {
+int transform_all(ad_call *c, ad_fft_kind kind, const array &from, const array &to, int64_t mask, double factor) {
     const array *source = &from;
     int last = -1;
     for (int i = 0; i < to.ndim; i++)
@@ -188,7 +151,7 @@ int transform_all(ad_call *c, int kind, const array &from, const array &to, int6
     return 0;
 }
 
-int one_pass(ad_call *c, int kind, const array &from, const array &to, int axis, double factor) {
+int one_pass(ad_call *c, ad_fft_kind kind, const array &from, const array &to, int axis, double factor) {
     pass p = {};
     p.kind = kind;
     p.axis = axis;
@@ -224,7 +187,7 @@ int to_real(ad_call *c, const array &x, const array &out) {
     return scale(c, out, between, ad_scalar_number(&c->op->param[3]));
 }
 
-/* FFTW counts steps in elements. */
+/* Elements lie where the processor can read them, and their parts as well. */
 bool whole_steps(const array &x) {
     const int64_t size = itemsize(x.dtype), real = itemsize(real_of(x.dtype));
     bool yes = int64_t(reinterpret_cast<uintptr_t>(x.data)) % real == 0;
@@ -251,7 +214,7 @@ int run(ad_call *c, int in_dtype, int out_dtype, int (*work)(ad_call *c, const a
 
 int ad_call_fft(ad_call *c) {
     return run(c, c->op->loop, c->op->loop, [](ad_call *call, const array &x, const array &out) {
-        const int kind = call->op->param[1].as.i < 0 ? AD_FFT_FORWARD : AD_FFT_INVERSE;
+        const ad_fft_kind kind = call->op->param[1].as.i < 0 ? AD_FFT_FORWARD : AD_FFT_INVERSE;
         return transform_all(call, kind, x, out, call->op->param[0].as.i, ad_scalar_number(&call->op->param[2]));
     });
 }

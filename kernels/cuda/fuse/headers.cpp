@@ -20,6 +20,7 @@
     X(math, "kernels/math.h")                   \
     X(math_libm, "kernels/math_libm.h")         \
     X(math_complex, "kernels/math_complex.h")   \
+    X(special, "kernels/special.h")             \
     X(dtypes, "protocol/dtype.def")             \
     X(vector, "kernels/cuda/ufunc/vector.cuh")  \
     X(divide, "kernels/cuda/backend/divide.h")  \

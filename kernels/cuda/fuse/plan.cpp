@@ -333,7 +333,8 @@ int chunks_of_end(const ad_fuse_form *f) {
 bool ad_fuse_has_row(int row, int loop) {
     const ad_ufunc_row *u = ad__ufunc(uint64_t(row));
     if (u == nullptr || !(ad__rules[u->rule].loops >> loop & 1)) return false;
-    return !is_complex(loop) || !(u->traits & AD_U_COMPLEX_LIBRARY);
+    if (u->traits & AD_U_BODY) return false;
+    return !is_complex(loop) || !(u->traits & (AD_U_COMPLEX_LIBRARY | AD_U_SPECIAL));
 }
 
 int ad_fuse_includes(const ad_fuse_form *form) {

@@ -306,7 +306,7 @@ std::string ad_fuse_source(const ad_chain *chain, const ad_fuse_form *form) {
         for (int k = 0; k < chain->node[i].nin; k++)
             if (chain->node[i].source[k].kind == AD_SOURCE_SCALAR)
                 scalar_types[scalars++] = type(ad_fuse_wants(&chain->node[i], k));
-    w << "#include \"kernels/math.h\"\n#include \"kernels/cuda/fuse/"
+    w << "#include \"kernels/math.h\"\n#include \"kernels/special.h\"\n#include \"kernels/cuda/fuse/"
       << (ad_fuse_scans(form)                     ? "scan.cuh"
           : form->end.family != AD_FOLD_NO_FAMILY ? "fold.cuh"
                                                   : "device.cuh")

@@ -38,7 +38,9 @@ template <int Id, class S> constexpr bool is_identity() {
 /* Whether unsigned integers may use the signed ones' kernel: the bits come out the same. */
 template <int Id> constexpr bool ignores_sign() { return ufunc_row<Id>::has & AD_U_SIGNLESS; }
 
-template <int Id, class S> constexpr bool has_row() { return ufunc_row<Id>::loops >> dtype_of<S>::value & 1; }
+template <int Id, class S> constexpr bool has_row() {
+    return !(ufunc_row<Id>::has & AD_U_SPECIAL) && (ufunc_row<Id>::loops >> dtype_of<S>::value & 1);
+}
 
 /* Integers have no negative powers: the first one found is reported. */
 template <int Id, class B> __device__ __forceinline__ void check_element(ad_check *check, B y) {

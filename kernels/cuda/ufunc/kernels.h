@@ -97,8 +97,9 @@ typedef struct ad_ufunc_transpose {
 typedef struct ad_ufunc_table {
     const void *fast[AD_UFUNC_LIMIT];
     uint8_t width[AD_UFUNC_LIMIT], unroll[AD_UFUNC_LIMIT]; /* of fast: elements of a chunk, chunks of a thread */
-    uint8_t general[AD_UFUNC_LIMIT];  /* 0: not here (float32 does for float16 and bfloat16), 1 or 2: below */
-    const void *light, *full, *heavy; /* light: for one output and two inputs, without a mask */
+    uint8_t general[AD_UFUNC_LIMIT];     /* 0: not here (float32 does for float16 and bfloat16), 1 or 2: below */
+    const void *special[AD_UFUNC_LIMIT]; /* in place of heavy, or NULL (kernels/cuda/special) */
+    const void *light, *full, *heavy;    /* light: for one output and two inputs, without a mask */
     int light_unroll, full_unroll, heavy_unroll; /* elements of a thread */
 } ad_ufunc_table;
 

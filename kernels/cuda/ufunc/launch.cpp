@@ -171,6 +171,7 @@ int run_fitting(plan *p) {
         g.tiled = across * down * outer <= AD_UFUNC_LARGEST;
         if (g.tiled) blocks = across * down * outer;
     }
+    if (t->special[p->row] != nullptr) return ad_ufunc_launch(p, t->special[p->row], blocks, &g);
     return ad_ufunc_launch(p, heavy ? t->heavy : full ? t->full : t->light, blocks, &g);
 }
 

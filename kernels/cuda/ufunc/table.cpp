@@ -1,4 +1,5 @@
 /* The elementwise kernels of all loop types. */
+#include "kernels/cuda/special/special.h"
 #include "kernels/cuda/ufunc/kernels.h"
 
 #define AD_DTYPE(id, NAME, name, size, kind, letter) void ad_cuda_ufunc_fill_##name(ad_ufunc_table *t);
@@ -13,6 +14,12 @@ struct tables {
 #define AD_DTYPE(id, NAME, name, size, kind, letter) ad_cuda_ufunc_fill_##name(&of[id]);
 #include "protocol/dtype.def"
 #undef AD_DTYPE
+        ad_cuda_special_elementary(of);
+        ad_cuda_special_complex(of);
+        ad_cuda_special_gamma(of);
+        ad_cuda_special_distributions(of);
+        ad_cuda_special_bessel(of);
+        ad_cuda_special_integrals(of);
         share(AD_INT8, AD_UINT8);
         share(AD_INT16, AD_UINT16);
         share(AD_INT32, AD_UINT32);

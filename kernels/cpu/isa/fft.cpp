@@ -1,0 +1,150 @@
+/* Fourier transforms by pocketfft: as many lines at a time as a vector has lanes, the rest one by one. */
+#include "kernels/cpu/isa/fft.h"
+#include "kernels/cpu/isa/isa.h"
+
+#define POCKETFFT_CACHE_SIZE 0
+#define POCKETFFT_NO_MULTITHREADING
+#define pocketfft AD_PASTE(pocketfft_, AD_ISA) /* the templates of one instruction set are not those of another */
+#include <pocketfft_hdronly.h>
+
+namespace ad {
+inline namespace AD_ISA {
+
+using pocketfft::detail::arr;
+using pocketfft::detail::cmplx;
+using pocketfft::detail::pocketfft_c;
+using pocketfft::detail::pocketfft_r;
+
+constexpr int64_t LONG_LINE = 1 << 18; /* points; longer lines are transformed one by one, which needs less memory */
+
+/* Lane v of a vector, or the number itself. */
+template <class V, class T> inline T &lane(V &value, int64_t v) {
+    if constexpr (std::is_same<V, T>::value) return value;
+    else return reinterpret_cast<T *>(&value)[v];
+}
+
+template <class T> struct line_ends {
+    const char *from;
+    char *to;
+    int64_t from_step, to_step, from_next, to_next;
+    const T *in(int64_t i, int64_t v) const {
+        return reinterpret_cast<const T *>(from + i * from_step + v * from_next);
+    }
+    T *out(int64_t i, int64_t v) const { return reinterpret_cast<T *>(to + i * to_step + v * to_next); }
+};
+
+/* N lines of complex numbers at once; V: a vector of N numbers, or T where N is 1. */
+template <class T, class V, int N> void transform_complex(const pocketfft_c<T> *plan, const line_ends<T> &e, int64_t n,
+                                                          T factor, bool forward, cmplx<V> *buffer) {
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t v = 0; v < N; v++) {
+            lane<V, T>(buffer[i].r, v) = e.in(i, v)[0];
+            lane<V, T>(buffer[i].i, v) = e.in(i, v)[1];
+        }
+    plan->exec(buffer, factor, forward);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t v = 0; v < N; v++) {
+            e.out(i, v)[0] = lane<V, T>(buffer[i].r, v);
+            e.out(i, v)[1] = lane<V, T>(buffer[i].i, v);
+        }
+}
+
+/* A frequency k of n real points lies at 2k - 1 and 2k of the buffer, without what is always zero. */
+template <class T, class V, int N>
+void transform_from_real(const pocketfft_r<T> *plan, const line_ends<T> &e, int64_t n, T factor, V *buffer) {
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t v = 0; v < N; v++) lane<V, T>(buffer[i], v) = *e.in(i, v);
+    plan->exec(buffer, factor, true);
+    for (int64_t k = 0; k <= n / 2; k++)
+        for (int64_t v = 0; v < N; v++) {
+            e.out(k, v)[0] = lane<V, T>(buffer[k == 0 ? 0 : 2 * k - 1], v);
+            e.out(k, v)[1] = k == 0 || 2 * k == n ? T(0) : lane<V, T>(buffer[2 * k], v);
+        }
+}
+
+template <class T, class V, int N>
+void transform_to_real(const pocketfft_r<T> *plan, const line_ends<T> &e, int64_t n, T factor, V *buffer) {
+    for (int64_t k = 0; k <= n / 2; k++)
+        for (int64_t v = 0; v < N; v++) {
+            lane<V, T>(buffer[k == 0 ? 0 : 2 * k - 1], v) = e.in(k, v)[0];
+            if (k != 0 && 2 * k != n) lane<V, T>(buffer[2 * k], v) = e.in(k, v)[1];
+        }
+    plan->exec(buffer, factor, false);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t v = 0; v < N; v++) *e.out(i, v) = lane<V, T>(buffer[i], v);
+}
+
+/* N lines at a time as long as there are so many; how many have been done. */
+template <class T, class V, int N> int64_t run_lines(const void *plan, const ad_fft_lines *l, int64_t n, int64_t done) {
+    const bool real = l->kind == AD_FFT_FROM_REAL || l->kind == AD_FFT_TO_REAL;
+    if (l->lines - done < N) return done;
+    arr<V> buffer(size_t(real ? n : 2 * n));
+    for (; l->lines - done >= N; done += N) {
+        const line_ends<T> e = {l->from + done * l->from_next,
+                                l->to + done * l->to_next,
+                                l->from_step,
+                                l->to_step,
+                                l->from_next,
+                                l->to_next};
+        switch (l->kind) {
+        case AD_FFT_FROM_REAL:
+            transform_from_real<T, V, N>(static_cast<const pocketfft_r<T> *>(plan), e, n, T(l->factor), buffer.data());
+            break;
+        case AD_FFT_TO_REAL:
+            transform_to_real<T, V, N>(static_cast<const pocketfft_r<T> *>(plan), e, n, T(l->factor), buffer.data());
+            break;
+        default:
+            transform_complex<T, V, N>(static_cast<const pocketfft_c<T> *>(plan), e, n, T(l->factor),
+                                       l->kind == AD_FFT_FORWARD, reinterpret_cast<cmplx<V> *>(buffer.data()));
+        }
+    }
+    return done;
+}
+
+/* A line of complex numbers whose result is contiguous, without a buffer. */
+template <class T> void run_in_place(const void *plan, const ad_fft_lines *l, int64_t n, int64_t line) {
+    cmplx<T> *out = reinterpret_cast<cmplx<T> *>(l->to + line * l->to_next);
+    const char *in = l->from + line * l->from_next;
+    if (in != reinterpret_cast<const char *>(out))
+        for (int64_t i = 0; i < n; i++) {
+            const T *x = reinterpret_cast<const T *>(in + i * l->from_step);
+            out[i].Set(x[0], x[1]);
+        }
+    static_cast<const pocketfft_c<T> *>(plan)->exec(out, T(l->factor), l->kind == AD_FFT_FORWARD);
+}
+
+template <class T> void run_as(int64_t n, const void *plan, const ad_fft_lines *l) {
+    constexpr int N = int(pocketfft::detail::VLEN<T>::val);
+    const bool complex = l->kind == AD_FFT_FORWARD || l->kind == AD_FFT_INVERSE;
+    int64_t done = 0;
+    if constexpr (N > 1)
+        if (n <= LONG_LINE) done = run_lines<T, pocketfft::detail::vtype_t<T>, N>(plan, l, n, 0);
+    if (complex && l->to_step == int64_t(2 * sizeof(T)))
+        for (; done < l->lines; done++) run_in_place<T>(plan, l, n, done);
+    run_lines<T, T, 1>(plan, l, n, done);
+}
+
+template <class T> void *make_plan(bool real, int64_t n) {
+    if (real) return new pocketfft_r<T>(size_t(n));
+    return new pocketfft_c<T>(size_t(n));
+}
+
+template <class T> void destroy_plan(bool real, void *plan) {
+    if (real) delete static_cast<pocketfft_r<T> *>(plan);
+    else delete static_cast<pocketfft_c<T> *>(plan);
+}
+
+extern const ad_fft_kernels fft_kernels;
+const ad_fft_kernels fft_kernels = {
+    [](bool real, bool wide, int64_t n) { return wide ? make_plan<double>(real, n) : make_plan<float>(real, n); },
+    [](bool real, bool wide, void *plan) {
+        if (wide) destroy_plan<double>(real, plan);
+        else destroy_plan<float>(real, plan);
+    },
+    [](bool wide, int64_t n, const void *plan, const ad_fft_lines *lines) {
+        if (wide) run_as<double>(n, plan, lines);
+        else run_as<float>(n, plan, lines);
+    }};
+
+} // namespace AD_ISA
+} // namespace ad
