@@ -25,10 +25,10 @@ def multigammaln(a, d):
     if bool((a <= 0.5 * (d - 1)).any()):
         raise ValueError(f"condition a ({a:f}) > 0.5 * (d-1) ({0.5 * (d - 1):f}) not met" if a.ndim == 0 else
                          f"condition a > 0.5 * (d-1) ({0.5 * (d - 1):f}) not met")
-    total = _u["gammaln"](a) + d * (d - 1) * 0.25 * math.log(math.pi)
+    total = _u["gammaln"](a)
     for j in range(1, int(d)):
         total = total + _u["gammaln"](a - j / 2)
-    return total
+    return total + np.float64(d * (d - 1) * 0.25 * math.log(math.pi))
 
 
 def _exact(function, *values):
