@@ -140,11 +140,13 @@ def test_plans():
     expected = fft.fft(x).get()
     same(expected, fft.fft(x, plan=plan))
     with plan:
+        assert ad.cuda.cufft.get_current_plan() is plan
         same(expected, fft.fft(x))
         with pytest.raises(RuntimeError):
             fft.fft(x, plan=plan)
         with pytest.raises(ValueError, match="does not match the plan"):
             fft.fft(x, 5)
+    assert ad.cuda.cufft.get_current_plan() is None
     same(expected, fft.fft(x))
     with pytest.raises(ValueError, match="does not match the plan"):
         fft.fft(x, axis=0, plan=plan)
