@@ -122,7 +122,7 @@ def test_fast_lengths():
         assert found >= target and factors(found) == 1
         assert all(factors(n) != 1 for n in range(target, found))
     with pytest.raises(ValueError):
-        fft.next_fast_len(0)
+        fft.next_fast_len(-1)
 
 
 def test_backend():
@@ -160,7 +160,7 @@ def test_plans():
     lambda xp, x: xp.fft(x, 0), lambda xp, x: xp.fft(x, norm="other"), lambda xp, x: xp.fftn(x, (3,), (0, 1)),
     lambda xp, x: xp.dct(x, 5), lambda xp, x: xp.dct(x, norm="other"), lambda xp, x: xp.dct(x[:1, :1], 1),
     lambda xp, x: xp.dctn(x, s=(3, 4, 5)), lambda xp, x: xp.irfftn(x, axes=()), lambda xp, x: xp.hfftn(x, norm="other"),
-    lambda xp, x: xp.rfft(x * 1j)])
+    lambda xp, x: xp.rfft(x * 1j), lambda xp, x: xp.fftn(x, (1.5, 2))])
 def test_errors(bad):
     x = np.arange(12.0).reshape(3, 4)
     with pytest.raises((ValueError, TypeError, RuntimeError)) as theirs:

@@ -7,7 +7,11 @@ Names, parameters and results are SciPy's. arrayd.cupyx.scipy has the same modul
 arrayd.cupy.install().
 """
 import importlib as _importlib
+import importlib.util as _util
 import pkgutil as _pkgutil
+
+# Whether SciPy itself is installed.
+_scipy_available = _util.find_spec("scipy") is not None
 
 __all__ = sorted(module.name for module in _pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
 

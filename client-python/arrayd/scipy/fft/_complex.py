@@ -103,7 +103,7 @@ def ihfft(x, n=None, axis=-1, norm=None, overwrite_x=False, workers=None, *, pla
 
 def _refuse_plan(plan):
     if plan is not None:
-        raise NotImplementedError("Hermitian transforms take no plan; leave it out")
+        raise NotImplementedError("plans of Hermitian transforms are not yet supported; leave the plan out")
 
 
 def fftn(x, s=None, axes=None, norm=None, overwrite_x=False, workers=None, *, plan=None):

@@ -43,6 +43,12 @@ def _weights(n, dln, bias, offset=0.0):
     return _u["exp"](-bias * ((arange(0, n, dtype=np.float64) - (n - 1) / 2) * dln + offset))
 
 
+def _filtered(a, factors):
+    """a with its frequencies multiplied by the factors, backwards, in its own precision."""
+    spectrum = _fft.rfft(a)
+    return _fft.irfft((spectrum * factors).astype(spectrum.dtype), a.shape[-1])[..., ::-1]
+
+
 def fht(a, dln, mu, offset=0.0, bias=0.0):
     """Fast Hankel transform along the last axis.
 
@@ -55,9 +61,9 @@ def fht(a, dln, mu, offset=0.0, bias=0.0):
     a = as_input(a)
     n = a.shape[-1]
     if bias != 0:
-        a = a * _weights(n, dln, bias).astype(a.dtype)
+        a = a * _weights(n, dln, bias)
     u = _coefficients(n, dln, mu, offset, bias, False)
-    out = _fft.irfft(_fft.rfft(a) * u, n)[..., ::-1]
+    out = _filtered(a, u)
     return out if bias == 0 else out * _weights(n, dln, bias, offset)
 
 
@@ -72,9 +78,9 @@ def ifht(A, dln, mu, offset=0.0, bias=0.0):
     a = as_input(A)
     n = a.shape[-1]
     if bias != 0:
-        a = a / _weights(n, dln, bias, offset).astype(a.dtype)
+        a = a / _weights(n, dln, bias, offset)
     u = _coefficients(n, dln, mu, offset, bias, True)
-    out = _fft.irfft(_fft.rfft(a) / u.conj(), n)[..., ::-1]
+    out = _filtered(a, 1 / u.conj())
     return out if bias == 0 else out / _weights(n, dln, bias)
 
 

@@ -32,25 +32,33 @@ def axes_and_sizes(x, s, axes, word="s"):
             raise ValueError("shape requires more axes than are present")
         axes = list(range(x.ndim)) if s is None else list(range(x.ndim - len(s), x.ndim))
     sizes = [x.shape[axis] for axis in axes] if s is None else [
-        x.shape[axis] if size in (None, -1) else operator.index(size) for size, axis in zip(s, axes)]
+        x.shape[axis] if size in (None, -1) else _whole(size, word) for size, axis in zip(s, axes)]
     if any(size < 1 for size in sizes):
         raise ValueError(f"invalid number of data points ({sizes}) specified")
     return axes, sizes
 
 
+def _whole(size, word):
+    try:
+        return operator.index(size)
+    except TypeError:
+        raise ValueError(f"{word} must be a scalar or iterable of integers") from None
+
+
 def next_fast_len(target, real=False):
     """The least number of points of at least target that is transformed fast: a product of 2, 3, 5 and 7.
 
-    Parameters: target: number of points, at least 1. real: changes nothing.
+    Parameters: target: number of points. real: changes nothing.
     Returns: int.
-    Raises: ValueError: target is below 1. TypeError: target is no integer.
+    Raises: ValueError: target is below 0. TypeError: target is no integer.
     Source: scipy.fft.next_fast_len
     Differs: SciPy's takes 11 as well for complex transforms, and not 7 for real ones.
     """
     target = operator.index(target)
-    if target < 1:
-        raise ValueError(f"Target cannot be negative or zero, got {target}" if target < 0 else
-                         "the number of points must be at least 1, not 0")
+    if target < 0:
+        raise ValueError(f"Target cannot be negative, got {target}")
+    if target == 0:
+        return 0
     best = 1 << (target - 1).bit_length()
     products = [1]
     for prime in _FAST[1:]:
