@@ -124,8 +124,15 @@ def test_errors():
             ran(accepting, raising(skip, skip))
         with pytest.raises(AssertionError):
             ran(accepting, raising(skip, None))
-    with pytest.raises(NotImplementedError):
-        ran(testing.numpy_cupy_allclose(sp_name="sp"), lambda xp, sp: None)
+
+
+def test_modules_of_scipy():
+    """A test that names parameters for SciPy gets SciPy itself beside NumPy, and arrayd's modules beside arrayd."""
+    def sums(xp, sp, scipy):
+        assert sp is scipy.sparse and (sp.__name__ == "scipy.sparse") == (xp is np)
+        return sp.csr_matrix(xp.asarray([[0.0, 2.0], [3.0, 0.0]]))
+    ran(testing.numpy_cupy_allclose(sp_name="sp", scipy_name="scipy"), sums)
+
 
 
 def test_other_results():
