@@ -358,8 +358,6 @@ rooms_to = $(foreach r,$(wordlist 1,$(words $(shell echo $(ROOMS) | sed 's/ $(1)
 	$(call objects_below,server/worker/$r,c)) $(OBJ)/tests/unit/worker/fake.o $(COMMON_SERVER) $(A_PROTOCOL)
 ROOM_TESTS := engine checkpoint modules exec fusion session sharing recover
 $(foreach r,$(ROOM_TESTS),$(eval UNIT_$r := $(call rooms_to,$r) $(COMPILE_SHARED)))
-# Requests of sharing/ are called by name in session/ (the calls that tests/architecture.py still allows).
-UNIT_session := $(UNIT_sharing)
 $(foreach r,$(ROOM_TESTS),$(eval LIBS_$r = $$(INI_LIBS) $$(UV_LIBS)))
 UNIT_fuse := $(call objects,$(FUSE_PORTABLE)) $(A_PROTOCOL)
 LIBS_kernels = $(BLAS_LIBS) $(KERNEL_LIBS)

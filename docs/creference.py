@@ -121,9 +121,9 @@ def functions(ufuncs, reductions):
     """A row for each function that the tables make: prototype and what it gives."""
     for row in ufuncs:
         outs = "ad_array **out" if row[3] == "1" else "ad_array **out0, ad_array **out1"
-        yield f"`int ad_{row[1]}({_inputs(int(row[2]))}, {outs})`", f"`AD_UFUNC_{row[1]}`", row[6]
+        yield f"`int ad_{row[1]}({_inputs(int(row[2]))}, {outs})`", f"`AD_UFUNC_{row[1]}`", row[9]
     for row in reductions:
-        yield f"`int ad_{row[1]}(ad_in x, ad_array **out)`", f"`AD_REDUCTION_{row[1]}`", row[6]
+        yield f"`int ad_{row[1]}(ad_in x, ad_array **out)`", f"`AD_REDUCTION_{row[1]}`", row[10]
 
 
 def constants(dtypes, errors, calls):

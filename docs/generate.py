@@ -48,12 +48,12 @@ def reference():
     types = {r[0]: r[1].replace("AD_M_", "").replace(" | ", ", ").lower() for r in rows("rule")}
     yield "ufuncs.md", "Universal functions", "One input type is computed in the loop type that NumPy 2 would take.\n\n" + table(
         ["function", "inputs", "outputs", "loop types", "what it gives", "wire id"],
-        [[f"`{r[1]}`", r[2], r[3], types[r[4]], r[6], r[0]] for r in rows("ufunc")])
+        [[f"`{r[1]}`", r[2], r[3], types[r[4]], r[9], r[0]] for r in rows("ufunc")])
     yield "reductions.md", "Reductions", "All take `axis`, `keepdims`, `where`, `out` and `dtype`.\n\n" + table(
         ["function", "loop types", "what it gives", "wire id"],
-        [[f"`{r[1]}`", types[r[2]], r[6], r[0]] for r in rows("reduction")])
+        [[f"`{r[1]}`", types[r[2]], r[10], r[0]] for r in rows("reduction")])
     yield "calls.md", "Library calls", table(
-        ["call", "what it does", "wire id"], [[f"`{r[1]}`", r[8], r[0]] for r in rows("call")])
+        ["call", "what it does", "wire id"], [[f"`{r[1]}`", r[9], r[0]] for r in rows("call")])
     yield "distributions.md", "Distributions of random numbers", table(
         ["distribution", "types", "parameters", "what it is", "wire id"],
         [[f"`{r[1]}`", DISTRIBUTED[r[3]], ", ".join(p for p, d in zip(r[4:10:2], r[5:10:2]) if d != "NONE"), r[10], r[0]]
@@ -65,13 +65,12 @@ def reference():
     yield "options.md", "Options of arrayd", table(
         ["option", "type", "default", "meaning"], [[f"`{r[0]}`", kind_of(r), f"`{r[3]}`" if r[3] else "", r[4]] for r in rows("option")])
     yield "counters.md", "Counters", table(
-        ["counter", "meaning"], [[f"`{r[1]}`", r[2]] for r in rows("counter")])
-    counters = {r[1]: r[2] for r in rows("counter")}
+        ["counter", "meaning"], [[f"`{r[1]}`", r[7]] for r in rows("counter")])
     yield "metrics.md", "Metrics of counters", (
         "Those of principals have the labels `domain` and `principal`, those of workers `domain`.\n\n") + table(
         ["metric", "type", "of each", "meaning"],
-        [[f"`arrayd_{r[3]}`", r[2].lower(), "principal" if r[1] == "SESSION" else "worker", counters[r[0]]]
-         for r in rows("metric", SERVER / "common") if r[3]])
+        [[f"`arrayd_{r[4]}`", r[3].lower(), "principal" if r[2] == "SESSION" else "worker", r[7]]
+         for r in rows("counter") if r[4]])
 
 
 WORDS = {"AUTO_SIZE": "SIZE or auto"}

@@ -53,20 +53,13 @@ enum {
 };
 
 enum {
-#define AD_REQUEST(id, NAME, name, cls, fields, doc) AD_REQ_##NAME = (id),
+#define AD_REQUEST(id, NAME, ...) AD_REQ_##NAME = (id),
 #include "request.def"
 #undef AD_REQUEST
 };
 
 /* The most rows of each table; rows.h has the names of the rows. */
-enum { AD_UFUNC_LIMIT = 256, AD_REDUCTION_LIMIT = 64, AD_CALL_LIMIT = 256 };
-
-enum {
-#define AD_COUNTER(index, name, doc) AD_COUNTER_##name = (index),
-#include "counter.def"
-#undef AD_COUNTER
-    AD_NCOUNTER,
-};
+enum { AD_UFUNC_LIMIT = 256, AD_REDUCTION_LIMIT = 64, AD_CALL_LIMIT = 256, AD_REQUEST_LIMIT = 256 };
 
 #ifdef __cplusplus
 }

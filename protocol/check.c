@@ -170,10 +170,15 @@ static int read_bytes(check *c) {
     ad_object o;
 
     ad__object_read(&c->at, &o);
+    return is_bytes(&o) ? add_string_field(c, &o) : reject_field(c, "not a string of bytes");
+}
+
+static int read_secret(check *c) {
+    ad_object o;
+
+    ad__object_read(&c->at, &o);
     if (!is_bytes(&o)) return reject_field(c, "not a string of bytes");
-    const bool secret = c->m->opcode == AD_REQ_RESUME || c->m->opcode == AD_REQ_RESUMED || c->m->opcode == AD_REQ_FORK;
-    if (secret && o.size != AD_SECRET) return reject_field(c, "a secret has 16 bytes");
-    return add_string_field(c, &o);
+    return o.size == AD_SECRET ? add_string_field(c, &o) : reject_field(c, "a secret has 16 bytes");
 }
 
 static int read_welcome_value(check *c, const ad_welcome_key *key) {
@@ -204,8 +209,7 @@ static int begin_welcome(check *c) {
     m->welcome = ad__arena_take(c->arena, sizeof *m->welcome);
     if (m->welcome == NULL) return report_no_memory(c);
     *m->welcome = (ad_welcome){.version = m->u[0], .features = m->u[1], .session = m->u[2]};
-    if (m->s[0].size != sizeof m->welcome->secret) return reject_field(c, "a secret has 16 bytes");
-    memcpy(m->welcome->secret, m->s[0].data, sizeof m->welcome->secret);
+    memcpy(m->welcome->secret, m->s[0].data, AD_SECRET);
     return AD_OK;
 }
 
@@ -226,7 +230,7 @@ static int read_hello_pair(check *c, const ad_object *name) {
 }
 
 static int read_map(check *c) {
-    const bool welcome = c->m->opcode == AD_REQ_WELCOME;
+    const bool welcome = c->m->row->cls == AD_CLASS_TELL; /* else the options of a client */
     int status = welcome ? begin_welcome(c) : AD_OK;
     ad_object map, name;
 
@@ -284,7 +288,7 @@ static int read_operands(check *c, int n, bool output, ad_operand *x) {
 }
 
 static uint32_t get_most_operands(const check *c, uint32_t most) {
-    return c->m->opcode == AD_REQ_LAUNCH ? AD_MAX_ARGUMENTS : most;
+    return c->m->row->check == AD_CHECK_LAUNCH ? AD_MAX_ARGUMENTS : most;
 }
 
 static int read_outputs(check *c, uint32_t n) {
@@ -313,7 +317,7 @@ static int read_inputs(check *c, uint32_t n) {
 
 /* Read the values of a reply, or the parameters of an operation. */
 static int read_scalars(check *c, uint32_t n) {
-    const bool reply = c->m->opcode == AD_REQ_REPLY;
+    const bool reply = c->m->row->cls == AD_CLASS_TELL;
     ad_scalar *values;
 
     if (!reply && n > AD_MAX_PARAM) return reject_field(c, "too many parameters");
@@ -359,6 +363,7 @@ static int read_field(check *c, const char **letters) {
     case 's': return read_text(c);
     case 't': return read_source(c);
     case 'y': return read_bytes(c);
+    case 'k': return read_secret(c);
     case 'F': return read_output(c);
     case 'D': return read_input(c);
     default: /* m */ return read_map(c);

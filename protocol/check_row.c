@@ -71,31 +71,33 @@ static int check_launch(ad_message *m, ad_fault *fault) {
     return AD_OK;
 }
 
+/* ---- one function for each word of the column ---- */
+
+static int check_fresh(ad_message *m, ad_fault *fault) {
+    if (m->operand.desc.form == AD_FRESH) return AD_OK;
+    return ad__fault(fault, AD_E_PROTOCOL, "%s: the description is not of the fresh form", m->row->name);
+}
+
+static int check_array(ad_message *m, ad_fault *fault) {
+    if (!m->operand.is_scalar) return AD_OK;
+    return ad__fault(fault, AD_E_PROTOCOL, "%s: a scalar has nothing to read", m->row->name);
+}
+
+static int check_kernel_set(ad_message *m, ad_fault *fault) {
+    if (m->u[1] > UINT32_MAX || m->u[2] > UINT32_MAX)
+        return ad__fault(fault, AD_E_PROTOCOL, "kernel_set: a number is above 2^32-1");
+    if (m->u[3] > 2) return ad__fault(fault, AD_E_PROTOCOL, "kernel_set: the last number is not 0, 1 or 2");
+    return AD_OK;
+}
+
 int ad__check_row(ad_message *m, ad_fault *fault) {
+    static int (*const checks[AD_NCHECK])(ad_message *, ad_fault *) = {
+        [AD_CHECK_FRESH] = check_fresh,           [AD_CHECK_ARRAY] = check_array,
+        [AD_CHECK_OPERATION] = check_operation,   [AD_CHECK_LAUNCH] = check_launch,
+        [AD_CHECK_KERNEL_SET] = check_kernel_set,
+    };
+
     if (m->row->cls == AD_CLASS_ASK && m->u[0] == 0)
         return ad__fault(fault, AD_E_PROTOCOL, "%s: a request id must not be 0", m->row->name);
-    switch (m->opcode) {
-    case AD_REQ_NEW:
-    case AD_REQ_EMPTY:
-        if (m->operand.desc.form != AD_FRESH)
-            return ad__fault(fault, AD_E_PROTOCOL, "%s: the description is not of the fresh form", m->row->name);
-        return AD_OK;
-    case AD_REQ_READ:
-    case AD_REQ_FETCH:
-    case AD_REQ_PUBLISH:
-        if (m->operand.is_scalar)
-            return ad__fault(fault, AD_E_PROTOCOL, "%s: a scalar has nothing to read", m->row->name);
-        return AD_OK;
-    case AD_REQ_UFUNC:
-    case AD_REQ_REDUCE:
-    case AD_REQ_CALL:
-    case AD_REQ_QUERY: return check_operation(m, fault);
-    case AD_REQ_LAUNCH: return check_launch(m, fault);
-    case AD_REQ_KERNEL_SET:
-        if (m->u[1] > UINT32_MAX || m->u[2] > UINT32_MAX)
-            return ad__fault(fault, AD_E_PROTOCOL, "kernel_set: a number is above 2^32-1");
-        if (m->u[3] > 2) return ad__fault(fault, AD_E_PROTOCOL, "kernel_set: the last number is not 0, 1 or 2");
-        return AD_OK;
-    default: return AD_OK;
-    }
+    return m->row->check == AD_CHECK_PLAIN ? AD_OK : checks[m->row->check](m, fault);
 }

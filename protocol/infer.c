@@ -243,28 +243,27 @@ static int infer_call(const ad_op *op, ad_result *result, ad_fault *fault) {
     return status == AD_OK ? ad__infer_call(row, op, result, fault) : status;
 }
 
-static int infer_any(const ad_op *op, ad_result *result, ad_fault *fault) {
-    switch (op->opcode) {
-    case AD_REQ_UFUNC: return infer_ufunc(op, result, fault);
-    case AD_REQ_REDUCE: return infer_reduce(op, result, fault);
-    case AD_REQ_CALL:
-    case AD_REQ_QUERY: return infer_call(op, result, fault);
-    default: return ad__fault(fault, AD_E_UNSUPPORTED, "not an operation: %d", op->opcode);
-    }
-}
+static int count_ufunc_outputs(const ad_op *op) { return ad__ufunc(op->row)->nout; }
+static int count_reduction_outputs(const ad_op *op) { return (void)op, 1; }
+static int count_call_outputs(const ad_op *op) { return ad__call(op->row)->nout; }
 
-static int count_row_outputs(const ad_op *op) {
-    switch (op->opcode) {
-    case AD_REQ_UFUNC: return ad__ufunc(op->row)->nout;
-    case AD_REQ_REDUCE: return 1;
-    default: return ad__call(op->row)->nout;
-    }
-}
+/* Operations by the opcode of their message. */
+static const struct operation {
+    int (*infer)(const ad_op *op, ad_result *result, ad_fault *fault);
+    int (*count_outputs)(const ad_op *op); /* of a row that there is */
+} operations[AD_REQUEST_LIMIT] = {
+    [AD_REQ_UFUNC] = {infer_ufunc, count_ufunc_outputs},
+    [AD_REQ_REDUCE] = {infer_reduce, count_reduction_outputs},
+    [AD_REQ_CALL] = {infer_call, count_call_outputs},
+    [AD_REQ_QUERY] = {infer_call, count_call_outputs},
+};
 
 int ad__infer(const ad_op *op, ad_result *result, ad_fault *fault) {
-    int status = infer_any(op, result, fault);
+    const struct operation *of = &operations[op->opcode];
+    int status = of->infer != NULL ? of->infer(op, result, fault)
+                                   : ad__fault(fault, AD_E_UNSUPPORTED, "not an operation: %d", op->opcode);
 
-    for (int k = 0; status == AD_OK && k < count_row_outputs(op); k++) status = ad__result_check(&result[k], fault);
+    for (int k = 0; status == AD_OK && k < of->count_outputs(op); k++) status = ad__result_check(&result[k], fault);
     return status;
 }
 
@@ -352,7 +351,8 @@ int ad__check_op(const ad_op *op, ad_fault *fault) {
 
     if (is_simple_valid_ufunc(op)) return AD_OK;
     status = ad__infer(op, result, fault);
-    if (status == AD_OK && op->nout != count_row_outputs(op)) status = reject_count(op, "outputs", fault);
+    if (status == AD_OK && op->nout != operations[op->opcode].count_outputs(op))
+        status = reject_count(op, "outputs", fault);
     for (int k = 0; status == AD_OK && k < op->nout; k++) status = check_output(op, k, &result[k], fault);
     return status;
 }

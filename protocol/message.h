@@ -139,6 +139,12 @@ int ad__reader_next(ad_reader *r, ad_arena *arena, uint32_t allowed, ad_message 
 /* Describe a message in one line for AD_TRACE and the log: "ufunc add float32 -> #7 f4[16] <- #5 f4[16], 2.5". It is
  * cut at size. */
 void ad__message_text(const ad_message *m, char *out, size_t size);
+/* Requests of a session that a trace has seen, and whose replies it must not show (AD_R_SECRET_REPLY). */
+typedef struct ad_secret_requests {
+    uint64_t first, last; /* ids; 0: there is none */
+} ad_secret_requests;
+/* Remember such a request; take the values out of a reply to one. Messages are given in the order of the trace. */
+void ad__message_hide(ad_message *m, ad_secret_requests *secret);
 
 #ifdef __cplusplus
 }

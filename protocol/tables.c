@@ -1,6 +1,6 @@
 /* The .def tables as data: see tables.h. */
-#include "protocol/rows_call.h"
-#include "protocol/rows_ufunc.h"
+#include "protocol/counters.h"
+#include "protocol/rows.h"
 #include "protocol/tables.h"
 
 const ad_rule_row ad__rules[AD_NRULE] = {
@@ -24,8 +24,8 @@ static const ad_ufunc_row ufuncs[AD_UFUNC_LIMIT] = {
 };
 
 static const ad_reduction_row reductions[AD_REDUCTION_LIMIT] = {
-#define AD_REDUCTION(id, name, rule, accumulator, empty, domain, doc) \
-    [id] = {#name, #domain, doc, AD_RULE_##rule, empty},
+#define AD_REDUCTION(id, name, rule, accumulator, empty, domain, plain, kernel, traits, method, doc) \
+    [id] = {#name, #domain, doc, AD_RULE_##rule, empty, AD_REDUCTION_##plain, AD_KERNEL_##kernel, traits, method},
 #include "protocol/reduction.def"
 #undef AD_REDUCTION
 };
@@ -38,15 +38,15 @@ static const ad_call_row calls[AD_CALL_LIMIT] = {
 #undef AD_CALL
 };
 
-enum { REQUEST_LIMIT = 256 };
-static const ad_request_row requests[REQUEST_LIMIT] = {
-#define AD_REQUEST(id, NAME, name, cls, fields, doc) [id] = {#name, fields, doc, AD_CLASS_##cls},
+static const ad_request_row requests[AD_REQUEST_LIMIT] = {
+#define AD_REQUEST(id, NAME, name, cls, check, cost, flags, fields, words, doc) \
+    [id] = {#name, fields, words, doc, flags, AD_CLASS_##cls, AD_CHECK_##check, AD_COST_##cost},
 #include "protocol/request.def"
 #undef AD_REQUEST
 };
 
 const ad_counter_row ad__counters[AD_NCOUNTER] = {
-#define AD_COUNTER(index, name, doc) [index] = {#name, doc},
+#define AD_COUNTER(index, name, scope, kind, metric, scale, value, doc) [index] = {#name, doc},
 #include "protocol/counter.def"
 #undef AD_COUNTER
 };
@@ -59,7 +59,7 @@ enum {
 #undef AD_DTYPE
     ,
     COUNTER_ROWS = 0
-#define AD_COUNTER(index, name, doc) +1
+#define AD_COUNTER(...) +1
 #include "protocol/counter.def"
 #undef AD_COUNTER
 };
@@ -110,7 +110,7 @@ AD_UNIQUE(request) {
 }
 AD_UNIQUE(counter) {
     switch (id) {
-#define AD_COUNTER(index, name, doc) case index:
+#define AD_COUNTER(index, ...) case index:
 #include "protocol/counter.def"
 #undef AD_COUNTER
     default: break;

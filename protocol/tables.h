@@ -71,9 +71,23 @@ typedef enum ad_empty_kind {
     AD_EMPTY_NAN,
     AD_EMPTY_ERROR
 } ad_empty_kind; /* not ad_empty, which is a function of arrayd.h */
+/* Kernels of kernels/cuda/reduce that take whole arrays. */
+typedef enum ad_reduction_kernel {
+    AD_KERNEL_GENERAL, /* none */
+    AD_KERNEL_SUM,
+    AD_KERNEL_NANSUM,
+    AD_KERNEL_PRODUCT,
+    AD_KERNEL_ANY,
+    AD_KERNEL_ALL,
+    AD_KERNEL_COUNT,
+    AD_KERNEL_SPREAD,
+    AD_KERNEL_EXTREME,
+} ad_reduction_kernel;
 typedef struct ad_reduction_row {
     const char *name, *domain, *doc;
-    uint8_t rule, empty; /* ad_empty_kind */
+    uint8_t rule, empty, plain, kernel; /* ad_empty_kind, a row, ad_reduction_kernel */
+    uint16_t traits;                    /* AD_F_... of rows.h */
+    const char *method;
 } ad_reduction_row;
 const ad_reduction_row *ad__reduction(uint64_t id);
 
@@ -86,16 +100,52 @@ typedef struct ad_call_row {
 const ad_call_row *ad__call(uint64_t id);
 
 typedef enum ad_class { AD_CLASS_HELLO, AD_CLASS_OP, AD_CLASS_ASK, AD_CLASS_TELL } ad_class;
+/* What must be true of a message's fields together: a function of check_row.c. */
+typedef enum ad_request_check {
+    AD_CHECK_PLAIN,     /* nothing */
+    AD_CHECK_FRESH,     /* the described array is created */
+    AD_CHECK_ARRAY,     /* the operand is not a scalar */
+    AD_CHECK_OPERATION, /* the fields are those of an operation: row, type, outputs, inputs, parameters */
+    AD_CHECK_LAUNCH,    /* the fields are those of a launch */
+    AD_CHECK_KERNEL_SET,
+    AD_NCHECK,
+} ad_request_check;
+/* What a worker estimates a message's time by: a row of device/cost.c of the worker. */
+typedef enum ad_request_cost {
+    AD_COST_NONE,      /* the message is none of OP and ASK */
+    AD_COST_SMALL,     /* a constant */
+    AD_COST_OPERATION, /* the operation */
+    AD_COST_CALL,      /* the library call */
+    AD_COST_QUERY,     /* the library call, for which the host waits */
+    AD_COST_LAUNCH,    /* a kernel of the user's */
+    AD_COST_FILL,      /* the elements of the array, once */
+    AD_COST_COPY,      /* the elements of the array, twice */
+    AD_COST_PAYLOAD,   /* the bytes of the frame's payload */
+    AD_COST_LOAD,      /* the bytes that the last field says */
+    AD_NCOST,
+} ad_request_cost;
+/* What a worker decides before and after it executes a message. */
+enum {
+    AD_R_OUTPUT = 1,              /* what the message writes carries its failure */
+    AD_R_PAYLOAD = 2,             /* the frame's payload belongs to it, and it is the last one of its frame */
+    AD_R_DESCRIPTOR = 4,          /* a descriptor comes with its frame */
+    AD_R_MODULE = 8,              /* its first number (after the request id) is a module, which must be built */
+    AD_R_REPEATABLE = 16,         /* another worker may execute it again, if all its outputs are created by it */
+    AD_R_OVERTAKES = 32,          /* it may take effect before queued operations that do not concern it */
+    AD_R_ALLOCATES = 64,          /* it may do so too, unless they would give memory back */
+    AD_R_SETTLED = 128,           /* it is executed when all before it is complete and committed */
+    AD_R_OWN_WORKER = 256,        /* only a principal with a worker of its own may send it */
+    AD_R_HANDLE_OWN_WORKER = 512, /* so if its third number says that memory goes by a handle */
+    AD_R_USER_SOURCE = 1024,      /* it brings source of the user's */
+    AD_R_USER_KERNEL = 2048,      /* it runs a kernel of the user's, which is to blame if the worker ends */
+    AD_R_SECRET_REPLY = 4096,     /* its reply has values that nobody may read in a trace */
+};
 typedef struct ad_request_row {
-    const char *name, *fields, *doc;
-    uint8_t cls; /* ad_class */
+    const char *name, *fields, *words, *doc;
+    uint16_t flags;           /* AD_R_... */
+    uint8_t cls, check, cost; /* ad_class, ad_request_check, ad_request_cost */
 } ad_request_row;
 const ad_request_row *ad__request(uint64_t id);
-
-typedef struct ad_counter_row {
-    const char *name, *doc;
-} ad_counter_row;
-extern const ad_counter_row ad__counters[AD_NCOUNTER]; /* name NULL: there is no counter of that index */
 
 #ifdef __cplusplus
 }

@@ -3,8 +3,10 @@
 #include "protocol/infer.h"
 #include "protocol/message.h"
 #include "protocol/text.h"
+#include "protocol/welcome.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 enum { MOST_ITEMS = 16 }; /* items of a list that are shown before "..." */
 
@@ -44,25 +46,14 @@ static void add_scalar(ad_text *t, const ad_scalar *v) {
     }
 }
 
-static void add_scalars(ad_text *t, const char *before, size_t n, const ad_scalar *values) {
-    for (size_t i = 0; i < n && i < MOST_ITEMS; i++) {
-        ad__text_add(t, "%s", i == 0 ? before : ", ");
-        add_scalar(t, &values[i]);
-    }
-    if (n > MOST_ITEMS) ad__text_add(t, ", ... %zu in all", n);
-}
-
-static void add_operands(ad_text *t, const char *before, int n, const ad_operand *operand) {
-    for (int i = 0; i < n; i++) {
-        ad__text_add(t, "%s", i == 0 ? before : ", ");
-        if (operand[i].is_scalar) add_scalar(t, &operand[i].scalar);
-        else add_desc(t, &operand[i].desc);
-    }
+static void add_operand(ad_text *t, const ad_operand *x) {
+    if (x->is_scalar) add_scalar(t, &x->scalar);
+    else add_desc(t, &x->desc);
 }
 
 /* Append a string of the other end as printable ASCII, as it may go to a terminal or a log. */
 static void add_string(ad_text *t, const ad_string *s) {
-    ad__text_add(t, " \"");
+    ad__text_add(t, "\"");
     for (size_t i = 0; i < s->size && t->used + 1 < t->size; i++) {
         unsigned char byte = (unsigned char)s->data[i];
         ad__text_add(t, byte < ' ' || byte > '~' || byte == '"' || byte == '\\' ? "\\x%02x" : "%c", byte);
@@ -70,140 +61,142 @@ static void add_string(ad_text *t, const ad_string *s) {
     ad__text_add(t, "\"");
 }
 
-static void add_op(ad_text *t, const ad_op *op) {
-    ad__text_add(t, " %s %s", ad__op_name(op), op->loop < AD_NDTYPE ? ad__dtypes[op->loop].name : "?");
-    add_operands(t, " -> ", op->nout, op->operand);
-    add_operands(t, " <- ", op->nin, op->operand + op->nout);
-    add_scalars(t, "; ", op->nparam, op->param);
-}
-
-static void add_ids(ad_text *t, const ad_message *m) {
-    for (size_t i = 0; i < m->nids && i < MOST_ITEMS; i++) ad__text_add(t, " #%" PRIu64, m->ids[i]);
-    if (m->nids > MOST_ITEMS) ad__text_add(t, " ... %zu in all", m->nids);
-}
-
-/* Count the fields of a row that have this letter, except lists. */
-static int count_fields(const ad_request_row *row, char letter) {
-    int n = 0;
-
-    for (const char *l = row->fields; *l != '\0'; l += *l == '[' ? 3 : 1) n += *l == letter;
-    return n;
-}
-
-/* Append a message's fields as its row declares them: array, numbers except the request id, strings. Bytes may be
- * secret and are left out. */
-static void add_fields(ad_text *t, const ad_message *m) {
-    const int numbers = count_fields(m->row, 'u'), strings = count_fields(m->row, 's');
-
-    add_operands(t, " ", count_fields(m->row, 'D'), &m->operand);
-    for (int i = m->row->cls == AD_CLASS_ASK; i < numbers; i++) ad__text_add(t, " %" PRIu64, m->u[i]);
-    for (int i = 0; i < strings; i++) add_string(t, &m->s[i]);
-}
-
-static void add_strings(ad_text *t, const char *before, int list, const ad_message *m) {
-    const size_t n = m->list[list].n;
-
-    for (size_t i = 0; i < n && i < MOST_ITEMS; i++) {
-        if (i == 0) ad__text_add(t, "%s", before);
-        add_string(t, &m->list[list].item[i]);
-    }
-    if (n > MOST_ITEMS) ad__text_add(t, " ... %zu in all", n);
-}
-
-/* Append the bytes of values, whose types are unknown here. */
-static void add_values(ad_text *t, const ad_message *m) {
-    const size_t n = m->list[0].n;
-
-    for (size_t i = 0; i < n && i < MOST_ITEMS; i++) {
-        const ad_string *value = &m->list[0].item[i];
-        ad__text_add(t, i == 0 ? "; " : ", ");
-        for (size_t k = 0; k < value->size && k < 16; k++) ad__text_add(t, "%02x", (unsigned char)value->data[k]);
-        if (value->size > 16) ad__text_add(t, "...");
-    }
-    if (n > MOST_ITEMS) ad__text_add(t, ", ... %zu in all", n);
-}
-
-static void add_launch(ad_text *t, const ad_message *m) {
-    const uint64_t *v = m->ids;
-
-    ad__text_add(t, " module %" PRIu64, m->u[0]);
-    add_string(t, &m->s[0]);
-    ad__text_add(t,
-                 " grid %" PRIu64 ",%" PRIu64 ",%" PRIu64 " block %" PRIu64 ",%" PRIu64 ",%" PRIu64 " shared %" PRIu64,
-                 v[0], v[1], v[2], v[3], v[4], v[5], v[6]);
-    add_operands(t, " -> ", m->op.nout, m->op.operand);
-    add_operands(t, " <- ", m->op.nin, m->op.operand + m->op.nout);
-    add_values(t, m);
+/* Append the first bytes of a value, whose type is unknown here. */
+static void add_bytes(ad_text *t, const ad_string *value) {
+    for (size_t i = 0; i < value->size && i < MOST_ITEMS; i++) ad__text_add(t, "%02x", (unsigned char)value->data[i]);
+    if (value->size > MOST_ITEMS) ad__text_add(t, "...");
 }
 
 static void add_welcome(ad_text *t, const ad_welcome *w) {
-    ad__text_add(t, " version %" PRIu64 " session %" PRIu64 " %s \"%s\" window %" PRIu64 " ops %" PRIu64 " bytes",
-                 w->version, w->session, w->backend, w->device_name, w->window_ops, w->window_bytes);
+    for (int k = 0; k < AD__WELCOME_KEYS; k++) {
+        const ad_welcome_key *key = &ad__welcome_keys[k];
+        const char *member = (const char *)w + key->offset;
+        uint64_t number;
+
+        ad__text_add(t, "%s%s ", k == 0 ? "" : " ", key->name);
+        if (key->size > 0) {
+            add_string(t, &(ad_string){member, strlen(member)});
+            continue;
+        }
+        memcpy(&number, member, sizeof number);
+        ad__text_add(t, "%" PRIu64, number);
+    }
+}
+
+/* ---- fields, as their row declares them ---- */
+
+typedef struct walk {
+    const ad_message *m;
+    ad_text *text;
+    const char *word; /* of the field at hand */
+    int length;       /* of the word */
+    int nu, ns, nlists;
+} walk;
+
+static bool is_word(const walk *w, const char *word) {
+    return (int)strlen(word) == w->length && strncmp(w->word, word, (size_t)w->length) == 0;
+}
+
+/* Append what stands before a value: the field's word for the first one of a list, and a separator for the others.
+ * Signs stand next to their values. */
+static void add_word(walk *w, size_t i, const char *separator) {
+    const char *before = is_word(w, "@") || is_word(w, ":") || is_word(w, ";") ? "" : " ";
+    const char *behind = is_word(w, "@") || is_word(w, "#") || is_word(w, "?") ? "" : " ";
+
+    if (i > 0) ad__text_add(w->text, "%s", separator);
+    else if (is_word(w, ".")) ad__text_add(w->text, " ");
+    else ad__text_add(w->text, "%s%.*s%s", before, w->length, w->word, behind);
+}
+
+/* Append the number of a row or type by its name. */
+static void add_number(walk *w, uint64_t number) {
+    const ad_op *op = &w->m->op;
+
+    if (is_word(w, "row")) ad__text_add(w->text, " %s", ad__op_name(op));
+    else if (is_word(w, "loop")) ad__text_add(w->text, " %s", op->loop < AD_NDTYPE ? ad__dtypes[op->loop].name : "?");
+    else {
+        add_word(w, 0, "");
+        ad__text_add(w->text, "%" PRIu64, number);
+    }
+}
+
+static void add_field(walk *w, char letter) {
+    const ad_message *m = w->m;
+    const bool shown = !is_word(w, "-");
+    const ad_string *s = letter == 's' || letter == 't' || letter == 'y' || letter == 'k' ? &m->s[w->ns++] : NULL;
+    const uint64_t number = letter == 'u' ? m->u[w->nu++] : 0;
+
+    if (!shown || letter == 'k') return;
+    if (letter == 'u') {
+        add_number(w, number);
+        return;
+    }
+    add_word(w, 0, "");
+    if (letter == 't') ad__text_add(w->text, "%zu bytes", s->size);
+    else if (letter == 'y') add_bytes(w->text, s);
+    else if (s != NULL) add_string(w->text, s);
+    else if (letter == 'm' && m->welcome != NULL) add_welcome(w->text, m->welcome);
+    else if (letter != 'm') add_operand(w->text, &m->operand);
+}
+
+static size_t count_items(const walk *w, char letter) {
+    const ad_message *m = w->m;
+
+    switch (letter) {
+    case 'u': return m->nids;
+    case 'F': return m->op.nout;
+    case 'D': return m->op.nin;
+    case 'v': return m->values != NULL ? m->nvalues : m->op.nparam;
+    default: return m->list[w->nlists].n;
+    }
+}
+
+static void add_item(walk *w, char letter, size_t i) {
+    const ad_message *m = w->m;
+
+    switch (letter) {
+    case 'u': ad__text_add(w->text, "%" PRIu64, m->ids[i]); break;
+    case 'F': add_operand(w->text, &m->op.operand[i]); break;
+    case 'D': add_operand(w->text, &m->op.operand[m->op.nout + i]); break;
+    case 'v': add_scalar(w->text, m->values != NULL ? &m->values[i] : &m->op.param[i]); break;
+    case 's': add_string(w->text, &m->list[w->nlists].item[i]); break;
+    default: /* y */ add_bytes(w->text, &m->list[w->nlists].item[i]); break;
+    }
+}
+
+static void add_list(walk *w, char letter) {
+    const size_t n = count_items(w, letter);
+    const char *separator = is_word(w, "#") ? " #" : letter == 'u' || letter == 's' ? " " : ", ";
+
+    for (size_t i = 0; i < n && i < MOST_ITEMS && !is_word(w, "-"); i++) {
+        add_word(w, i, separator);
+        add_item(w, letter, i);
+    }
+    if (n > MOST_ITEMS) ad__text_add(w->text, "%s... %zu in all", *separator == ',' ? ", " : " ", n);
+    if (letter == 's' || letter == 'y') w->nlists++;
 }
 
 void ad__message_text(const ad_message *m, char *out, size_t size) {
     ad_text t = {out, size, 0};
-    const uint64_t *u = m->u;
+    walk w = {.m = m, .text = &t};
 
     ad__text_add(&t, "%s", m->row != NULL ? m->row->name : "?");
-    if (m->row != NULL && m->row->cls == AD_CLASS_ASK) ad__text_add(&t, " ?%" PRIu64, u[0]);
-    switch (m->opcode) {
-    case AD_REQ_HELLO:
-        ad__text_add(&t, " %" PRIu64 "..%" PRIu64 " features %#" PRIx64, u[0], u[1], u[2]);
-        add_string(&t, &m->s[0]);
-        break;
-    case AD_REQ_RESUME:
-        ad__text_add(&t, " session %" PRIu64 " of %" PRIx64 ", received %" PRIu64, u[2], u[1], u[3]);
-        break;
-    case AD_REQ_RESUMED: ad__text_add(&t, " received %" PRIu64, u[0]); break;
-    case AD_REQ_WELCOME: add_welcome(&t, m->welcome); break;
-    case AD_REQ_NEW:
-    case AD_REQ_EMPTY:
-    case AD_REQ_READ: add_operands(&t, " ", 1, &m->operand); break;
-    case AD_REQ_FETCH:
-        add_operands(&t, " ", 1, &m->operand);
-        ad__text_add(&t, " -> window %" PRIu64 "@%" PRIu64, u[1], u[2]);
-        break;
-    case AD_REQ_LOAD:
-        ad__text_add(&t, " #%" PRIu64 "@%" PRIu64 " <- window %" PRIu64 "@%" PRIu64 " %" PRIu64, u[0], u[1], u[2], u[3],
-                     u[4]);
-        break;
-    case AD_REQ_FREE: add_ids(&t, m); break;
-    case AD_REQ_WRITE: ad__text_add(&t, " #%" PRIu64 "@%" PRIu64, u[0], u[1]); break;
-    case AD_REQ_UFUNC:
-    case AD_REQ_REDUCE:
-    case AD_REQ_CALL:
-    case AD_REQ_QUERY: add_op(&t, &m->op); break;
-    case AD_REQ_LAUNCH: add_launch(&t, m); break;
-    case AD_REQ_BUILD:
-        ad__text_add(&t, " module %" PRIu64 ", %zu bytes", u[1], m->s[0].size);
-        add_strings(&t, " options", 0, m);
-        add_strings(&t, " names", 1, m);
-        break;
-    case AD_REQ_REPLY:
-        ad__text_add(&t, " ?%" PRIu64 " done %" PRIu64, u[0], u[1]);
-        add_scalars(&t, ": ", m->nvalues, m->values);
-        break;
-    case AD_REQ_FAIL:
-        ad__text_add(&t, " ?%" PRIu64 " done %" PRIu64 " code %" PRIu64 " operation %" PRIu64, u[0], u[1], u[2], u[3]);
-        add_string(&t, &m->s[0]);
-        add_string(&t, &m->s[1]);
-        break;
-    case AD_REQ_ACK: ad__text_add(&t, " done %" PRIu64, u[0]); break;
-    case AD_REQ_REVOKE: break; /* its capability is left out, as any reader of it could attach */
-    case AD_REQ_ATTACH: ad__text_add(&t, " #%" PRIu64, u[1]); break;
-    case AD_REQ_ATTACH_NAME:
-        ad__text_add(&t, " #%" PRIu64, u[1]);
-        add_string(&t, &m->s[0]);
-        add_string(&t, &m->s[1]);
-        break;
-    case AD_REQ_NAMES: ad__text_add(&t, " #%" PRIu64, u[1]); break;
-    case AD_REQ_BYE:
-        ad__text_add(&t, " code %" PRIu64, u[0]);
-        add_string(&t, &m->s[0]);
-        break;
-    default:
-        if (m->row != NULL) add_fields(&t, m);
-        break;
+    if (m->row == NULL) return;
+    w.word = m->row->words;
+    for (const char *l = m->row->fields; *l != '\0'; l += *l == '[' ? 3 : 1) {
+        w.length = (int)strcspn(w.word, " ");
+        if (*l == '[') add_list(&w, l[1]);
+        else add_field(&w, *l);
+        w.word += w.length + (w.word[w.length] == ' ');
+    }
+}
+
+void ad__message_hide(ad_message *m, ad_secret_requests *secret) {
+    if (m->row->flags & AD_R_SECRET_REPLY) {
+        if (secret->first == 0 || m->u[0] < secret->first) secret->first = m->u[0];
+        if (m->u[0] > secret->last) secret->last = m->u[0];
+    } else if (m->nvalues > 0 && m->u[0] >= secret->first && m->u[0] <= secret->last) {
+        m->nvalues = 0;
+        if (m->u[0] == secret->last) *secret = (ad_secret_requests){0};
     }
 }

@@ -32,7 +32,7 @@
 #include "protocol/ufunc.def"
 #undef AD_UFUNC
 
-#define AD_REDUCTION(id, name, rule, accumulator, empty, domain, doc) \
+#define AD_REDUCTION(id, name, ...) \
     int ad_##name(ad_in x, ad_array **out) { return ad_reduce_call(AD_REDUCTION_##name, x, NULL, out); }
 #include "protocol/reduction.def"
 #undef AD_REDUCTION

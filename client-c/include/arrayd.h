@@ -439,7 +439,7 @@ AD_API int ad_astype(const ad_array *a, int dtype, ad_array **out);
 #define AD_PROTOTYPE_2_2(name) AD_API int ad_##name(ad_in x, ad_in y, ad_array **out0, ad_array **out1)
 #include <protocol/ufunc.def>
 #undef AD_UFUNC
-#define AD_REDUCTION(id, name, rule, accumulator, empty, domain, doc) AD_API int ad_##name(ad_in x, ad_array **out);
+#define AD_REDUCTION(id, name, ...) AD_API int ad_##name(ad_in x, ad_array **out);
 #include <protocol/reduction.def>
 #undef AD_REDUCTION
 

@@ -26,10 +26,14 @@ void ad__receiver_close(ad_receiver *in) {
 
 void ad__trace_messages(ad_session *s, const char *arrow, ad_reader *reader, ad_arena *arena, const uint8_t *control,
                         size_t size) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     ad_message m;
     char text[512];
     if (ad__reader_begin(reader, control, size, NULL) != 0) return;
     while (ad__reader_next(reader, arena, ~0u, &m, NULL) == 1) {
+        pthread_mutex_lock(&lock); /* the threads that send and receive print both */
+        ad__message_hide(&m, &s->tracing.secret);
+        pthread_mutex_unlock(&lock);
         ad__message_text(&m, text, sizeof text);
         fprintf(stderr, "arrayd[%d.%llu] %s %s\n", (int)getpid(), (unsigned long long)s->welcome.session, arrow, text);
         ad__arena_reset(arena);

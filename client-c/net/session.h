@@ -193,6 +193,7 @@ struct ad_session {
         bool on;
         ad_reader *reader;
         ad_arena arena;
+        ad_secret_requests secret;
     } tracing; /* AD_TRACE: messages that are sent are decoded again and printed */
     struct {
         uint64_t round_trips;

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "core.h"
+#include "protocol/counters.h"
 
 _Thread_local PyThreadState *ad__py_released;
 

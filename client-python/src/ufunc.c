@@ -11,26 +11,23 @@ typedef struct ufunc {
     const ad_ufunc_row *row;
 } ufunc;
 
-/* What NumPy's methods of ufuncs need and the tables do not say. */
-static const struct trait {
-    int id;
-    const char *identity; /* an expression of Py_BuildValue: a letter and a number */
-    const char *reduction, *scan;
-    int scatter; /* mode of call scatter, -1: none */
-} traits[] = {
-    {AD_UFUNC_add, "i0", "sum", "cumsum", 1},      {AD_UFUNC_multiply, "i1", "prod", "cumprod", -1},
-    {AD_UFUNC_maximum, NULL, "max", NULL, 2},      {AD_UFUNC_minimum, NULL, "min", NULL, 3},
-    {AD_UFUNC_logical_and, "b1", "all", NULL, -1}, {AD_UFUNC_logical_or, "b0", "any", NULL, -1},
-    {AD_UFUNC_logical_xor, "b0", NULL, NULL, -1},  {AD_UFUNC_bitwise_and, "i-1", NULL, NULL, -1},
-    {AD_UFUNC_bitwise_or, "i0", NULL, NULL, -1},   {AD_UFUNC_bitwise_xor, "i0", NULL, NULL, -1},
-    {AD_UFUNC_gcd, "i0", NULL, NULL, -1},          {AD_UFUNC_hypot, "i0", NULL, NULL, -1},
-    {AD_UFUNC_logaddexp, "f-", NULL, NULL, -1},    {AD_UFUNC_logaddexp2, "f-", NULL, NULL, -1},
-};
+/* What reduction.def says of the methods of a ufunc. */
+typedef struct method {
+    const char *reduction; /* the row that is its reduce */
+    char scan[16];         /* the function of its running values; "-": none */
+    int scatter;           /* mode of call scatter; -1: none */
+} method;
 
-static const struct trait *trait_of(PyObject *self) {
-    for (size_t i = 0; i < sizeof traits / sizeof *traits; i++)
-        if (traits[i].id == ((ufunc *)self)->id) return &traits[i];
-    return NULL;
+/* Find the reduction whose method begins with the ufunc's name. */
+static bool find_method(PyObject *self, method *out) {
+    char name[32];
+    for (uint64_t id = 0; id < AD_REDUCTION_LIMIT; id++) {
+        const ad_reduction_row *row = ad__reduction(id);
+        if (!row || sscanf(row->method, "%31s %15s %d", name, out->scan, &out->scatter) != 3) continue;
+        out->reduction = row->name;
+        if (!strcmp(name, ((ufunc *)self)->row->name)) return true;
+    }
+    return false;
 }
 
 /* ---- out= and where= ---- */
@@ -292,26 +289,34 @@ static PyObject *get_count(PyObject *self, void *which) {
 }
 
 static PyObject *get_identity(PyObject *self, void *unused) {
-    const struct trait *t = trait_of(self);
+    const unsigned traits = ((ufunc *)self)->row->traits;
+    const unsigned bits = traits & AD_U_IDENTITY_ONES;
+    const long one = bits == AD_U_IDENTITY_ONES ? -1 : bits == AD_U_IDENTITY_ONE;
     (void)unused;
-    if (!t || !t->identity) Py_RETURN_NONE;
-    if (t->identity[0] == 'f') return PyFloat_FromDouble(-(double)INFINITY);
-    long value = strtol(t->identity + 1, NULL, 10);
-    return t->identity[0] == 'b' ? PyBool_FromLong(value) : PyLong_FromLong(value);
+    if (traits & AD_U_IDENTITY_LOWEST) return PyFloat_FromDouble(-(double)INFINITY);
+    if (!bits) Py_RETURN_NONE;
+    return traits & AD_U_IDENTITY_BOOL ? PyBool_FromLong(one) : PyLong_FromLong(one);
 }
 
-static PyObject *get_trait(PyObject *self, void *which) {
-    const struct trait *t = trait_of(self);
-    const char *name = !t ? NULL : *(const char *)which == 'r' ? t->reduction : t->scan;
-    if (!name) Py_RETURN_NONE;
-    return PyUnicode_FromString(name);
+static PyObject *get_reduction(PyObject *self, void *unused) {
+    method m;
+    (void)unused;
+    if (!find_method(self, &m)) Py_RETURN_NONE;
+    return PyUnicode_FromString(m.reduction);
+}
+
+static PyObject *get_scan(PyObject *self, void *unused) {
+    method m;
+    (void)unused;
+    if (!find_method(self, &m) || !strcmp(m.scan, "-")) Py_RETURN_NONE;
+    return PyUnicode_FromString(m.scan);
 }
 
 static PyObject *get_scatter(PyObject *self, void *unused) {
-    const struct trait *t = trait_of(self);
+    method m;
     (void)unused;
-    if (!t || t->scatter < 0) Py_RETURN_NONE;
-    return PyLong_FromLong(t->scatter);
+    if (!find_method(self, &m) || m.scatter < 0) Py_RETURN_NONE;
+    return PyLong_FromLong(m.scatter);
 }
 
 /* NumPy's letters: int64 is 'l' there. */
@@ -349,6 +354,7 @@ static PyObject *get_ntypes(PyObject *self, void *unused) {
 static PyObject *get_doc(PyObject *self, void *unused) {
     const ad_ufunc_row *row = ((ufunc *)self)->row;
     static const char *const inputs[] = {"x", "x, y", "x, y, z"}, *const outputs[] = {"out=None", "out=(None, None)"};
+    const char *oracle = strchr(row->test, ' '); /* of a row that NumPy lacks */
     (void)unused;
     return PyUnicode_FromFormat(
         "%s(%s, /, %s, *, where=True, casting='same_kind', order='K', dtype=None)\n\n%s\n\n"
@@ -358,10 +364,11 @@ static PyObject *get_doc(PyObject *self, void *unused) {
         "Returns: %s.\n"
         "Raises: ValueError when shapes do not fit, TypeError for types; what fails on the server, when the result is "
         "read.\n"
-        "Source: numpy.%s",
+        "Source: %s%s",
         row->name, inputs[row->nin - 1], outputs[row->nout - 1], row->doc, inputs[row->nin - 1],
         row->nout > 1 ? "s" : "", row->nout > 1 ? "new ones" : "a new one",
-        row->nout > 1 ? "tuple of 2 ndarrays" : "ndarray", row->name);
+        row->nout > 1 ? "tuple of 2 ndarrays" : "ndarray", oracle ? "of arrayd; with NumPy it is" : "numpy.",
+        oracle ? oracle : row->name);
 }
 
 static PyObject *format_ufunc(PyObject *self) {
@@ -407,8 +414,8 @@ static PyGetSetDef attributes[] = {
     {"special", get_special, NULL, "Whether it is a name of arrayd.special rather than of arrayd.", NULL},
     {"domain", get_domain, NULL, "What tests draw operands from.", NULL},
     {"test", get_test, NULL, "Units in the last place that tests allow, and NumPy's expression for it.", NULL},
-    {"reduction", get_trait, NULL, "The reduction made of it, or None.", "r"},
-    {"scan", get_trait, NULL, "The call that accumulates with it, or None.", "s"},
+    {"reduction", get_reduction, NULL, "The reduction made of it, or None.", NULL},
+    {"scan", get_scan, NULL, "The call that accumulates with it, or None.", NULL},
     {"scatter", get_scatter, NULL, "The mode of call scatter that applies it, or None.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -13,6 +13,16 @@
 
 #define LINE 2048
 
+typedef struct event_row {
+    const char *name;
+    ad_log_level level, other;
+} event_row;
+
+static const event_row events[AD_NEVENT] = {
+#define AD_EVENT(id, level, other, event, pairs, doc) {event, AD_LOG_##level, AD_LOG_##other},
+#include "server/common/event.def"
+#undef AD_EVENT
+};
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 static atomic_int log_limit = AD_LOG_INFO;
 static const char *log_component = "arrayd";
@@ -111,14 +121,15 @@ static void write_line(const line *l) {
     ssize_t written = write(STDERR_FILENO, l->text, l->size);
     (void)written;
     unsigned long lost = atomic_exchange(&lines_lost, 0);
-    if (lost) ad__log(AD_LOG_WARN, "log lines lost", "lines=%lu", lost);
+    if (lost) ad__log(log_lines_lost, lost);
 }
 
-void ad__log(ad_log_level level, const char *event, const char *pairs, ...) {
+void ad__log_event(ad_log_event event, bool is_other, const char *pairs, ...) {
+    const ad_log_level level = is_other ? events[event].other : events[event].level;
     line l;
     va_list args;
     if ((int)level > atomic_load_explicit(&log_limit, memory_order_relaxed)) return;
-    put_line_head(&l, level, event);
+    put_line_head(&l, level, events[event].name);
     if (*pairs) put_char(&l, ' ');
     va_start(args, pairs);
     for (const char *p = pairs; *p; p++) {

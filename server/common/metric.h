@@ -1,7 +1,8 @@
-/* How each counter is shown: the rows of metric.def. */
+/* How each counter is shown: columns of counter.def. */
 #ifndef AD_SERVER_METRIC_H
 #define AD_SERVER_METRIC_H
 
+#include "protocol/counters.h"
 #include "protocol/base.h"
 
 typedef enum ad_metric_scope { AD_METRIC_SESSION, AD_METRIC_WORKER } ad_metric_scope;
@@ -15,7 +16,6 @@ typedef struct ad_metric {
     double scale;
 } ad_metric;
 
-extern const ad_metric ad__metrics[];
-extern const int ad__metrics_count;
+extern const ad_metric ad__metrics[AD_NCOUNTER]; /* by the counter's index */
 
 #endif

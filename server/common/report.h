@@ -9,6 +9,7 @@
 #ifndef AD_SERVER_REPORT_H
 #define AD_SERVER_REPORT_H
 
+#include "protocol/counters.h"
 #include "server/common/channel.h"
 
 #define AD_REPORT_MAGIC (0x61647265706f7274ull ^ AD_NCOUNTER)

@@ -55,19 +55,31 @@ static int report_text(ad_peer *p, const char *what, ad_string text) {
     return ad__fault(&p->fault, AD_E_CONNECTION, "%s%.*s", what, (int)text.size, text.data);
 }
 
-/* Handle a message. 1: it answers the last request; negative: the server has refused. */
-static int take_message(ad_peer *p, const ad_message *m) {
-    switch (m->opcode) {
-    case AD_REQ_WELCOME:
-        snprintf(p->backend, sizeof p->backend, "%s", m->welcome->backend);
-        snprintf(p->device, sizeof p->device, "%s", m->welcome->device_name);
-        snprintf(p->server, sizeof p->server, "%s", m->welcome->server);
-        return 1;
-    case AD_REQ_BYE: return report_text(p, "the server has closed the connection: ", m->s[0]);
-    case AD_REQ_FAIL: return report_text(p, "", m->s[1]);
-    case AD_REQ_REPLY: return m->u[0] == p->requests;
-    default: return 0;
-    }
+/* Handlers of messages. 1: the message answers the last request; negative: the server has refused. */
+
+static int handle_welcome(ad_peer *p, const ad_message *m) {
+    snprintf(p->backend, sizeof p->backend, "%s", m->welcome->backend);
+    snprintf(p->device, sizeof p->device, "%s", m->welcome->device_name);
+    snprintf(p->server, sizeof p->server, "%s", m->welcome->server);
+    return 1;
+}
+
+static int handle_reply(ad_peer *p, const ad_message *m) { return m->u[0] == p->requests; }
+
+static int handle_fail(ad_peer *p, const ad_message *m) { return report_text(p, "", m->s[1]); }
+
+static int handle_bye(ad_peer *p, const ad_message *m) {
+    return report_text(p, "the server has closed the connection: ", m->s[0]);
+}
+
+static int dispatch_message(ad_peer *p, const ad_message *m) {
+    static int (*const handlers[AD_REQUEST_LIMIT])(ad_peer *, const ad_message *) = {
+        [AD_REQ_WELCOME] = handle_welcome,
+        [AD_REQ_REPLY] = handle_reply,
+        [AD_REQ_FAIL] = handle_fail,
+        [AD_REQ_BYE] = handle_bye,
+    };
+    return handlers[m->opcode] ? handlers[m->opcode](p, m) : 0;
 }
 
 /* Receive the next frame. 1: it has the answer or a part of it. */
@@ -79,7 +91,7 @@ static int receive_frame(ad_peer *p, ad_frame *frame) {
     if (!status) status = receive_bytes(p, p->input, frame->control);
     if (!status) status = ad__reader_begin(p->reader, p->input, frame->control, &p->fault);
     while (status >= 0 && (status = ad__reader_next(p->reader, &p->arena, AD_BIT(AD_CLASS_TELL), &m, &p->fault)) > 0) {
-        int taken = take_message(p, &m);
+        int taken = dispatch_message(p, &m);
         if (taken < 0) status = taken;
         else answered |= taken;
     }

@@ -58,11 +58,11 @@ static void reload_config(ad_front *f) {
     int unused;
     const ad_config_private private[] = {{"embedded-fd", &unused}, {"embedded-door", &unused}, {NULL, NULL}};
     if (ad__config_load(&fresh, f->argc, f->argv, private, &action, &fault) || ad__entrance_load(f, &fault)) {
-        ad__log(AD_LOG_ERROR, "not reloaded", "why=%s", fault.text);
+        ad__log(not_reloaded, fault.text);
     } else {
         ad__log_set(ad__log_level(fresh.log_level));
         ad__domain_reserve_all(f);
-        ad__log(AD_LOG_INFO, "reloaded", "log-level=%s", fresh.log_level);
+        ad__log(reloaded, fresh.log_level);
     }
     ad__config_free(&fresh);
 }
@@ -78,7 +78,7 @@ static void on_signal(uv_signal_t *handle, int number) {
         ad__upgrade_begin(f, false, "signal", &fault);
         return;
     }
-    ad__log(AD_LOG_INFO, "stopping", "signal=%d sessions=%lu", number, f->sessions);
+    ad__log(stopping, number, f->sessions);
     ad__front_stop(f, 0, GOING);
 }
 
@@ -90,7 +90,7 @@ void ad__front_ready(ad_front *f) {
         f->ready = true;
         ad__listen_text(f, where, sizeof where);
         ad__http_text(f, where, sizeof where);
-        if (!f->embedded) ad__log(AD_LOG_INFO, "ready", "at=%s version=%s", where, AD_VERSION);
+        if (!f->embedded) ad__log(ready, where, AD_VERSION);
         ad__notify("READY=1");
     }
     ad__handshake_wake(f);
@@ -190,7 +190,7 @@ static int require_crypto(ad_front *f, ad_fault *fault) {
     if (!f->embedded)
         return ad__fault(fault, why.code,
                          "%s; what clients show is compared with it, but for resume-time = 0 and no tokens", why.text);
-    ad__log(AD_LOG_WARN, "sessions do not come back", "why=%s", why.text);
+    ad__log(sessions_do_not_come_back, why.text);
     f->config.resume_time = 0;
     return 0;
 }
@@ -208,7 +208,7 @@ static int start_server(ad_front *f, int embedded_fd, int record, ad_fault *faul
     status = start_own_worker(f, fault);
     if (!status) status = require_crypto(f, fault);
     if (record >= 0) {
-        if (status) ad__log(AD_LOG_ERROR, "worker not started", "domain=%s why=%s", "shared", fault->text);
+        if (status) ad__log(worker_not_started, "shared", fault->text);
         ad__handover_done(f);
         return 0;
     }
@@ -248,11 +248,11 @@ static int run_server(ad_front *f, int embedded_fd, int record) {
     raise_file_limit();
     int status = start_loop(f);
     if (status) {
-        ad__log(AD_LOG_ERROR, "cannot start", "why=%s", uv_strerror(status));
+        ad__log(cannot_start, uv_strerror(status));
         return 1;
     }
     if (start_server(f, embedded_fd, record, &fault)) {
-        ad__log(AD_LOG_ERROR, "cannot start", "why=%s", fault.text);
+        ad__log(cannot_start, fault.text);
         ad__front_stop(f, 1, fault.text);
     }
     uv_run(&f->loop, UV_RUN_DEFAULT);
@@ -260,7 +260,7 @@ static int run_server(ad_front *f, int embedded_fd, int record) {
     ad__session_entry_remove_all(f, NULL);
     ad__entrance_free(f);
     free(f->socket);
-    if (f->status == 0) ad__log(AD_LOG_INFO, "stopped", "sessions=%lu", f->last_session);
+    if (f->status == 0) ad__log(stopped, f->last_session);
     return f->status;
 }
 

@@ -35,7 +35,7 @@ static int report_failure(int channel, const ad_fault *fault) {
     ad_channel c;
     ad_note note = {.kind = AD_NOTE_LOST};
     memcpy(note.text, fault->text, sizeof note.text);
-    ad__log(AD_LOG_ERROR, "cannot start", "why=%s", fault->text);
+    ad__log(cannot_start, fault->text);
     ad__channel_init(&c, channel, AD_TO_WORKER);
     ad__channel_send(&c, &note, -1);
     ad__channel_close(&c);

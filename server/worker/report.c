@@ -12,6 +12,7 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/common/report.h"
+#include "server/worker/counters.h"
 #include "server/worker/sharing/sharing.h"
 #include "server/worker/session/session.h"
 #include "server/worker/io/trace.h"
@@ -42,7 +43,7 @@ static void add_session(ad_session *s, int64_t now, ad_bytes *out) {
     row.away = atomic_load(&s->output.away);
     snprintf(row.principal, sizeof row.principal, "%s", s->principal);
     snprintf(row.client, sizeof row.client, "%.*s", (int)sizeof row.client - 1, s->client);
-    ad__session_counters(s, row.counter);
+    ad__counters_get(s, row.counter);
     ad__bytes_append(out, &row, sizeof row);
 }
 
@@ -97,7 +98,7 @@ static void write_report(ad_worker *w, uint64_t what, ad_bytes *out) {
     static ad_session nobody; /* a placeholder, whose own counters are 0 */
     ad_report_head head = {.magic = AD_REPORT_MAGIC};
     nobody.worker = w;
-    ad__session_counters(&nobody, head.counter);
+    ad__counters_get(&nobody, head.counter);
     ad__bytes_append(out, &head, sizeof head);
     add_sessions(w, out, &head);
     add_principals(w, out, &head);
@@ -120,7 +121,7 @@ void ad__report_send(ad_worker *w, uint64_t question, uint64_t what) {
     write_report(w, what, &b);
     ad_note note = {.kind = AD_NOTE_REPORTED, .id = question, .size = b.size};
     int fd = store_report(&b);
-    if (fd < 0) ad__log(AD_LOG_WARN, "nothing reported", "why=%s", b.failed ? "out of host memory" : strerror(errno));
+    if (fd < 0) ad__log(nothing_reported, b.failed ? "out of host memory" : strerror(errno));
     else ad__worker_tell(w, &note, fd);
     ad__bytes_free(&b);
 }
@@ -145,7 +146,7 @@ static void add_ended(ad_session *s) {
     ad_past *p = ad__session_is_probe(s->id) ? NULL : find_past(s->worker, s->principal);
     int64_t counter[AD_NCOUNTER];
     if (!p) return;
-    ad__session_counters(s, counter);
+    ad__counters_get(s, counter);
     if (s->move.done)
         counter[AD_COUNTER_ops_done] = 0; /* the session goes on elsewhere, and counts its operations there */
     for (int i = 0; i < AD_NCOUNTER; i++) p->row.counter[i] += counter[i];
@@ -167,7 +168,7 @@ void ad__report_close(ad_worker *w) {
 void ad__report_kill_session(ad_worker *w, const ad_note *note) {
     ad_session *s = ad__session_find(w, note->id);
     if (!s) return;
-    ad__log(AD_LOG_INFO, "session killed", "session=%lu principal=%s why=%s", s->id, s->principal, note->text);
+    ad__log(session_killed, s->id, s->principal, note->text);
     ad__session_bye(s, AD_E_DENIED, note->text);
 }
 

@@ -43,6 +43,7 @@ typedef struct ad_tracer {
     atomic_bool on;
     int fd;               /* 0: no pipe */
     unsigned long missed; /* lines that the pipe did not take */
+    ad_secret_requests secret;
 } ad_tracer;
 
 /* What the session may do. */

@@ -45,7 +45,7 @@ void ad__worker_compiled(void *worker) {
 void ad__worker_lost(ad_worker *w, const char *why) {
     ad_note note = {.kind = AD_NOTE_LOST, .size = w->journal != NULL};
     snprintf(note.text, sizeof note.text, "%s", why);
-    ad__log(AD_LOG_ERROR, "device lost", "why=%s", why);
+    ad__log(device_lost, why);
     pthread_mutex_lock(&w->sessions_lock);
     if (w->journal) memcpy(ad__journal_head(w->journal)->why, note.text, sizeof note.text);
     for (ad_session *s = w->sessions; s; s = s->next) ad__components_device_lost(s, why);
@@ -72,7 +72,7 @@ static void begin_stop(ad_worker *w) {
 static void take_reservation(ad_worker *w, const ad_note *note) {
     int status = ad__reserved_take(&w->reserved, note);
     if (!status) return;
-    ad__log(AD_LOG_ERROR, "memory not reserved", "principal=%s why=%s", note->who, ad__error_text(status));
+    ad__log(memory_not_reserved, note->who, ad__error_text(status));
     _exit(4);
 }
 
@@ -82,7 +82,7 @@ static void take_session(ad_worker *w, const ad_note *note, int fd) {
         ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_BEGUN, .id = note->id}, -1);
         return;
     }
-    ad__log(AD_LOG_ERROR, "session not opened", "session=%lu why=%s", note->id, ad__error_text(status));
+    ad__log(session_not_opened, note->id, ad__error_text(status));
     ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_SESSION_END, .id = note->id}, -1);
 }
 
@@ -129,7 +129,7 @@ static void on_channel(uv_poll_t *poll, int status, int events) {
     while ((got = ad__channel_receive(&w->arrayd.channel, &note, &fd)) > 0) take_note(w, &note, fd);
     if (got < 0 || status < 0) {
         /* Without arrayd this process cannot be reached, and its clients look for another one. */
-        if (!w->ending.stopping) ad__log(AD_LOG_WARN, "arrayd has gone", "sessions=%u", atomic_load(&w->nsessions));
+        if (!w->ending.stopping) ad__log(arrayd_has_gone, atomic_load(&w->nsessions));
         _exit(0);
     }
 }
@@ -204,7 +204,7 @@ static int init_loop(ad_worker *w, int channel) {
 static void begin_journal(ad_worker *w) {
     ad_fault fault;
     if (!w->config.survive || w->config.resume_time <= 0) return;
-    if (ad__journal_open(&w->journal, &fault)) ad__log(AD_LOG_WARN, "nothing is written down", "why=%s", fault.text);
+    if (ad__journal_open(&w->journal, &fault)) ad__log(nothing_is_written_down, fault.text);
     else ad__journal_head(w->journal)->number = w->sharing->number;
 }
 
@@ -234,16 +234,16 @@ int ad__worker_run(ad_worker *w, int channel) {
     ad__channel_init(&w->arrayd.channel, channel, AD_TO_WORKER);
     int status = init_loop(w, channel);
     if (status) {
-        ad__log(AD_LOG_ERROR, "cannot start", "why=%s", uv_strerror(status));
+        ad__log(cannot_start, uv_strerror(status));
         return 1;
     }
     status = ad__sharing_open(w);
     if (status) {
-        ad__log(AD_LOG_ERROR, "cannot start", "why=%s", ad__error_text(status));
+        ad__log(cannot_start, ad__error_text(status));
         return 1;
     }
     if (ad__engine_start(w, &fault)) {
-        ad__log(AD_LOG_ERROR, "cannot start", "why=%s", fault.text);
+        ad__log(cannot_start, fault.text);
         return 1;
     }
     begin_journal(w);

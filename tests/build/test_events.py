@@ -1,62 +1,54 @@
-"""The log: every event in the sources stands in the table of docs/operations.md, with its level and its pairs."""
+"""The log: each row of event.def is logged, stands in docs/operations.md, and is checked by the compiler."""
+import os
 import pathlib
 import re
+import subprocess
+import sys
+
+import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-CALL = re.compile(r"(?<!void )\bad__log\(")
+CALL = re.compile(r"\bad__log(?:_other\((.*?),|\() ?(\w+),")
 
 
-def arguments(text, at):
-    """The arguments of a call whose parenthesis is open, split at commas."""
-    out, depth, quoted = [""], 1, False
-    while True:
-        c = text[at]
-        quoted ^= c == '"' and text[at - 1] != "\\"
-        depth += 0 if quoted else (c == "(") - (c == ")")
-        if depth == 0:
-            return [re.sub(r"\s+", " ", a.strip()) for a in out]
-        if c == "," and depth == 1 and not quoted:
-            out.append("")
-        else:
-            out[-1] += c
-        at += 1
+@pytest.fixture(scope="module")
+def events():
+    sys.path.insert(0, str(TOP / "docs"))
+    import events
+    return events
 
 
-def logged():
-    """(file, levels, events, pairs) of every call."""
+def test_the_page_has_the_table(events):
+    text = events.PAGE.read_text()
+    assert events.replace(text) == text, "docs/events.py --write"
+    assert events.replace(text.replace("| `session lost` | warn |", "| `session lost` | info |")) == text
+
+
+def test_every_event_is_logged(events):
+    """A row that nothing logs is of no use; and one with two levels is logged at both."""
+    logged = [call for file in sorted((TOP / "server").rglob("*.c")) for call in CALL.findall(file.read_text())]
+    assert {name for _, name in logged} == {name for name, *_ in events.rows()}
+    for name, levels, *_ in events.rows():
+        others = [condition for condition, each in logged if each == name]
+        assert any(others) == (len(levels) == 2), f"{name}: levels {levels}"
+        assert len(levels) == 1 or "" in others or set(others) != {"true"}, f"{name} is never logged as {levels[0]}"
+
+
+def test_nothing_else_is_logged():
+    """No file of the server writes lines of its own, but usage and errors of the command line."""
     for file in sorted((TOP / "server").rglob("*.c")):
-        text = file.read_text()
-        for call in CALL.finditer(text):
-            level, event, pairs, *_ = arguments(text, call.end())
-            events = re.findall(r'"([^"]*)"', event)
-            if not events:  # passed on by a function of that file
-                events = re.findall(r'\blog_failure\(\w+, "([^"]*)"[,)]', text)
-            yield (file.relative_to(TOP), set(re.findall(r"AD_LOG_(\w+)", level)), events,
-                   re.findall(r"([\w-]+)=%", "".join(re.findall(r'"([^"]*)"', pairs))))
+        assert "ad__log_event(" not in file.read_text() or file.name == "log.c", file
 
 
-def table():
-    """Events of the page: their levels, and the pairs that are named."""
-    rows = {}
-    text = (TOP / "docs" / "operations.md").read_text()
-    part = text[text.index("| event | level |"):]
-    for names, levels, _, pairs in re.findall(r"^\| (`.*?`) \| (.*?) \| (.*) \| (.*?) \|$", part[:part.index("\n\n")], re.M):
-        for name in re.findall(r"`(.*?)`", names):
-            assert name not in rows, name
-            rows[name] = set(levels.split(", ")), set(re.findall(r"`(.*?)`", pairs))
-    return rows
-
-
-def test_events_are_documented():
-    documented, seen, levels = table(), set(), {}
-    for file, level, events, pairs in logged():
-        assert events and level, file
-        for event in events:
-            assert event in documented, f"{file}: event \"{event}\" is not in docs/operations.md"
-            unknown = set(pairs) - documented[event][1]
-            assert not unknown, f"{file}: {event}: {unknown} not in docs/operations.md"
-            levels.setdefault(event, set()).update(word.lower() for word in level)
-            seen.add(event)
-    assert seen == set(documented), set(documented) - seen
-    for event, there in levels.items():
-        assert there <= documented[event][0], f"{event}: {there}, but {documented[event][0]} in docs/operations.md"
+@pytest.mark.parametrize("call, complaint", [
+    ("ad__log(session_lost, 1ul, \"why\")", ""),
+    ("ad__log_other(true, session_ends, 1ul, \"who\", 2ul, \"why\")", ""),
+    ("ad__log(session_lost, \"why\", 1ul)", "-Werror=format"),
+    ("ad__log(session_lost, 1ul)", "-Werror=format"),
+    ("ad__log(session_vanished, 1ul, \"why\")", "session_vanished")])
+def test_the_compiler_checks_what_is_logged(tmp_path, call, complaint):
+    source = tmp_path / "call.c"
+    source.write_text(f'#include "server/common/log.h"\nvoid f(void);\nvoid f(void) {{ {call}; }}\n')
+    said = subprocess.run([os.environ.get("CC", "gcc"), "-std=c11", "-fsyntax-only", "-Wall", "-Wextra", "-Werror",
+                           f"-I{TOP}", source], capture_output=True, text=True).stderr
+    assert complaint in said if complaint else not said

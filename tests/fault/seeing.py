@@ -62,8 +62,9 @@ def metrics(server):
 
 
 def metric_rows():
-    text = (raw.TOP / "server" / "common" / "metric.def").read_text() if (raw.TOP / "server").is_dir() else ""
-    return re.findall(r'^AD_METRIC\((\w+), (\w+), (\w+), "(\w*)", (\S+)\)', text, re.M)
+    """Counter, scope, kind, metric and scale of each row."""
+    text = (raw.TOP / "protocol" / "counter.def").read_text()
+    return re.findall(r'^AD_COUNTER\(\d+, (\w+), (\w+), (\w+), "(\w*)", ([^,]+),', text, re.M)
 
 
 def work(client, n, times):

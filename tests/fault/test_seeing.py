@@ -73,10 +73,8 @@ def test_what_processes_cost(start):
 
 
 def test_every_counter_has_its_row():
-    """A counter that is added says in metric.def how it is shown."""
+    """A counter that is added says in its row how it is shown."""
     rows = metric_rows()
-    if not rows:
-        pytest.skip("the tables are not here")
     assert sorted(r[0] for r in rows) == sorted(raw.COUNTER)
     names = [r[3] for r in rows if r[3]]
     assert len(set(names)) == len(names)

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "protocol/counters.h"
 #include "tests/unit/embedded.h"
 
 #define N 50000

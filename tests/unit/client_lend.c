@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "protocol/counters.h"
 #include "tests/unit/embedded.h"
 
 static int released;

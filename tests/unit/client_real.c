@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/counters.h"
 #include "tests/unit/embedded.h"
 #include "protocol/rows_call.h"
 #include "protocol/rows_ufunc.h"

@@ -397,3 +397,25 @@ Test(message, text_is_cut) {
         cr_expect(strncmp(text, whole, strcspn(text, ".")) == 0, "%zu: %s", size, text); /* "..." may stand there */
     }
 }
+
+Test(message, replies_to_secret_requests_are_hidden) {
+    const ad_scalar half = {.kind = AD_SCALAR_INT, .as.i = 123456789};
+    ad_secret_requests secret = {0};
+    char text[200];
+    for (uint64_t request = 3; request <= 5; request++) {
+        ad__encode_numbers(&bytes, request == 4 ? AD_REQ_WAIT : AD_REQ_SHARE, request == 4 ? 3 : 5,
+                           (uint64_t[]){request, 7, 1, 0, 0});
+        ad_message m = decode();
+        ad__message_hide(&m, &secret);
+    }
+    cr_expect(secret.first == 3 && secret.last == 5);
+    for (uint64_t request = 2; request <= 6; request++) {
+        ad__encode_reply(&bytes, request, 9, 1, &half);
+        ad_message m = decode();
+        ad__message_hide(&m, &secret);
+        ad__message_text(&m, text, sizeof text);
+        const bool is_hidden = request >= 3 && request <= 5;
+        cr_expect_eq(strstr(text, "123456789") == NULL, is_hidden, "%s", text);
+    }
+    cr_expect(secret.first == 0 && secret.last == 0, "all are answered");
+}

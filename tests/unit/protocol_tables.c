@@ -1,6 +1,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "protocol/counters.h"
 #include "protocol/tables.h"
 
 /* Every row is found under its id, with its own name. */
@@ -19,7 +20,7 @@ Test(tables, every_row_is_found) {
 #define AD_REQUEST(id, NAME, row, ...) cr_expect_str_eq(ad__request(id)->name, #row);
 #include "protocol/request.def"
 #undef AD_REQUEST
-#define AD_COUNTER(id, row, doc) cr_expect_str_eq(ad__counters[id].name, #row);
+#define AD_COUNTER(id, row, ...) cr_expect_str_eq(ad__counters[id].name, #row);
 #include "protocol/counter.def"
 #undef AD_COUNTER
 #define AD_DTYPE(id, NAME, row, bytes, kind_, letter_) \

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "server/worker/handlers.h"
 #include "server/worker/io/input.h"
 #include "server/worker/io/output.h"
 #include "server/worker/session/session.h"
@@ -36,9 +37,13 @@ static void stop(ad_session *s) {
 }
 
 static int request(ad_session *s, uint8_t opcode, uint64_t u0, uint64_t u1, uint64_t u2) {
-    ad_message m = {.opcode = opcode, .u = {u0, u1, u2}};
+    static ad_handler *const handlers[AD_REQUEST_LIMIT] = {
+        [AD_REQ_STREAM] = ad__handle_stream, [AD_REQ_STREAM_DROP] = ad__handle_stream_drop,
+        [AD_REQ_ON] = ad__handle_on,         [AD_REQ_EVENT] = ad__handle_event,
+        [AD_REQ_WAIT] = ad__handle_wait,     [AD_REQ_EVENT_DROP] = ad__handle_event_drop};
+    ad_message m = {.opcode = opcode, .row = ad__request(opcode), .u = {u0, u1, u2}};
     ad_fault fault = {0};
-    return ad__streams_op(s, &m, &fault);
+    return handlers[opcode](s, &m, &fault);
 }
 
 Test(streams, are_opened_and_dropped) {
@@ -65,8 +70,7 @@ Test(streams, an_event_is_reached_when_its_stream_has_passed) {
     cr_assert_eq(run_op(s, make_sum(&x, 3, true, 1, 0, 1)), 0);
     cr_assert_eq(request(s, AD_REQ_EVENT, 5, 100, 0), 0);
     cr_assert_eq(request(s, AD_REQ_EVENT, 6, 99, 0), AD_E_STALE);
-    ad_message wait = {.opcode = AD_REQ_WAIT, .u = {1, 1, 5}};
-    cr_assert_not(ad__streams_ask(s, &wait), "the event is reached before its stream has passed");
+    cr_assert_eq(request(s, AD_REQ_WAIT, 1, 1, 5), AD_WAITS, "the event is reached before its stream has passed");
     cr_assert_eq(s->wait.kind, AD_WAIT_EVENT);
     fake_pass();
     cr_assert(ad__session_poll(s));
@@ -103,7 +107,7 @@ static int open_window(ad_session *s, uint64_t id, uint64_t size, int seals) {
     int fd = memfd_create("window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     cr_assert(fd >= 0 && ftruncate(fd, 4096) == 0 && fcntl(fd, F_ADD_SEALS, seals) == 0);
     cr_assert_eq(ad__descriptors_put(&s->windows.descriptors, fd), 0);
-    return ad__windows_op(s, &m, &fault);
+    return ad__handle_window(s, &m, &fault);
 }
 
 Test(windows, are_checked) {
@@ -130,7 +134,7 @@ Test(windows, close_late_where_operations_may_be_repeated) {
     ad__session_poll(s);
     ad__checkpoint_commit(s);
     cr_assert_eq(s->windows.bytes, 4096);
-    cr_assert_eq(ad__windows_op(s, &drop, &fault), 0);
+    cr_assert_eq(ad__handle_window_drop(s, &drop, &fault), 0);
     cr_assert_eq(s->windows.count, 0);
     cr_assert_eq(s->windows.bytes, 4096, "the window was closed before a checkpoint without it");
     fake_pass();

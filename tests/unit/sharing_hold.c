@@ -1,6 +1,7 @@
 /* Memory that several sessions hold: who sees whose writes, who pays, and when it is given back. */
 #include <criterion/criterion.h>
 
+#include "server/worker/handlers.h"
 #include "server/worker/io/input.h"
 #include "server/worker/io/output.h"
 #include "server/worker/sharing/sharing.h"
@@ -110,22 +111,21 @@ Test(sharing, memory_outlives_the_session_that_made_it) {
 
 Test(sharing, a_capability_is_used_up) {
     ad_message m = {.u = {0, 1, 2}}; /* buffer 1, two uses */
-    bool waiting = false;
     start();
+    a->grants.may = AD_GRANT_EXPORTS;
     ad_session *other = fake_session(w, 3, "alice");
-    cr_assert_eq(ad__capability_share(a, &m, &waiting, &fault), 0, "%s", fault.text);
-    cr_assert_not(waiting);
+    cr_assert_eq(ad__handle_share(a, &m, &fault), 0, "%s", fault.text);
     const ad_capability *c = NULL;
     for (int i = 0; i < AD_CAPABILITY_BUCKETS && !c; i++) c = w->sharing->capability[i];
     cr_assert_not_null(c);
     ad_message attach = {.u = {0, 5, c->half[0], c->half[1]}}, wrong = {.u = {0, 6, c->half[0], c->half[1] ^ 1}};
-    cr_assert_eq(ad__capability_attach(other, &wrong, &fault), AD_E_STALE);
-    cr_assert_eq(ad__capability_attach(b, &attach, &fault), AD_E_STALE, "another principal has used it");
-    cr_assert_eq(ad__capability_attach(other, &attach, &fault), 0, "%s", fault.text);
+    cr_assert_eq(ad__handle_attach(other, &wrong, &fault), AD_E_STALE);
+    cr_assert_eq(ad__handle_attach(b, &attach, &fault), AD_E_STALE, "another principal has used it");
+    cr_assert_eq(ad__handle_attach(other, &attach, &fault), 0, "%s", fault.text);
     attach.u[1] = 6;
-    cr_assert_eq(ad__capability_attach(other, &attach, &fault), 0);
+    cr_assert_eq(ad__handle_attach(other, &attach, &fault), 0);
     attach.u[1] = 7;
-    cr_assert_eq(ad__capability_attach(other, &attach, &fault), AD_E_STALE, "it was used three times");
+    cr_assert_eq(ad__handle_attach(other, &attach, &fault), AD_E_STALE, "it was used three times");
     cr_assert_eq(w->sharing->capabilities, 0);
     cr_assert_eq(get_value(other, 6), 10);
     end_session(other);

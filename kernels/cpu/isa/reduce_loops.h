@@ -91,7 +91,7 @@ template <template <class> class A, int Rule, class T> constexpr ad_reduce_kerne
 template <class T> struct reduce_table {
     ad_reduce_kernel row[AD_REDUCTION_LIMIT];
     constexpr reduce_table() : row{} {
-#define AD_REDUCTION(id, name, rulename, accumulator, empty, domain, doc) \
+#define AD_REDUCTION(id, name, rulename, accumulator, ...) \
     row[id] = reduce_kernel<accumulator, AD_RULE_##rulename, T>();
 #include "protocol/reduction.def"
 #undef AD_REDUCTION

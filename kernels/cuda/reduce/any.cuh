@@ -122,14 +122,12 @@ template <template <class> class A, class T, class O> struct any_work {
 
 /* Rows that the plan replaces by others need no kernel: deviations are roots of variances, integers have no NaN, and
  * truth is computed in bytes. */
-template <int Id, int Rule, class T> constexpr bool fold_has() {
-    constexpr bool nan = Id >= AD_REDUCTION_nansum && Id <= AD_REDUCTION_nanargmax;
-    constexpr bool truth = Id == AD_REDUCTION_any || Id == AD_REDUCTION_all || Id == AD_REDUCTION_count_nonzero;
-    return (rule<Rule>::loops >> dtype_of<T>::value & 1) && Id != AD_REDUCTION_std && Id != AD_REDUCTION_nanstd &&
-           !(nan && is_int<T>)&&(!truth || same<T, uint8_t>);
+template <int Traits, int Rule, class T> constexpr bool fold_has() {
+    return (rule<Rule>::loops >> dtype_of<T>::value & 1) && !(Traits & AD_F_ROOT) &&
+           !(Traits & AD_F_SKIP && is_int<T>)&&(!(Traits & AD_F_TRUTH) || same<T, uint8_t>);
 }
-template <int Id, template <class> class A, int Rule, class T> ad_fold_kernel fold_any() {
-    if constexpr (fold_has<Id, Rule, T>()) {
+template <int Traits, template <class> class A, int Rule, class T> ad_fold_kernel fold_any() {
+    if constexpr (fold_has<Traits, Rule, T>()) {
         using O = typename coded<rule<Rule>::out0, T>::type;
         return fold_kernel<any_work<A, T, conditional_t<same<O, bool8>, uint8_t, O>>>();
     } else {
@@ -138,9 +136,9 @@ template <int Id, template <class> class A, int Rule, class T> ad_fold_kernel fo
 }
 template <class T> ad_fold_kernel fold_any_row(int row) {
     switch (row) {
-#define AD_REDUCTION(id, name, rulename, accumulator, empty, domain, doc) \
-    case id:                                                              \
-        return fold_any<id, accumulator, AD_RULE_##rulename, T>();
+#define AD_REDUCTION(id, name, rulename, accumulator, empty, domain, plain, kernel, traits, ...) \
+    case id:                                                                                     \
+        return fold_any<(traits), accumulator, AD_RULE_##rulename, T>();
 #include "protocol/reduction.def"
 #undef AD_REDUCTION
     default: return {nullptr, 0};

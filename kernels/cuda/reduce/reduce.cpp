@@ -22,32 +22,21 @@ struct plan {
 
 bool is_inexact(int dtype) { return AD_BIT(dtype) & (AD_M_FLOAT | AD_M_COMPLEX); }
 bool is_narrow(int dtype) { return dtype == AD_FLOAT16 || dtype == AD_BFLOAT16; }
-bool is_ordered(int row) {
-    return row == AD_REDUCTION_argmin || row == AD_REDUCTION_argmax || row == AD_REDUCTION_nanargmin ||
-           row == AD_REDUCTION_nanargmax;
-}
+unsigned traits_of(int row) { return ad__reduction(uint64_t(row))->traits; }
+bool is_ordered(int row) { return traits_of(row) & AD_F_PLACE; }
+bool is_truth(int row) { return traits_of(row) & AD_F_TRUTH; }
 int narrowing(int dtype) {
     return dtype == AD_FLOAT16 ? AD_FOLD_HALF : dtype == AD_BFLOAT16 ? AD_FOLD_BFLOAT16 : AD_FOLD_AS_IS;
 }
 int computed_in(int loop) { return loop == AD_BOOL ? AD_UINT8 : is_narrow(loop) ? AD_FLOAT32 : loop; }
 
-/* Rows that come to the same as another one. */
+/* The row that comes to the same for these types. */
 int simpler(int row, int input, int loop, uint8_t *flags) {
-    if (row == AD_REDUCTION_std || row == AD_REDUCTION_nanstd) {
+    if (traits_of(row) & AD_F_ROOT) {
         *flags |= AD_FOLD_ROOT;
-        row = row == AD_REDUCTION_std ? AD_REDUCTION_var : AD_REDUCTION_nanvar;
+        row = ad__reduction(uint64_t(row))->plain;
     }
-    if (is_inexact(input) && is_inexact(loop)) return row;
-    switch (row) { /* nothing is NaN */
-    case AD_REDUCTION_nansum: return AD_REDUCTION_sum;
-    case AD_REDUCTION_nanprod: return AD_REDUCTION_prod;
-    case AD_REDUCTION_nanmin: return AD_REDUCTION_min;
-    case AD_REDUCTION_nanmax: return AD_REDUCTION_max;
-    case AD_REDUCTION_nanmean: return AD_REDUCTION_mean;
-    case AD_REDUCTION_nanargmin: return AD_REDUCTION_argmin;
-    case AD_REDUCTION_nanargmax: return AD_REDUCTION_argmax;
-    default: return row;
-    }
+    return is_inexact(input) && is_inexact(loop) ? row : ad__reduction(uint64_t(row))->plain; /* nothing is NaN */
 }
 
 /* ---- the choice of a kernel ---- */
@@ -63,7 +52,7 @@ void take_family(plan *p, ad_fold_kernel (*kernels)(int input, int way), unsigne
 
 void choose_sum(plan *p) {
     const int in = p->input, loop = p->loop;
-    const bool mean = p->row == AD_REDUCTION_mean;
+    const bool mean = traits_of(p->row) & AD_F_MEAN;
     const unsigned divide = mean ? AD_FOLD_DIVIDE : 0;
     const bool whole = !is_inexact(in) && (mean ? loop == AD_FLOAT64 && ad__dtypes[in].size <= 4 : !is_inexact(loop));
     if (whole && in == AD_BOOL) return take_family(p, ad_fold_count, divide);
@@ -77,7 +66,7 @@ void choose_sum(plan *p) {
 }
 
 void choose_nansum(plan *p) {
-    const bool mean = p->row == AD_REDUCTION_nanmean;
+    const bool mean = traits_of(p->row) & AD_F_MEAN;
     for (int way = 0; way < AD_FOLD_WAYS; way++) p->ways[way] = ad_fold_nansum(p->input, mean, way);
     p->start = computed_in(p->loop);
 }
@@ -87,12 +76,14 @@ void choose_product(plan *p) {
     p->start = computed_in(p->loop);
 }
 
-void choose_extreme(plan *p, bool smallest, bool skip) {
+void choose_extreme(plan *p) {
     const int in = p->input;
+    const unsigned traits = traits_of(p->row);
+    const bool smallest = traits & AD_F_LEAST, ordered = traits & AD_F_PLACE;
     const uint64_t top = uint64_t(1) << (ad__dtypes[in].size * 8 - 1);
     ad_fold *f = &p->fold;
     if (AD_BIT(in) & AD_M_COMPLEX) return;
-    if (in == AD_BOOL && !is_ordered(p->row)) {
+    if (in == AD_BOOL && !ordered) {
         if (p->call.op->param[2].kind != AD_SCALAR_NIL) return;
         return take_family(p, ad_fold_count, smallest ? AD_FOLD_INVERT | AD_FOLD_NONE : AD_FOLD_TRUTH);
     }
@@ -102,37 +93,24 @@ void choose_extreme(plan *p, bool smallest, bool skip) {
                   : in == AD_FLOAT32  ? 0x7f800000
                                       : 0x7ff0000000000000;
     p->start = in;
-    take_family(p, is_ordered(p->row) ? ad_fold_place : ad_fold_top, skip ? AD_FOLD_SKIP : 0);
+    take_family(p, ordered ? ad_fold_place : ad_fold_top, traits & AD_F_SKIP ? AD_FOLD_SKIP : 0);
 }
 
 /* For whole arrays of the loop's own type, or one that a kernel takes instead. */
 void choose_fast(plan *p) {
-    const bool own = p->input == p->loop;
-    switch (p->row) {
-    case AD_REDUCTION_sum:
-    case AD_REDUCTION_mean: return choose_sum(p);
-    case AD_REDUCTION_nansum:
-    case AD_REDUCTION_nanmean: return own ? choose_nansum(p) : void();
-    case AD_REDUCTION_prod: return own ? choose_product(p) : void();
-    case AD_REDUCTION_any: return own ? take_family(p, ad_fold_count, AD_FOLD_TRUTH) : void();
-    case AD_REDUCTION_all: return own ? take_family(p, ad_fold_count, AD_FOLD_INVERT | AD_FOLD_NONE) : void();
-    case AD_REDUCTION_count_nonzero: return own ? take_family(p, ad_fold_count, 0) : void();
-    case AD_REDUCTION_var: return own ? take_family(p, ad_fold_spread, 0) : void();
-    case AD_REDUCTION_nanvar: return own ? take_family(p, ad_fold_spread, AD_FOLD_SKIP) : void();
-    case AD_REDUCTION_min:
-    case AD_REDUCTION_argmin: return own ? choose_extreme(p, true, false) : void();
-    case AD_REDUCTION_max:
-    case AD_REDUCTION_argmax: return own ? choose_extreme(p, false, false) : void();
-    case AD_REDUCTION_nanmin:
-    case AD_REDUCTION_nanargmin: return own ? choose_extreme(p, true, true) : void();
-    case AD_REDUCTION_nanmax:
-    case AD_REDUCTION_nanargmax: return own ? choose_extreme(p, false, true) : void();
+    const ad_reduction_row *row = ad__reduction(uint64_t(p->row));
+    if (row->kernel == AD_KERNEL_SUM) return choose_sum(p);
+    if (p->input != p->loop) return;
+    switch (row->kernel) {
+    case AD_KERNEL_NANSUM: return choose_nansum(p);
+    case AD_KERNEL_PRODUCT: return choose_product(p);
+    case AD_KERNEL_ANY: return take_family(p, ad_fold_count, AD_FOLD_TRUTH);
+    case AD_KERNEL_ALL: return take_family(p, ad_fold_count, AD_FOLD_INVERT | AD_FOLD_NONE);
+    case AD_KERNEL_COUNT: return take_family(p, ad_fold_count, 0);
+    case AD_KERNEL_SPREAD: return take_family(p, ad_fold_spread, row->traits & AD_F_SKIP ? AD_FOLD_SKIP : 0);
+    case AD_KERNEL_EXTREME: return choose_extreme(p);
     default: return;
     }
-}
-
-bool is_truth(int row) {
-    return row == AD_REDUCTION_any || row == AD_REDUCTION_all || row == AD_REDUCTION_count_nonzero;
 }
 
 void choose_any(plan *p) {

@@ -44,8 +44,7 @@ int ad__entrance_load(ad_front *f, ad_fault *fault) {
     ad__entrance_free(f);
     f->principals = principals;
     f->tls = tls;
-    if (*c->tokens && !f->embedded)
-        ad__log(AD_LOG_INFO, "tokens read", "path=%s tokens=%zu", c->tokens, ad__principals_tokens(principals));
+    if (*c->tokens && !f->embedded) ad__log(tokens_read, c->tokens, ad__principals_tokens(principals));
     return 0;
 }
 
@@ -177,11 +176,10 @@ void ad__entrance_refused(ad_front *f, const char *who, const char *from, const 
     ad_rate *r = &f->refusals;
     int64_t now = ad__os_now();
     if (now - r->since >= 1000000000) {
-        if (r->count > MOST_REFUSALS)
-            ad__log(AD_LOG_WARN, "more clients refused", "clients=%lu", r->count - MOST_REFUSALS);
+        if (r->count > MOST_REFUSALS) ad__log(more_clients_refused, r->count - MOST_REFUSALS);
         *r = (ad_rate){.since = now};
     }
     f->observability.refused++;
     if (++r->count > MOST_REFUSALS) return;
-    ad__log(AD_LOG_WARN, "client refused", "principal=%s from=%s why=%s", who, from, why);
+    ad__log(client_refused, who, from, why);
 }

@@ -199,8 +199,8 @@ void ad__handshake_begun(ad_front *f, uint64_t session) {
     while (h && (h->session != session || h->resumes)) h = h->next;
     if (!h) return;
     int status = send_welcome(h);
-    ad__log(status ? AD_LOG_WARN : AD_LOG_INFO, status ? "client lost" : "client",
-            "session=%lu principal=%s from=%s client=%s", session, h->entrant.who, h->from, h->client);
+    if (status) ad__log(client_lost, session, h->entrant.who, h->from, h->client);
+    else ad__log(client, session, h->entrant.who, h->from, h->client);
     if (status) shutdown(h->fd, SHUT_RDWR);
     else h->welcomed = true;
     end_handshake(h);

@@ -50,7 +50,7 @@ static void on_listener_connection(uv_poll_t *poll, int status, int events) {
         if (fd >= 0) {
             ad__handshake_begin(l->front, fd, l->way);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-            ad__log(AD_LOG_ERROR, "cannot accept", "at=%s why=%s", l->where, strerror(errno));
+            ad__log(cannot_accept, l->where, strerror(errno));
             uv_poll_stop(&l->poll);
             uv_timer_start(&l->rest, on_accept_pause_over, REST, 0);
             return;
@@ -125,8 +125,7 @@ static int lock_socket(ad_front *f, ad_fault *fault) {
         return ad__fault(fault, AD_E_LIMIT, "already running: process %s serves %.150s", *pid ? pid : "?", f->socket);
     }
     int n = snprintf(pid, sizeof pid, "%d\n", (int)getpid());
-    if (ftruncate(fd, 0) || pwrite(fd, pid, (size_t)n, 0) != n)
-        ad__log(AD_LOG_WARN, "lock file not written", "path=%s", path);
+    if (ftruncate(fd, 0) || pwrite(fd, pid, (size_t)n, 0) != n) ad__log(lock_file_not_written, path);
     f->lock = fd;
     return 0;
 }
@@ -153,7 +152,7 @@ static void make_socket_folder(const char *socket_path) {
     char *slash = strrchr(folder, '/');
     if (!slash || slash == folder || geteuid() != 0) return;
     *slash = 0;
-    if (mkdir(folder, 0750) == 0) ad__log(AD_LOG_INFO, "folder made", "path=%s", folder);
+    if (mkdir(folder, 0750) == 0) ad__log(folder_made, folder);
 }
 
 static int parse_mode(const char *text, mode_t *out, ad_fault *fault) {
@@ -251,7 +250,7 @@ static int open_listener(ad_front *f, const char *name, const char *text, ad_add
     if (status) return status;
     format_address(name, a, where, sizeof where);
     if (way == AD_WAY_TCP && f->config.tcp_open)
-        ad__log(AD_LOG_WARN, "tcp without credentials", "at=%s note=%s", where,
+        ad__log(tcp_without_credentials, where,
                 "every user of this machine may connect; use the Unix socket where that is not wanted");
     return ad__listen_add(f, fd, way, where, fault);
 }

@@ -82,8 +82,7 @@ static void end_client_side(ad_relay *r, const ad_fault *fault) {
     if (r->outer_over) return;
     r->outer_over = true;
     r->out.begin = r->out.end = 0;
-    if (fault->code == AD_E_TLS && r->admitted)
-        ad__log(AD_LOG_WARN, "connection broken", "from=%s why=%s", r->from, fault->text);
+    if (fault->code == AD_E_TLS && r->admitted) ad__log(connection_broken, r->from, fault->text);
     else if (fault->code == AD_E_TLS) ad__entrance_refused(r->front, "", r->from, fault->text);
 }
 

@@ -95,8 +95,7 @@ static void on_report_timeout(uv_timer_t *timer) {
     ad_domain_facts facts;
     for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) {
         ad__domain_facts(d, &facts);
-        if (facts.observation->asked)
-            ad__log(AD_LOG_DEBUG, "worker does not report", "domain=%s worker=%d", facts.name, facts.pid);
+        if (facts.observation->asked) ad__log(worker_does_not_report, facts.name, facts.pid);
         facts.observation->asked = false;
     }
     finish_reports(f);
@@ -130,7 +129,7 @@ void ad__collect_answer(ad_front *f, ad_observation *s, const ad_note *note, int
     close(fd);
     if (wanted) s->answered = note->id;
     if (status) {
-        ad__log(AD_LOG_WARN, "report not understood", "why=%s", ad__error_text(status));
+        ad__log(report_not_understood, ad__error_text(status));
     } else {
         ad__report_free(&s->report);
         s->report = fresh;

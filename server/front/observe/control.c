@@ -153,7 +153,8 @@ static void on_sessions_known(ad_observer *w) {
     int fd = kills ? -1 : v->passed, status = 0;
     if (!kills) v->passed = -1;
     status = ad__domain_tell_if_ready(d, &note, fd);
-    ad__log(AD_LOG_INFO, kills ? "session killed" : "session traced", "session=%s by=%s why=%s", name, v->who.who, why);
+    if (kills) ad__log(session_killed_by, name, v->who.who, why);
+    else ad__log(session_traced, name, v->who.who, why);
     if (status) {
         send_refusal(v, "cannot reach the worker of session ", name);
         return;
@@ -294,7 +295,7 @@ static void on_control_connection(uv_poll_t *poll, int status, int events) {
     (void)status, (void)events;
     int fd = ad__os.accept(c->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) begin_visit(c, fd);
-    else if (errno != EAGAIN) ad__log(AD_LOG_WARN, "cannot accept", "at=%s why=%s", c->path, strerror(errno));
+    else if (errno != EAGAIN) ad__log_other(true, cannot_accept, c->path, strerror(errno));
 }
 
 /* ---- the socket ---- */
@@ -340,7 +341,7 @@ int ad__control_open(ad_front *f, ad_fault *fault) {
         free(c);
         if (*f->config.control) return status;
         /* Only a socket that the configuration names is required: clients are served without. */
-        ad__log(AD_LOG_WARN, "no control socket", "why=%s", fault->text);
+        ad__log(no_control_socket, fault->text);
         *fault = (ad_fault){0};
         return 0;
     }

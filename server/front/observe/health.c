@@ -101,7 +101,7 @@ static void end_probe(ad_probe *p, const char *why) {
     facts.observation->works = !why;
     facts.observation->took = (double)(ad__os_now() - p->began) / 1e9;
     snprintf(facts.observation->trouble, sizeof facts.observation->trouble, "%s", why ? why : "");
-    if (why) ad__log(AD_LOG_WARN, "worker not healthy", "domain=%s worker=%d why=%s", facts.name, facts.pid, why);
+    if (why) ad__log(worker_not_healthy, facts.name, facts.pid, why);
     ad_probe **at = &f->observability.probing;
     while (*at != p) at = &(*at)->next;
     *at = p->next;

@@ -312,7 +312,7 @@ static void on_daemon_message(void *user, const char *format, va_list list) {
     (void)user;
     int n = vsnprintf(text, sizeof text, format, list);
     if (n > 0 && (size_t)n < sizeof text && text[n - 1] == '\n') text[n - 1] = 0;
-    ad__log(AD_LOG_DEBUG, "http", "why=%s", text);
+    ad__log(http, text);
 }
 
 static struct MHD_Daemon *start_daemon(ad_http *h, int fd) {

@@ -185,7 +185,7 @@ static total *find_total(totals *t, const char *domain, const char *who) {
 
 /* Add a session's counters. over: the session has ended, so that gauges do not count. */
 static void add_counters(total *t, const int64_t *counter, bool over) {
-    for (int i = 0; t && i < ad__metrics_count; i++) {
+    for (int i = 0; t && i < AD_NCOUNTER; i++) {
         const ad_metric *m = &ad__metrics[i];
         if (m->scope == AD_METRIC_SESSION && (!over || m->kind == AD_METRIC_COUNTER))
             t->counter[m->counter] += counter[m->counter];
@@ -254,7 +254,7 @@ static void put_all_metrics(ad_front *f, ad_bytes *out) {
     put_worker_metrics(out, f);
     put_device_metrics(out, f);
     put_session_metrics(out, &t);
-    for (int i = 0; i < ad__metrics_count; i++) put_counter_metric(out, f, &t, &ad__metrics[i]);
+    for (int i = 0; i < AD_NCOUNTER; i++) put_counter_metric(out, f, &t, &ad__metrics[i]);
     if (t.failed) out->failed = true;
     free(t.list);
 }

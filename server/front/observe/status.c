@@ -28,7 +28,7 @@ static void put_json_text(ad_bytes *b, const char *key, const char *text) {
 static void put_counters(ad_bytes *b, ad_metric_scope scope, const int64_t *counter) {
     bool first = true;
     ad__put(b, ",\"counters\":{");
-    for (int i = 0; i < ad__metrics_count; i++) {
+    for (int i = 0; i < AD_NCOUNTER; i++) {
         const ad_metric *m = &ad__metrics[i];
         if (m->scope != scope) continue;
         put_separator(b, &first);

@@ -33,7 +33,7 @@ static void stop_upgrade(ad_front *f) {
 /* Refuse an upgrade before anything has changed for clients. */
 static void refuse_upgrade(ad_front *f, const char *why) {
     stop_upgrade(f);
-    ad__log(AD_LOG_ERROR, "not upgraded", "by=%s why=%s", f->upgrade.by, why);
+    ad__log(not_upgraded, f->upgrade.by, why);
     ad__control_upgraded(f, why, NULL);
 }
 
@@ -44,8 +44,7 @@ static void finish_upgrade(ad_front *f) {
     int64_t now = ad__os_now();
     u->took_over = false;
     uint64_t lost = u->lost > u->declared ? u->lost : u->declared, over = u->sessions > lost ? u->sessions - lost : 0;
-    ad__log(AD_LOG_INFO, "upgraded", "from=%s to=%s by=%s sessions=%lu lost=%lu ms=%ld", u->from, AD_VERSION, u->by,
-            over, lost, (long)((now - u->began) / 1000000));
+    ad__log(upgraded, u->from, AD_VERSION, u->by, over, lost, (long)((now - u->began) / 1000000));
     ad__put(&text, "{\"upgraded\":");
     ad__put_json(&text, AD_VERSION);
     ad__put(&text, ",\"from\":");
@@ -94,8 +93,7 @@ static void begin_quiet(ad_front *f) {
     u->step = AD_UPGRADE_QUIET;
     u->began = ad__os_now();
     u->quiet_until = u->began + QUIET_PATIENCE;
-    ad__log(AD_LOG_INFO, "upgrading", "from=%s to=%s by=%s sessions=%lu lost=%lu", AD_VERSION, u->to, u->by,
-            f->sessions, u->declared);
+    ad__log(upgrading, AD_VERSION, u->to, u->by, f->sessions, u->declared);
     ad__listen_pause(f, true);
     uv_timer_start(&u->timer, on_upgrade_timer, 0, QUIET_LOOK);
 }
@@ -226,7 +224,7 @@ int ad__upgrade_begin(ad_front *f, bool force, const char *by, ad_fault *fault) 
     else if (u->step || u->checked) status = ad__fault(fault, AD_E_LIMIT, "an upgrade is under way");
     else status = start_check(f, fault);
     if (status) {
-        ad__log(AD_LOG_ERROR, "not upgraded", "by=%s why=%s", by, fault->text);
+        ad__log(not_upgraded, by, fault->text);
         return status;
     }
     /* An earlier upgrade ends here, even if its workers have not recovered: those of the next program may be able
@@ -258,7 +256,7 @@ void ad__upgrade_cancel(ad_front *f) {
 
 int ad__upgrade_tolerate(ad_front *f, int status, ad_fault *fault) {
     if (!status || !f->upgrade.took_over) return status;
-    ad__log(AD_LOG_ERROR, "cannot listen", "why=%s", fault->text);
+    ad__log(cannot_listen, fault->text);
     *fault = (ad_fault){0};
     return 0;
 }

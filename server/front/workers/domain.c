@@ -59,8 +59,7 @@ void ad__domain_recover(ad_domain *d) {
     if (d->files.old < 0) return;
     ad__migration_tell(d);
     if (!ad__worker_files_tell(&d->files, &d->channel, d->slabs)) return;
-    ad__log(AD_LOG_ERROR, "worker killed", "domain=%s worker=%d why=%s", d->name, (int)d->process.pid,
-            "it cannot be told what the one before was doing");
+    ad__log(worker_killed, d->name, (int)d->process.pid, "it cannot be told what the one before was doing");
     uv_process_kill(&d->process, SIGKILL);
 }
 
@@ -69,14 +68,14 @@ static void handle_ready(ad_domain *d, const ad_note *note) {
     if (d->state != AD_DOMAIN_STARTING) return;
     d->front->device_memory = note->size;
     if (!d->front->ready && ad__reserved_check(d->front, d->front->principals, &fault)) {
-        ad__log(AD_LOG_ERROR, "cannot start", "why=%s", fault.text);
+        ad__log(cannot_start, fault.text);
         ad__front_stop(d->front, 1, fault.text);
         return;
     }
     d->state = AD_DOMAIN_READY;
     d->offer = *note;
-    ad__log(AD_LOG_INFO, "worker ready", "domain=%s worker=%d backend=%s device=%s memory=%lu ms=%ld", d->name,
-            (int)d->process.pid, note->who, note->text, note->size, (long)((ad__os_now() - d->started) / 1000000));
+    ad__log(worker_ready, d->name, (int)d->process.pid, note->who, note->text, note->size,
+            (long)((ad__os_now() - d->started) / 1000000));
     ad__domain_recover(d);
     ad__migration_is_ready(d);
     ad__front_ready(d->front);
@@ -86,8 +85,7 @@ static void handle_ready(ad_domain *d, const ad_note *note) {
 static void add_forked_session(ad_domain *d, const ad_note *note) {
     ad_front *f = d->front;
     if (ad__session_entry_is_of(f, note->id, d)) return; /* the previous worker has told of it */
-    if (ad__session_entry_add(f, note, d))
-        ad__log(AD_LOG_WARN, "forked session not counted", "domain=%s principal=%s", d->name, note->who);
+    if (ad__session_entry_add(f, note, d)) ad__log(forked_session_not_counted, d->name, note->who);
     d->sessions++;
     f->sessions++;
 }
@@ -145,8 +143,7 @@ static void handle_note(ad_domain *d, const ad_note *note, int fd) {
     case AD_NOTE_MIGRATION_FAILED: ad__migration_fail(d, note); break;
     case AD_NOTE_MIGRATED: ad__migration_complete(d, note, fd); break;
     case AD_NOTE_SLAB:
-        if (ad__slabs_add(d->slabs, note, fd))
-            ad__log(AD_LOG_WARN, "slab not kept", "domain=%s slab=%lu", d->name, note->id);
+        if (ad__slabs_add(d->slabs, note, fd)) ad__log(slab_not_kept, d->name, note->id);
         break;
     default: /* AD_NOTE_LOST */
         d->device_lost = !note->size;
@@ -201,7 +198,7 @@ static void on_process_closed(uv_handle_t *handle) {
 static void drop_slabs(ad_domain *d) {
     uint64_t bytes = 0;
     size_t n = d->slabs ? ad__slabs_count(d->slabs, &bytes) : 0;
-    if (n) ad__log(AD_LOG_WARN, "slabs dropped", "domain=%s slabs=%lu bytes=%lu", d->name, (unsigned long)n, bytes);
+    if (n) ad__log(slabs_dropped, d->name, (unsigned long)n, bytes);
     ad__slabs_free(d->slabs);
     d->slabs = NULL;
 }
@@ -241,7 +238,7 @@ static void prepare_successor(ad_domain *d, int64_t code, int number) {
     char how[AD_DEATH_TEXT];
     const ad_death death = classify_death(d, code, number, how);
     if (!ad__worker_files_lose_worker(&d->files, death, how)) {
-        ad__log(AD_LOG_ERROR, "worker not recovered", "domain=%s why=%s", d->name, "others die of what it left");
+        ad__log(worker_not_recovered, d->name, "others die of what it left");
         drop_worker_state(d);
         return;
     }
@@ -260,9 +257,8 @@ static void on_worker_exit(uv_process_t *process, int64_t code, int signal_numbe
     /* ad__domain_leave_all() has killed it. */
     bool killed = wanted && d->state != AD_DOMAIN_READY && signal_number == SIGKILL;
     fail_domain(d, "the worker died");
-    ad__log(wanted && !code && (!signal_number || killed) ? AD_LOG_INFO : AD_LOG_ERROR, "worker exited",
-            "domain=%s worker=%d status=%ld signal=%d sessions=%lu why=%s", d->name, (int)process->pid, (long)code,
-            signal_number, d->sessions, wanted ? "" : d->why.text);
+    ad__log_other(!wanted || code || (signal_number && !killed), worker_exited, d->name, (int)process->pid, (long)code,
+                  signal_number, d->sessions, wanted ? "" : d->why.text);
     close_channel(d);
     ad__collect_gone(f, &d->observation);
     set_backoff(d);
@@ -361,8 +357,7 @@ static int start_worker(ad_domain *d, ad_fault *fault) {
     d->poll.data = d;
     d->channel_open = d->polled = true;
     d->state = AD_DOMAIN_STARTING;
-    ad__log(AD_LOG_INFO, "worker starting", "domain=%s worker=%d backend=%s", d->name, (int)d->process.pid,
-            d->front->config.backend);
+    ad__log(worker_starting, d->name, (int)d->process.pid, d->front->config.backend);
     if (ad__reserved_any(d->front)) tell_reserved(d);
     ad__domain_watch(d);
     return 0;
@@ -413,7 +408,7 @@ static bool needs_worker(const ad_domain *d) {
 
 static void restart_worker(ad_domain *d) {
     if (!needs_worker(d) || ad__os_now() < d->not_before) return;
-    if (start_worker(d, &d->why)) ad__log(AD_LOG_ERROR, "worker not started", "domain=%s why=%s", d->name, d->why.text);
+    if (start_worker(d, &d->why)) ad__log(worker_not_started, d->name, d->why.text);
 }
 
 /* Sessions, or a migrating principal, need the worker. */

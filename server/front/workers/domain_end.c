@@ -21,8 +21,7 @@ void ad__domain_stop_all(ad_front *f) {
 void ad__domain_kill_all(ad_front *f) {
     for (ad_domain *d = f->domains; d; d = d->next) {
         if (!d->alive) continue;
-        ad__log(AD_LOG_WARN, "worker killed", "domain=%s worker=%d why=%s", d->name, (int)d->process.pid,
-                "it does not stop");
+        ad__log_other(true, worker_killed, d->name, (int)d->process.pid, "it does not stop");
         uv_process_kill(&d->process, SIGKILL);
     }
 }

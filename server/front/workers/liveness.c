@@ -56,8 +56,7 @@ static void check_worker(ad_domain *d, int64_t ns) {
     add_silence(d, ns);
     if (s->ns < get_silence_limit(d->front)) return;
     d->silenced = true;
-    ad__log(AD_LOG_ERROR, "worker killed", "domain=%s worker=%d why=%s", d->name, (int)d->process.pid,
-            "it does not answer (option worker-silence)");
+    ad__log(worker_killed, d->name, (int)d->process.pid, "it does not answer (option worker-silence)");
     uv_process_kill(&d->process, SIGKILL);
 }
 

@@ -27,7 +27,7 @@ static void send_migration_note(ad_domain *shared, uint32_t kind, const char *wh
 /* Leave the principal in the shared worker. */
 static void keep_in_shared(ad_domain *d, const char *why) {
     d->migration = AD_MIGRATION_AWAITED;
-    ad__log(AD_LOG_WARN, "principal not moved", "principal=%s why=%s", d->name, why);
+    ad__log(principal_not_moved, d->name, why);
     ad__handshake_wake(d->front);
 }
 
@@ -121,8 +121,8 @@ void ad__migration_complete(ad_domain *from, const ad_note *note, int fd) {
     ad__worker_files_migrate(f, &from->files, d, &d->files, fd);
     d->migration = AD_MIGRATION_NONE;
     send_migration_note(from, AD_NOTE_MIGRATION_DONE, d->name, "");
-    ad__log(AD_LOG_INFO, "principal moved", "principal=%s worker=%d sessions=%lu ms=%ld", d->name,
-            d->alive ? (int)d->process.pid : 0, d->sessions, (long)((ad__os_now() - d->migrating_since) / 1000000));
+    ad__log(principal_moved, d->name, d->alive ? (int)d->process.pid : 0, d->sessions,
+            (long)((ad__os_now() - d->migrating_since) / 1000000));
     if (d->state == AD_DOMAIN_READY) ad__domain_recover(d);
     else ad__domain_restart(d);
     ad__handshake_wake(f);

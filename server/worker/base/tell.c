@@ -11,8 +11,7 @@ void ad__worker_tell(ad_worker *w, const ad_note *note, int fd) {
     bool full = ad__channel_waiting(&w->arrayd.channel);
     pthread_mutex_unlock(&w->arrayd.lock);
     if (status) {
-        ad__log(AD_LOG_ERROR, "cannot tell arrayd", "note=%s why=%s", ad__note_name(note->kind),
-                ad__error_text(status));
+        ad__log(cannot_tell_arrayd, ad__note_name(note->kind), ad__error_text(status));
         /* An unknown slab is only not recovered, and a lost report only missing. After any other lost note arrayd and
          * the worker would disagree. */
         if (note->kind != AD_NOTE_SLAB && note->kind != AD_NOTE_SLAB_GONE && note->kind != AD_NOTE_REPORTED) _exit(4);

@@ -91,9 +91,8 @@ static bool is_suspected(ad_session *s) {
 
 static void log_left_out(const ad_session *s) {
     const ad_message *m = &s->messages.message;
-    ad__log(AD_LOG_WARN, "operation left out", "session=%lu principal=%s name=%s crashes=%lu kills=%lu why=%s", s->id,
-            s->principal, m->op.opcode ? ad__op_name(&m->op) : m->row->name, s->checkpoint.suspect.blame.crashes,
-            s->checkpoint.suspect.blame.kills, s->worker->before.ended_by);
+    ad__log(operation_left_out, s->id, s->principal, m->op.opcode ? ad__op_name(&m->op) : m->row->name,
+            s->checkpoint.suspect.blame.crashes, s->checkpoint.suspect.blame.kills, s->worker->before.ended_by);
 }
 
 static uint64_t find_message_place(const ad_session *s) {
@@ -153,9 +152,9 @@ void ad__blame_update(ad_session *s) {
 
 int ad__blame_check(const ad_session *s, const char *name, ad_fault *fault) {
     const ad_blame *b = &s->checkpoint.suspect.blame;
-    const bool own = s->messages.message.opcode != AD_REQ_LAUNCH;
     const char *why = *s->worker->before.died_of ? s->worker->before.died_of : s->worker->before.ended_by;
     if (!s->checkpoint.suspect.left_out) return 0;
+    const bool own = !(s->messages.message.row->flags & AD_R_USER_KERNEL);
     return ad__fault(fault, own ? AD_E_INTERNAL : AD_E_DEVICE_LOST,
                      "%s%sthe worker %s %" PRIu64 " times while executing it%s%.100s%s, so it was left out%s", name,
                      *name ? ": " : "", b->crashes ? "crashed" : "was killed", b->crashes + b->kills, *why ? " (" : "",

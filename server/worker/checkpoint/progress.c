@@ -24,7 +24,7 @@ static bool is_wait_over(ad_session *s) {
 bool ad__session_poll(ad_session *s) {
     ad_fault fault = {0};
     if (s->streams.count && (ad__stream_queues_mark(s, &fault) || ad__stream_queues_poll(s, &fault)))
-        ad__log(AD_LOG_WARN, "cannot see how far a session is", "session=%lu why=%s", s->id, fault.text);
+        ad__log(cannot_see_how_far_a_session_is, s->id, fault.text);
     if (!s->fusion.count)
         ad__deferred_checks_read(s, ad__stream_queues_idle(s)); /* queued operations need the same epoch */
     if (s->modules.dropped) s->worker->hooks.modules->reap(s);

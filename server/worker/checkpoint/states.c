@@ -61,7 +61,7 @@ static ad_at write_pending(ad_session *s, ad_at before) {
 }
 
 static void give_up_journal(ad_session *s) {
-    ad__log(AD_LOG_WARN, "session not kept", "session=%lu why=%s", s->id, "no memory to write it down");
+    ad__log(session_not_kept, s->id, "no memory to write it down");
     ad__checkpoint_give_up(s);
 }
 
@@ -335,11 +335,10 @@ void ad__checkpoint_commit(ad_session *s) {
 
 bool ad__checkpoint_is_repeatable(const ad_message *m) {
     const ad_op *op = &m->op;
-    if (m->opcode == AD_REQ_FREE) return true;
-    if (m->opcode != AD_REQ_UFUNC && m->opcode != AD_REQ_REDUCE && m->opcode != AD_REQ_CALL) return false;
+    if (!(m->row->flags & AD_R_REPEATABLE)) return false;
     for (int i = 0; i < op->nout; i++)
         if (op->operand[i].is_scalar || op->operand[i].desc.form == AD_VIEW) return false;
-    return op->nout;
+    return op->nout || !(m->row->flags & AD_R_OUTPUT);
 }
 
 bool ad__checkpoint_is_full(const ad_checkpoint *v) {

@@ -66,38 +66,44 @@ int64_t ad__device_cost(const ad_op *op) {
     return 1 + estimate_call(op) / (op->row == AD_CALL_matmul ? MULTIPLIES : MOVES);
 }
 
-/* Estimate the ns of enqueuing a message. It is constant, except for moving bytes and for waiting inside a library. */
-static int64_t estimate_enqueue(const ad_session *s, const ad_message *m) {
-    switch (m->opcode) {
-    case AD_REQ_WRITE: return 2000 + ad__bytes_cost(s->messages.frame.payload_size);
-    case AD_REQ_QUERY: return 50000;
-    case AD_REQ_CALL: return 6000;
-    default: return 3000;
-    }
+int64_t ad__op_cost(const ad_op *op) {
+    if (op->opcode == AD_REQ_LAUNCH) return LAUNCH_COST;
+    if (op->opcode == AD_REQ_CALL || op->opcode == AD_REQ_QUERY) return estimate_call(op);
+    return ad__size_product(2, ad__op_elements(op));
 }
 
-int64_t ad__op_cost(const ad_op *op) {
-    switch (op->opcode) {
-    case AD_REQ_LAUNCH: return LAUNCH_COST;
-    case AD_REQ_CALL:
-    case AD_REQ_QUERY: return estimate_call(op);
-    default: return ad__size_product(2, ad__op_elements(op));
-    }
+/* ---- messages: one function for each word of the column ---- */
+
+static int64_t estimate_small(const ad_session *s, const ad_message *m) { return (void)s, (void)m, 100; }
+
+static int64_t estimate_operation(const ad_session *s, const ad_message *m) { return (void)s, ad__op_cost(&m->op); }
+
+static int64_t estimate_fill(const ad_session *s, const ad_message *m) { return (void)s, count_elements(&m->operand); }
+
+static int64_t estimate_copy(const ad_session *s, const ad_message *m) {
+    return (void)s, ad__size_product(2, count_elements(&m->operand));
 }
+
+static int64_t estimate_payload(const ad_session *s, const ad_message *m) {
+    return (void)m, ad__bytes_cost(s->messages.frame.payload_size);
+}
+
+static int64_t estimate_load(const ad_session *s, const ad_message *m) { return (void)s, ad__bytes_cost(m->u[4]); }
+
+/* On an asynchronous device a message takes the host `enqueue` ns, and moving a payload besides. */
+static const struct cost {
+    int64_t (*estimate)(const ad_session *s, const ad_message *m);
+    int64_t enqueue;
+} costs[AD_NCOST] = {
+    [AD_COST_SMALL] = {estimate_small, 3000},      [AD_COST_OPERATION] = {estimate_operation, 3000},
+    [AD_COST_CALL] = {estimate_operation, 6000},   [AD_COST_QUERY] = {estimate_operation, 50000},
+    [AD_COST_LAUNCH] = {estimate_operation, 3000}, [AD_COST_FILL] = {estimate_fill, 3000},
+    [AD_COST_COPY] = {estimate_copy, 3000},        [AD_COST_PAYLOAD] = {estimate_payload, 2000},
+    [AD_COST_LOAD] = {estimate_load, 3000},
+};
 
 int64_t ad__exec_cost(const ad_session *s, const ad_message *m) {
-    if (s->worker->backend->asynchronous) return estimate_enqueue(s, m);
-    switch (m->opcode) {
-    case AD_REQ_UFUNC:
-    case AD_REQ_REDUCE:
-    case AD_REQ_CALL:
-    case AD_REQ_QUERY:
-    case AD_REQ_LAUNCH: return ad__op_cost(&m->op);
-    case AD_REQ_NEW:
-    case AD_REQ_EMPTY: return count_elements(&m->operand);
-    case AD_REQ_READ: return ad__size_product(2, count_elements(&m->operand));
-    case AD_REQ_WRITE: return ad__bytes_cost(s->messages.frame.payload_size);
-    case AD_REQ_LOAD: return ad__bytes_cost(m->u[4]);
-    default: return 100;
-    }
+    const struct cost *c = &costs[m->row->cost];
+    if (!s->worker->backend->asynchronous) return c->estimate(s, m);
+    return c->enqueue + (m->row->cost == AD_COST_PAYLOAD ? estimate_payload(s, m) : 0);
 }

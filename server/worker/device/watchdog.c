@@ -55,7 +55,7 @@ static void *watch_kernels(void *argument) {
 static void start_watching(ad_watchdog *w) {
     int error = ad__os_thread(&w->thread, watch_kernels, w);
     w->started = error == 0;
-    if (error) ad__log(AD_LOG_WARN, "kernel-time is not watched", "why=%s", strerror(error));
+    if (error) ad__log(kernel_time_is_not_watched, strerror(error));
 }
 
 void ad__watchdog_close(ad_watchdog *w) {

@@ -410,14 +410,10 @@ bool ad__engine_is_full(const ad_session *s) {
     return (g->operations && p->operations > g->operations) || (g->bytes && p->bytes > g->bytes);
 }
 
-uint64_t ad__engine_counter(const ad_session *s, int index) {
-    ad_engine *e = &s->worker->engine;
-    if (!s->turns.share.party) return 0; /* a placeholder without a principal */
-    pthread_mutex_lock(&e->lock);
-    uint64_t value = index == AD_COUNTER_queued_bytes ? s->turns.share.bytes
-                     : index == AD_COUNTER_put_off    ? s->turns.put_off
-                                                      : s->turns.share.party->bytes;
-    pthread_mutex_unlock(&e->lock);
+uint64_t ad__engine_read(ad_worker *w, const uint64_t *number) {
+    pthread_mutex_lock(&w->engine.lock);
+    const uint64_t value = *number;
+    pthread_mutex_unlock(&w->engine.lock);
     return value;
 }
 

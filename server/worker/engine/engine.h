@@ -75,8 +75,8 @@ extern const ad_component ad__component_turn;
 int ad__engine_queue_frames(struct ad_session *s, ad_input_frame *f, int n);
 /* Tell whether so much of the session's input waits that no more should be read. The lock is held. */
 bool ad__engine_is_full(const struct ad_session *s);
-/* Runner: read a counter of the engine. Takes the lock. */
-uint64_t ad__engine_counter(const struct ad_session *s, int index);
+/* Any thread: read a number that the engine's lock guards. */
+uint64_t ad__engine_read(struct ad_worker *w, const uint64_t *number);
 /* I/O thread: end the session. The next runner frees its buffers and then requests attention for it. */
 void ad__engine_end(struct ad_session *s);
 /* I/O thread: end the session after the operations that must still be executed. */

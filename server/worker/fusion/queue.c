@@ -381,15 +381,9 @@ bool ad__fusion_defer_buffer(ad_session *s, ad_buffer *b) {
 
 bool ad__fusion_may_overtake(const ad_session *s, const ad_message *m) {
     if (s->fusion.bytes > AD_FUSION_BYTES) return false;
-    switch (m->opcode) {
-    case AD_REQ_UFUNC: /* ad__fusion_offer decides on these */
-    case AD_REQ_REDUCE:
-    case AD_REQ_CALL:
-    case AD_REQ_FREE: return !s->checkpoint.behind || ad__checkpoint_is_repeatable(m);
-    case AD_REQ_NEW: /* could lack memory that queued frees would return */
-    case AD_REQ_EMPTY: return !s->fusion.freed && !s->checkpoint.kept.count;
-    default: return false;
-    }
+    if (m->row->flags & AD_R_OVERTAKES) return !s->checkpoint.behind || ad__checkpoint_is_repeatable(m);
+    /* A new buffer could lack memory that queued frees would return. */
+    return m->row->flags & AD_R_ALLOCATES && !s->fusion.freed && !s->checkpoint.kept.count;
 }
 
 int ad__fusion_provide_memory(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {

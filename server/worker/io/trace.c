@@ -61,6 +61,7 @@ void ad__trace(ad_session *s, const char *direction, const uint8_t *control, siz
     char text[1024];
     if (ad__reader_new(&r) || ad__reader_begin(r, control, size, NULL)) size = 0;
     while (size && ad__reader_next(r, &arena, ~0u, &m, NULL) > 0) {
+        ad__message_hide(&m, &s->tracer.secret);
         ad__message_text(&m, text, sizeof text);
         if (s->worker->config.trace)
             fprintf(stderr, "arrayd-worker %lu %s %s\n", (unsigned long)s->id, direction, text);

@@ -55,7 +55,7 @@ void ad__reserved_open(ad_worker *w, ad_gpu *g) {
             done = ad__account_reserve(&g->memory.accounts, r->list[i].who, r->list[i].bytes) && done;
     pthread_mutex_unlock(&r->lock);
     if (done) return;
-    ad__log(AD_LOG_WARN, "memory not reserved yet", "why=%s", "out of host memory");
+    ad__log(memory_not_reserved_yet, "out of host memory");
     atomic_store(&r->changed, true); /* the next ad__reserved_apply tries again */
 }
 

@@ -23,22 +23,22 @@ static void tell_arrayd(ad_worker *w, uint32_t kind, const char *who, const char
 
 /* True if the message brings the user's code, or memory that goes with the user's process or with this one. */
 static bool needs_own_worker(const ad_message *m) {
-    return m->opcode == AD_REQ_BUILD || m->opcode == AD_REQ_IMPORT ||
-           (m->opcode == AD_REQ_EXPORT && m->u[2] & AD_EXPORT_HANDLE);
+    const unsigned flags = m->row->flags;
+    return flags & AD_R_OWN_WORKER || (flags & AD_R_HANDLE_OWN_WORKER && m->u[2] & AD_EXPORT_HANDLE);
 }
 
 static void ask_for_worker(ad_session *s, uint64_t number) {
     s->move.at = number;
     atomic_store(&s->move.state, AD_SESSION_MIGRATES);
     tell_arrayd(s->worker, AD_NOTE_MIGRATION_ASKED, s->principal, "", -1);
-    ad__log(AD_LOG_DEBUG, "own worker wanted", "session=%lu principal=%s", s->id, s->principal);
+    ad__log(own_worker_wanted, s->id, s->principal);
 }
 
 bool ad__migration_must_wait(ad_session *s, const ad_message *m, ad_fault *refused) {
     const uint64_t number = s->progress.done + s->progress.requests; /* messages before this one */
     if (!needs_own_worker(m)) return false;
     if (atomic_load(&s->move.state) == AD_SESSION_REFUSED && s->move.at == number) {
-        if (m->opcode == AD_REQ_BUILD) /* other messages find the missing permission themselves */
+        if (m->row->flags & AD_R_USER_SOURCE) /* other messages find the missing permission themselves */
             ad__fault(refused, AD_E_UNSUPPORTED,
                       "kernels run in a worker of one's own, and what %s has here cannot be moved to one: %s",
                       s->principal, s->move.refusal);
@@ -146,7 +146,7 @@ static int hand_over_principal(ad_worker *w, ad_migration *p, ad_fault *fault) {
     ad__journal_close(l);
     if (status) return status;
     tell_arrayd(w, AD_NOTE_MIGRATED, p->who, "", fd);
-    ad__log(AD_LOG_DEBUG, "principal written down", "principal=%s copied=%lu", p->who, (unsigned long)p->copies);
+    ad__log(principal_written_down, p->who, (unsigned long)p->copies);
     p->step = AD_MIGRATION_TOLD;
     return 0;
 }

@@ -48,7 +48,7 @@ static void __attribute__((noreturn)) leave_process(ad_worker *w) {
     for (ad_session *s = w->sessions; s; s = s->next) commit_session(s);
     pthread_mutex_lock(&w->arrayd.lock);
     ad__channel_drain(&w->arrayd.channel);
-    ad__log(AD_LOG_DEBUG, "left", "sessions=%u", atomic_load(&w->nsessions));
+    ad__log(left, atomic_load(&w->nsessions));
     _exit(0);
 }
 

@@ -6,6 +6,7 @@
 
 #include "server/common/log.h"
 #include "server/common/os.h"
+#include "server/worker/handlers.h"
 #include "server/worker/modules/inside.h"
 #include "server/worker/session.h"
 #include "server/worker/io/reply.h"
@@ -196,21 +197,19 @@ static int begin_building(ad_session *s, ad_message *m, ad_fault *fault) {
     return b ? complete_job(s, b, describe_job(s, m, b), fault) : fault->code;
 }
 
-bool ad__module_build(ad_session *s, ad_message *m) {
-    ad_fault fault = {0};
-    int status = s->modules.building ? 0 : check_build(s, m->u[1], &fault);
-    if (!status && !s->modules.building) status = begin_building(s, m, &fault);
+int ad__handle_build(ad_session *s, ad_message *m, ad_fault *fault) {
+    int status = s->modules.building ? 0 : check_build(s, m->u[1], fault);
+    if (!status && !s->modules.building) status = begin_building(s, m, fault);
     const ad_building *b = s->modules.building;
     if (!status && !ad__modules_built(s)) {
         ad__session_await(s, AD_WAIT_COMPILER, NULL, NULL);
-        return false;
+        return AD_WAITS;
     }
-    if (!status && b->status < 0) status = ad__fault(&fault, b->status, "%s", b->fault.text);
-    if (!status && b->binary->data) status = load_module(s, m, b, &fault);
-    if (status) ad__reply_fault(s, m->u[0], status, &fault);
-    else answer_build(s, m->u[0], b->binary->data != NULL, b->binary->log);
+    if (!status && b->status < 0) status = ad__fault(fault, b->status, "%s", b->fault.text);
+    if (!status && b->binary->data) status = load_module(s, m, b, fault);
+    if (!status) answer_build(s, m->u[0], b->binary->data != NULL, b->binary->log);
     ad__module_stop(s);
-    return true;
+    return status;
 }
 
 /* ---- a module that another worker had ---- */
@@ -231,7 +230,7 @@ static int end_rebuild(ad_session *s, ad_loaded *m, ad_fault *fault) {
 
 /* Log the loss of a module once, however often the client uses it. */
 static void log_loss(const ad_session *s, ad_loaded *m, const char *why) {
-    if (!m->said) ad__log(AD_LOG_WARN, "module lost", "session=%lu module=%lu why=%s", s->id, m->id, why);
+    if (!m->said) ad__log(module_lost, s->id, m->id, why);
     m->said = true;
 }
 
@@ -254,9 +253,7 @@ bool ad__modules_ready(ad_session *s, uint64_t id) {
     const int64_t since = s->modules.building ? s->modules.building->since : ad__os_now();
     if (!status) status = end_rebuild(s, m, fault);
     if (status) log_loss(s, m, fault->text);
-    else
-        ad__log(AD_LOG_DEBUG, "module built again", "session=%lu module=%lu ms=%ld", s->id, m->id,
-                (long)((ad__os_now() - since) / 1000000));
+    else ad__log(module_built_again, s->id, m->id, (long)((ad__os_now() - since) / 1000000));
     ad__module_stop(s);
     return true;
 }

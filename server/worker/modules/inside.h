@@ -57,8 +57,6 @@ ad_named_kernel *ad__module_kernel(ad_loaded *m, const char *name, size_t size);
 const char *ad__module_text(ad_session *s, const ad_string *text, ad_fault *fault);
 
 /* ---- build.c ---- */
-/* Execute BUILD. False: the session waits. */
-bool ad__module_build(ad_session *s, ad_message *m);
 /* Abandon what is being built, if anything is. */
 void ad__module_stop(ad_session *s);
 

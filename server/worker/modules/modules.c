@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/common/os.h"
+#include "server/worker/handlers.h"
 #include "server/worker/engine/background.h"
 #include "server/worker/exec/job.h"
 #include "server/worker/modules/inside.h"
@@ -182,7 +183,7 @@ static bool store_settings(ad_named_kernel *k, int64_t shared, int64_t carveout,
     return k->shared != before.shared || k->carveout != before.carveout || k->cooperative != before.cooperative;
 }
 
-static int set_kernel(ad_session *s, const ad_message *msg, ad_fault *fault) {
+int ad__handle_kernel_set(ad_session *s, ad_message *msg, ad_fault *fault) {
     const int64_t shared = (int64_t)msg->u[1] - 1, carveout = (int64_t)msg->u[2] - 1;
     ad_loaded *m = find_loaded(s, "kernel_set", msg->u[0], fault);
     ad_named_kernel *k;
@@ -192,9 +193,7 @@ static int set_kernel(ad_session *s, const ad_message *msg, ad_fault *fault) {
     return status;
 }
 
-int ad__modules_op(ad_session *s, const ad_message *m, ad_fault *fault) {
-    return m->opcode == AD_REQ_MODULE_DROP ? drop_module(s, m->u[0], fault) : set_kernel(s, m, fault);
-}
+int ad__handle_module_drop(ad_session *s, ad_message *m, ad_fault *fault) { return drop_module(s, m->u[0], fault); }
 
 /* ---- launching ---- */
 
@@ -269,20 +268,16 @@ int ad__launch_run(ad_session *s, ad_stream_queue *queue, const ad_launching *l,
 
 /* ---- attributes and variables ---- */
 
-static bool answer_kernel(ad_session *s, ad_message *msg) {
-    ad_fault fault = {0};
+int ad__handle_kernel(ad_session *s, ad_message *msg, ad_fault *fault) {
     ad_kernel_info info;
     ad_named_kernel *k;
-    ad_loaded *m = find_loaded(s, "kernel", msg->u[1], &fault);
-    int status = m ? find_kernel(s, m, &msg->s[0], &k, &fault) : fault.code;
-    if (!status) status = ad__session_status(s, get_backend(s)->kernel_info(k->kernel, &info, &fault), &fault);
-    if (status) {
-        ad__reply_fault(s, msg->u[0], status, &fault);
-        return true;
-    }
+    ad_loaded *m = find_loaded(s, "kernel", msg->u[1], fault);
+    int status = m ? find_kernel(s, m, &msg->s[0], &k, fault) : fault->code;
+    if (!status) status = get_backend(s)->kernel_info(k->kernel, &info, fault);
+    if (status) return status;
     _Static_assert(sizeof info % sizeof(int64_t) == 0, "ad_kernel_info is a row of numbers");
     ad__reply_ints(s, msg->u[0], sizeof info / sizeof(int64_t), &info.max_threads_per_block);
-    return true;
+    return 0;
 }
 
 static int make_alias(ad_session *s, const ad_message *msg, uint64_t *size, ad_fault *fault) {
@@ -311,24 +306,11 @@ static int make_alias(ad_session *s, const ad_message *msg, uint64_t *size, ad_f
     return 0;
 }
 
-static bool answer_global(ad_session *s, ad_message *msg) {
-    ad_fault fault = {0};
+int ad__handle_global(ad_session *s, ad_message *m, ad_fault *fault) {
     uint64_t size = 0;
-    int status = make_alias(s, msg, &size, &fault);
-    if (status) ad__reply_fault(s, msg->u[0], status, &fault);
-    else ad__reply_ints(s, msg->u[0], 1, (int64_t[]){(int64_t)size});
-    return true;
-}
-
-bool ad__modules_ask(ad_session *s, ad_message *m) {
-    ad_fault fault = {0};
-    if (m->opcode != AD_REQ_BUILD && !ad__modules_ready(s, m->u[1])) return false;
-    switch (m->opcode) {
-    case AD_REQ_BUILD: return ad__module_build(s, m);
-    case AD_REQ_KERNEL: return answer_kernel(s, m);
-    case AD_REQ_GLOBAL: return answer_global(s, m);
-    default: ad__reply_fault(s, m->u[0], ad__ask_unsupported(m, &fault), &fault); return true;
-    }
+    int status = make_alias(s, m, &size, fault);
+    if (!status) ad__reply_ints(s, m->u[0], 1, (int64_t[]){(int64_t)size});
+    return status;
 }
 
 void ad__modules_close(ad_session *s) {

@@ -48,9 +48,6 @@ typedef struct ad_launching {
     char name[64];
 } ad_launching;
 
-/* Execute MODULE_DROP or KERNEL_SET; execute BUILD, KERNEL or GLOBAL. False: the session waits. */
-int ad__modules_op(struct ad_session *s, const ad_message *m, ad_fault *fault);
-bool ad__modules_ask(struct ad_session *s, ad_message *m);
 /* True if the compiler is done, so that the session can go on. */
 bool ad__modules_built(struct ad_session *s);
 /* Build a module again that another worker had, before it is used. False: the session waits for that. A failure is

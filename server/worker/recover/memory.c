@@ -342,9 +342,7 @@ int ad__recovery_collect_holders(ad_recovery *r, const ad_journal_head *head) {
 
 static void recover_holder(void *user, ad_journal_holder *h) {
     ad_fault fault = {0};
-    if (restore_holder(user, h, &fault))
-        ad__log(AD_LOG_WARN, "shared array lost", "principal=%s name=%s why=%s", h->who, h->is_name ? h->name : "",
-                fault.text);
+    if (restore_holder(user, h, &fault)) ad__log(shared_array_lost, h->who, h->is_name ? h->name : "", fault.text);
 }
 
 void ad__recovery_restore_holders(ad_worker *w, const ad_journal_head *head) {

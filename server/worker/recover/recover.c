@@ -185,9 +185,8 @@ static void take_blame(ad_session *s, const ad_journal_session *at) {
     }
     if (v->at) v->at->blame = v->suspect.blame;
     if (v->suspect.blame.last)
-        ad__log(AD_LOG_WARN, "operation suspected", "session=%lu principal=%s at=%lu crashes=%lu kills=%lu certain=%lu",
-                s->id, s->principal, v->suspect.blame.last, v->suspect.blame.crashes, v->suspect.blame.kills,
-                v->suspect.blame.certain);
+        ad__log(operation_suspected, s->id, s->principal, v->suspect.blame.last, v->suspect.blame.crashes,
+                v->suspect.blame.kills, v->suspect.blame.certain);
 }
 
 static int restore_state(ad_session *s, const ad_journal_session *at, const ad_journal_checkpoint *state,
@@ -253,7 +252,7 @@ static const char *find_obstacle(const ad_journal_session *at) {
 }
 
 static void drop_session(ad_worker *w, uint64_t id, const char *why) {
-    ad__log(AD_LOG_WARN, "session lost", "session=%lu why=%s", id, why);
+    ad__log(session_lost, id, why);
     ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_SESSION_END, .id = id}, -1);
 }
 
@@ -277,7 +276,7 @@ static bool restore_session(ad_worker *w, ad_journal_session *at) {
     if (!status) status = restore_state(s, at, state, t, &fault);
     const bool waits = !status && ad__session_await_client(s, "its worker has gone");
     if (!waits)
-        ad__log(AD_LOG_WARN, "session lost", "session=%lu why=%s", s->id,
+        ad__log(session_lost, s->id,
                 status ? *fault.text ? fault.text : ad__error_text(status) : "its client has ended");
     if (status) {
         ad__engine_end(s);
@@ -339,8 +338,8 @@ void ad__recovery_run(ad_worker *w, const ad_note *note, int fd) {
                                  : ad__fault(&fault, AD_E_MEMORY, "out of memory");
     if (fd >= 0) close(fd);
     if (w->before.left) ad__recovery_give_back(w);
-    ad__log(status || lost ? AD_LOG_WARN : AD_LOG_INFO, "recovered", "sessions=%lu lost=%lu ms=%ld why=%s", sessions,
-            lost, (long)((ad__os_now() - begun) / 1000000), status ? fault.text : "");
+    ad__log_other(status || lost, recovered, sessions, lost, (long)((ad__os_now() - begun) / 1000000),
+                  status ? fault.text : "");
     ad__recovery_close(w);
     ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_RECOVERED, .id = sessions}, -1);
     /* Operations from here on may end this worker. By then arrayd must know that it has begun. */

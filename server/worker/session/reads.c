@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "protocol/desc.h"
+#include "server/worker/handlers.h"
 #include "server/worker/engine/background.h"
 #include "server/worker/exec/job.h"
 #include "server/worker/spill/quota.h"
@@ -53,7 +54,6 @@ static int find_bytes(ad_session *s, ad_message *m, ad_fault *fault) {
 
 static int find_window(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_reading *r = &s->reading;
-    if (m->opcode != AD_REQ_FETCH) return 0;
     ad_window *w = ad__window_find(s, m->u[1], m->u[2], r->total, "fetch", fault);
     if (!w) return fault->code;
     r->to = (char *)w->base + m->u[2];
@@ -61,7 +61,7 @@ static int find_window(ad_session *s, const ad_message *m, ad_fault *fault) {
     return 0;
 }
 
-static int begin_read(ad_session *s, ad_message *m, ad_fault *fault) {
+static int begin_read(ad_session *s, ad_message *m, bool to_window, ad_fault *fault) {
     const ad_desc *d = &m->operand.desc;
     ad_reading *r = &s->reading;
     *r = (ad_reading){.request = m->u[0]};
@@ -71,7 +71,7 @@ static int begin_read(ad_session *s, ad_message *m, ad_fault *fault) {
     r->buffer->order.read_at = s->progress.done + 1;
     if (r->buffer->poison) return r->buffer->poison->code;
     int status = find_bytes(s, m, fault);
-    if (!status) status = find_window(s, m, fault);
+    if (!status && to_window) status = find_window(s, m, fault);
     r->offset = s->checkpoint.resumed.read;
     s->checkpoint.resumed.read = 0;
     r->active = true; /* set after a failure, too: ad__reading_end gives back what was taken */
@@ -158,44 +158,48 @@ static bool must_wait_for_client(ad_session *s) {
     return r->total - r->offset > AD_STAGING_PART / 64 && atomic_load(&s->output.queued) >= AD_OUTPUT_HIGH;
 }
 
-/* Send parts until all are sent (true), or there is something to wait for (false). */
-static bool continue_read(ad_session *s) {
+/* Send parts until all are sent (0), or there is something to wait for (AD_WAITS). */
+static int continue_read(ad_session *s) {
     ad_reading *r = &s->reading;
     ad_fault fault = {0};
     int status = 0;
     do {
         if (!r->under_way) {
-            if (must_wait_for_client(s)) return false;
+            if (must_wait_for_client(s)) return AD_WAITS;
             if ((status = request_part(s, &fault))) break;
             r->under_way = true;
             if (s->worker->backend->asynchronous) {
                 ad__session_await(s, AD_WAIT_STREAM, r->stream_queue, NULL);
-                if (!ad__session_poll(s)) return false;
+                if (!ad__session_poll(s)) return AD_WAITS;
             }
         }
         r->under_way = false;
         if (answer_failure(s)) break;
         status = deliver_part(s, &fault);
         if (!status && r->from_host && r->offset < r->total)
-            return false; /* other sessions need not wait for the whole array */
+            return AD_WAITS; /* other sessions need not wait for the whole array */
     } while (!status && r->offset < r->total && !atomic_load(&s->output.broken));
     if (status) ad__reply_fault(s, r->request, status, &fault);
     ad__reading_end(s);
-    return true;
+    return 0;
 }
 
-bool ad__read(ad_session *s, ad_message *m) {
+static int answer_read(ad_session *s, ad_message *m, bool to_window) {
     ad_fault fault = {0};
     if (s->reading.active) return continue_read(s);
     if (ad__reply_pending_failure(s, m->u[0]) || s->checkpoint.resumed.silent)
-        return true; /* the client may use the window for something else by now */
-    int status = begin_read(s, m, &fault);
+        return 0; /* the client may use the window for something else by now */
+    int status = begin_read(s, m, to_window, &fault);
     if (!status) return continue_read(s);
     ad_buffer *b = s->reading.buffer;
     if (b && b->poison) ad__reply_fail(s, m->u[0], b->poison);
     else ad__reply_fault(s, m->u[0], status, &fault);
     ad__reading_end(s);
-    return true;
+    return 0;
 }
+
+int ad__handle_read(ad_session *s, ad_message *m, ad_fault *fault) { return (void)fault, answer_read(s, m, false); }
+
+int ad__handle_fetch(ad_session *s, ad_message *m, ad_fault *fault) { return (void)fault, answer_read(s, m, true); }
 
 const ad_component ad__component_reading = {.name = "read", .drop = ad__reading_end};

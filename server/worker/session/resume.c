@@ -92,7 +92,7 @@ bool ad__session_await_client(ad_session *s, const char *why) {
     shutdown(s->socket.fd, SHUT_RDWR); /* the descriptor is reused for the next connection */
     ad__sessions_watch(s->worker);
     report_away(s, 1);
-    ad__log(AD_LOG_INFO, "session waits", "session=%lu principal=%s why=%s", s->id, s->principal, why);
+    ad__log(session_waits, s->id, s->principal, why);
     return true;
 }
 
@@ -102,7 +102,7 @@ bool ad__session_is_forsaken(ad_session *s, int64_t now) {
     const char *why = now > c->until         ? "resume-time: its client has not come back"
                       : !is_process_alive(c) ? "its client has ended"
                                              : NULL;
-    if (why) ad__log(AD_LOG_INFO, "session forsaken", "session=%lu principal=%s why=%s", s->id, s->principal, why);
+    if (why) ad__log(session_forsaken, s->id, s->principal, why);
     return why;
 }
 
@@ -154,8 +154,7 @@ void ad__session_refuse(int fd, int code, const char *why) {
 }
 
 static void refuse_resume(const ad_note *note, int fd, int code, const char *why) {
-    ad__log(code == AD_E_CONNECTION ? AD_LOG_DEBUG : AD_LOG_WARN, "session not resumed",
-            "session=%lu principal=%s why=%s", note->id, note->who, why);
+    ad__log_other(code == AD_E_CONNECTION, session_not_resumed, note->id, note->who, why);
     ad__session_refuse(fd, code, why);
 }
 
@@ -218,7 +217,7 @@ static int take_connection(ad_session *s, int fd, const ad_note *note, const cha
     close_process(s);
     if (note->process) set_process(s, note->process);
     report_away(s, 0);
-    ad__log(AD_LOG_INFO, "session resumed", "session=%lu principal=%s", s->id, s->principal);
+    ad__log(session_resumed, s->id, s->principal);
     ad__output_flush(&s->output);
     ad__engine_unstall(s);
     return 0;
@@ -239,7 +238,6 @@ void ad__session_forsake(ad_worker *w, uint64_t id) {
         report_away(s, 0); /* the client has come back in the meantime */
         return;
     }
-    ad__log(AD_LOG_INFO, "session forsaken", "session=%lu principal=%s why=%s", s->id, s->principal,
-            "sessions: its place is wanted");
+    ad__log(session_forsaken, s->id, s->principal, "sessions: its place is wanted");
     ad__engine_end(s);
 }

@@ -84,7 +84,7 @@ int ad__session_begin(ad_session *s) {
     pthread_mutex_unlock(&w->sessions_lock);
     atomic_fetch_add(&w->nsessions, 1);
     ad__session_watch(s, UV_READABLE);
-    ad__log(AD_LOG_DEBUG, "session begins", "session=%lu principal=%s client=%s", s->id, s->principal, s->client);
+    ad__log(session_begins, s->id, s->principal, s->client);
     return status;
 }
 
@@ -120,8 +120,7 @@ static void close_session(ad_session *s) {
     pthread_mutex_unlock(&w->sessions_lock);
     atomic_fetch_sub(&w->nsessions, 1);
     bool quiet = !s->output.why || s->output.status == AD_E_CONNECTION;
-    ad__log(quiet ? AD_LOG_DEBUG : AD_LOG_WARN, "session ends", "session=%lu principal=%s ops=%lu why=%s", s->id,
-            s->principal, s->progress.done, s->output.why ? s->output.why : "");
+    ad__log_other(!quiet, session_ends, s->id, s->principal, s->progress.done, s->output.why ? s->output.why : "");
     if (begun) uv_close((uv_handle_t *)&s->socket.poll, on_session_closed);
     else free_session(s);
 }
@@ -328,7 +327,7 @@ bool ad__sessions_tick(ad_worker *w) {
             close_session(s);
         } else if (is_too_slow(s, now)) {
             static const char why[] = "output-timeout: the client does not read";
-            ad__log(AD_LOG_WARN, "connection closed", "session=%lu principal=%s why=%s", s->id, s->principal, why);
+            ad__log(connection_closed, s->id, s->principal, why);
             lose_connection(s, why);
         } else if (ad__session_is_forsaken(s, now)) {
             ad__session_end_after_forks(s);

@@ -34,13 +34,10 @@ ad_session *ad__session_find(ad_worker *w, uint64_t id);
 ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit); /* hook of engine/ */
 bool ad__session_drop(ad_session *s);                                   /* hook of engine/ */
 
-/* ---- asks.c, reads.c; runner only ---- */
-/* Answer a request (class ASK). False: the session waits; call it again. */
-bool ad__ask(ad_session *s, ad_message *m);
-/* Get all counters of a session, as stat replies them. */
-void ad__session_counters(ad_session *s, int64_t values[AD_NCOUNTER]);
-/* Answer READ or FETCH. False: the session waits; call it again. */
-bool ad__read(ad_session *s, ad_message *m);
+/* ---- execute.c, reads.c; runner only ---- */
+/* Execute a message (class OP or ASK). Its failure is recorded in the session, or answered. False: the session waits,
+ * or earlier operations need more than this turn; call it again. */
+bool ad__execute(ad_session *s, ad_message *m);
 /* Give back the memory that a read holds; no effect without a read. */
 void ad__reading_end(ad_session *s);
 

@@ -27,7 +27,7 @@
 
 static int report_protocol_error(ad_session *s, int status, const ad_fault *fault) {
     ad__reply_bye(s, status, *fault->text ? fault->text : ad__error_text(status));
-    ad__log(AD_LOG_WARN, "session refused", "session=%lu principal=%s why=%s", s->id, s->principal, fault->text);
+    ad__log(session_refused, s->id, s->principal, fault->text);
     return status;
 }
 
@@ -75,7 +75,7 @@ static int end_frame(ad_session *s) {
 
 /* Check the payload, which belongs to a write that is the last message of its block. AD_E_PROTOCOL. */
 static int check_payload(ad_session *s, ad_fault *fault) {
-    if (s->messages.message.opcode != AD_REQ_WRITE) return 0;
+    if (!(s->messages.message.row->flags & AD_R_PAYLOAD)) return 0;
     if (s->messages.frame_used != s->messages.frame.control_size)
         return ad__fault(fault, AD_E_PROTOCOL, "write is not the last message of its frame");
     if (!s->messages.frame.payload_size) return ad__fault(fault, AD_E_PROTOCOL, "write without a payload");
@@ -114,17 +114,17 @@ static int read_message(ad_session *s) {
 
 /* Tell whether the next operation must wait until less is under way. Then the session waits. */
 static bool must_wait_for_room(ad_session *s) {
-    bool forks = s->messages.message.opcode == AD_REQ_FORK; /* a fork passes on buffers whose checks must be complete */
+    const bool settles = s->messages.message.row->flags & AD_R_SETTLED;
     const bool writes_down = ad__session_commits_late(s);
-    if (forks) ad__fusion_flush(s);
+    if (settles) ad__fusion_flush(s);
     ad_stream_queue *queue = s->streams.current ? ad__stream_queue_current(s, NULL) : NULL;
     if (queue && ad__stream_queue_full(queue)) ad__session_await(s, AD_WAIT_ROOM, queue, NULL);
-    else if (ad__deferred_checks_full(&s->deferred_checks) || (forks && (s->deferred_checks.count || writes_down))) {
+    else if (ad__deferred_checks_full(&s->deferred_checks) || (settles && (s->deferred_checks.count || writes_down))) {
         ad__fusion_flush(s);
         ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
     }
     if (s->wait.kind && !ad__session_poll(s)) return true;
-    if (forks && writes_down) ad__checkpoint_commit(s);
+    if (settles && writes_down) ad__checkpoint_commit(s);
     return false;
 }
 
@@ -132,11 +132,10 @@ static bool must_wait_for_room(ad_session *s) {
 static bool execute_message(ad_session *s) {
     if (s->fusion.count && !ad__fusion_may_overtake(s, &s->messages.message) && !ad__fusion_drain(s)) return false;
     ad__checkpoint_begin_message(s, &s->messages.message);
+    if (!ad__execute(s, &s->messages.message)) return false;
     if (s->messages.message.row->cls == AD_CLASS_ASK) {
-        if (!ad__ask(s, &s->messages.message)) return false;
         s->progress.requests++;
     } else {
-        if (!ad__exec_op(s, &s->messages.message)) return false;
         s->progress.done++;
         if (s->fusion.count) s->fusion.bytes += s->messages.message.size;
         else ad__stream_queues_settle(s);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/common/os.h"
+#include "server/worker/handlers.h"
 #include "server/worker/spill/spill.h"
 #include "server/worker/session.h"
 #include "server/worker/io/reply.h"
@@ -77,7 +78,7 @@ static int open_event(ad_session *s, ad_client_event *event, const ad_stream_que
     return status;
 }
 
-static int record_event(ad_session *s, const ad_message *m, ad_fault *fault) {
+int ad__handle_event(ad_session *s, ad_message *m, ad_fault *fault) {
     const ad_backend *b = s->worker->backend;
     ad_stream_queue *queue = ad__stream_queue_join(s, m->u[1], fault);
     if (!queue) return fault->code;
@@ -92,7 +93,7 @@ static int record_event(ad_session *s, const ad_message *m, ad_fault *fault) {
     return open_event(s, &event, queue, fault);
 }
 
-static int drop_event(ad_session *s, const ad_message *m, ad_fault *fault) {
+int ad__handle_event_drop(ad_session *s, ad_message *m, ad_fault *fault) {
     ad_client_event *event = find_event(s, m->u[0], fault);
     if (!event) return fault->code;
     ad__checkpoint_remove_row(s, event->place);
@@ -106,14 +107,14 @@ static int follow_event(ad_session *s, ad_stream_queue *queue, const ad_client_e
     return status ? status : ad__session_enqueued(s, queue, fault);
 }
 
-static int make_stream_wait(ad_session *s, const ad_message *m, ad_fault *fault) {
+int ad__handle_after(ad_session *s, ad_message *m, ad_fault *fault) {
     ad_stream_queue *queue = ad__stream_queue_find(s, m->u[0], fault);
     ad_client_event *event = queue ? find_event(s, m->u[1], fault) : NULL;
     int status = event ? follow_event(s, queue, event, fault) : fault->code;
     return status || !queue->low ? status : follow_event(s, queue->low, event, fault);
 }
 
-static int open_stream(ad_session *s, const ad_message *m, ad_fault *fault) {
+int ad__handle_stream(ad_session *s, ad_message *m, ad_fault *fault) {
     if (m->u[0] < AD_OWN_STREAMS || m->u[0] == AD_HIDDEN_STREAM)
         return ad__fault(fault, AD_E_VALUE, "a stream's id must be %d or above, not %" PRIu64, AD_OWN_STREAMS, m->u[0]);
     int status = ad__stream_queue_open(s, m->u[0], m->u[1], m->u[2] != 0, fault);
@@ -121,31 +122,19 @@ static int open_stream(ad_session *s, const ad_message *m, ad_fault *fault) {
     return status;
 }
 
-static int drop_stream(ad_session *s, uint64_t id, ad_fault *fault) {
+int ad__handle_stream_drop(ad_session *s, ad_message *m, ad_fault *fault) {
+    const uint64_t id = m->u[0];
     ad_stream_queue *queue = id < AD_OWN_STREAMS ? NULL : ad__stream_queue_known(s, id);
     if (queue) ad__checkpoint_remove_row(s, queue->place);
     if (queue) queue->place = 0;
     return ad__stream_queue_drop(s, id, fault);
 }
 
-static int select_stream(ad_session *s, const ad_message *m, ad_fault *fault) {
+int ad__handle_on(ad_session *s, ad_message *m, ad_fault *fault) {
     ad_stream_queue *queue = ad__stream_queue_find(s, m->u[0], fault);
     if (!queue) return fault->code;
     s->streams.current = queue;
     return 0;
-}
-
-int ad__streams_op(ad_session *s, const ad_message *m, ad_fault *fault) {
-    int status;
-    switch (m->opcode) {
-    case AD_REQ_STREAM: status = open_stream(s, m, fault); break;
-    case AD_REQ_STREAM_DROP: status = drop_stream(s, m->u[0], fault); break;
-    case AD_REQ_ON: status = select_stream(s, m, fault); break;
-    case AD_REQ_EVENT: status = record_event(s, m, fault); break;
-    case AD_REQ_EVENT_DROP: status = drop_event(s, m, fault); break;
-    default: status = make_stream_wait(s, m, fault); break;
-    }
-    return ad__session_status(s, status, fault);
 }
 
 /* ---- requests with a reply ---- */
@@ -156,38 +145,38 @@ static bool must_await(ad_session *s, ad_wait_for kind, ad_stream_queue *queue, 
     return !ad__session_poll(s);
 }
 
-static int begin_wait(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault) {
+/* Begin to wait. 0: what is awaited has been reached. AD_WAITS; negative with a fault. */
+static int begin_wait(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_stream_queue *queue = NULL;
     ad_client_event *event = NULL;
     if (m->u[1] > 1) return ad__fault(fault, AD_E_VALUE, "wait: 0 (stream) or 1 (event), not %" PRIu64, m->u[1]);
     if (m->u[1]) event = find_event(s, m->u[2], fault);
     else queue = ad__stream_queue_join(s, m->u[2], fault);
     if (!event && !queue) return fault->code;
-    *waiting = queue ? must_await(s, AD_WAIT_STREAM, queue, NULL) : must_await(s, AD_WAIT_EVENT, NULL, event->event);
-    return 0;
+    const bool waits =
+        queue ? must_await(s, AD_WAIT_STREAM, queue, NULL) : must_await(s, AD_WAIT_EVENT, NULL, event->event);
+    return waits ? AD_WAITS : 0;
 }
 
-static int answer_wait(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault) {
-    int status = begin_wait(s, m, waiting, fault);
-    if (status || *waiting) return status;
+int ad__handle_wait(ad_session *s, ad_message *m, ad_fault *fault) {
+    int status = begin_wait(s, m, fault);
+    if (status) return status;
     /* After this answer the client may overwrite windows, so nothing may need to be loaded from them again. */
-    if (s->checkpoint.loaded > s->checkpoint.committed) *waiting = !ad__checkpoint_is_committed(s);
-    if (*waiting) return 0;
+    if (s->checkpoint.loaded > s->checkpoint.committed && !ad__checkpoint_is_committed(s)) return AD_WAITS;
     if (!ad__reply_pending_failure(s, m->u[0])) ad__reply_values(s, m->u[0], 0, NULL);
     return 0;
 }
 
-static int answer_done(ad_session *s, const ad_message *m, ad_fault *fault) {
-    bool waiting;
-    int status = begin_wait(s, m, &waiting, fault);
+int ad__handle_done(ad_session *s, ad_message *m, ad_fault *fault) {
+    int status = begin_wait(s, m, fault);
     s->wait.kind = AD_WAIT_NONE;
-    if (status) return status;
-    ad_scalar value = {.kind = AD_SCALAR_BOOL, .as.b = !waiting};
+    if (status < 0) return status;
+    ad_scalar value = {.kind = AD_SCALAR_BOOL, .as.b = status != AD_WAITS};
     ad__reply_values(s, m->u[0], 1, &value);
     return 0;
 }
 
-static int answer_elapsed(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault) {
+int ad__handle_elapsed(ad_session *s, ad_message *m, ad_fault *fault) {
     float ms;
     for (int i = 1; i <= 2; i++) {
         ad_client_event *event = find_event(s, m->u[i], fault);
@@ -197,7 +186,7 @@ static int answer_elapsed(ad_session *s, const ad_message *m, bool *waiting, ad_
         if (event->timeless)
             return ad__fault(fault, AD_E_VALUE,
                              "elapsed: when event %" PRIu64 " was is lost with the worker that saw it", m->u[i]);
-        if ((*waiting = must_await(s, AD_WAIT_EVENT, NULL, event->event))) return 0;
+        if (must_await(s, AD_WAIT_EVENT, NULL, event->event)) return AD_WAITS;
     }
     ad_event *from = find_event(s, m->u[1], fault)->event, *to = find_event(s, m->u[2], fault)->event;
     int status = s->worker->backend->event_elapsed(from, to, &ms, fault);
@@ -209,7 +198,7 @@ static int answer_elapsed(ad_session *s, const ad_message *m, bool *waiting, ad_
 /* Choose the lower of two limits, where 0 means none. */
 static uint64_t choose_lower_limit(uint64_t a, uint64_t b) { return !a || (b && b < a) ? b : a; }
 
-static int answer_pool(ad_session *s, const ad_message *m, ad_fault *fault) {
+int ad__handle_pool(ad_session *s, ad_message *m, ad_fault *fault) {
     int64_t values[4] = {(int64_t)(s->held.buffer_bytes - s->held.moved_bytes), 0, 0, 0};
     ad_gpu *gpu = ad__session_gpu(s, m->u[1], fault);
     if (!gpu) return fault->code;
@@ -229,7 +218,7 @@ static int answer_pool(ad_session *s, const ad_message *m, ad_fault *fault) {
     return 0;
 }
 
-static int answer_device(ad_session *s, const ad_message *m, ad_fault *fault) {
+int ad__handle_device(ad_session *s, ad_message *m, ad_fault *fault) {
     ad_gpu *gpu = ad__session_gpu(s, m->u[1], fault);
     if (!gpu) return fault->code;
     s->worker->backend->device_info(gpu->device, &gpu->info);
@@ -238,23 +227,6 @@ static int answer_device(ad_session *s, const ad_message *m, ad_fault *fault) {
                         i->multiprocessors, (int64_t)i->peers, i->runtime, i->driver};
     ad__reply_ints(s, m->u[0], sizeof values / sizeof *values, values);
     return 0;
-}
-
-bool ad__streams_ask(ad_session *s, const ad_message *m) {
-    ad_fault fault = {0};
-    bool waiting = false;
-    int status;
-    switch (m->opcode) {
-    case AD_REQ_WAIT: status = answer_wait(s, m, &waiting, &fault); break;
-    case AD_REQ_DONE: status = answer_done(s, m, &fault); break;
-    case AD_REQ_ELAPSED: status = answer_elapsed(s, m, &waiting, &fault); break;
-    case AD_REQ_POOL: status = answer_pool(s, m, &fault); break;
-    case AD_REQ_DEVICE: status = answer_device(s, m, &fault); break;
-    default: status = ad__ask_unsupported(m, &fault); break;
-    }
-    if (waiting) return false;
-    if (ad__session_status(s, status, &fault)) ad__reply_fault(s, m->u[0], status, &fault);
-    return true;
 }
 
 /* ---- rows in the journal ---- */

@@ -18,12 +18,6 @@ typedef struct ad_events {
     size_t count, capacity;
 } ad_events;
 
-/* Execute STREAM, STREAM_DROP, ON, EVENT, EVENT_DROP or AFTER. Returns a status, with a fault that names the request.
- */
-int ad__streams_op(struct ad_session *s, const ad_message *m, ad_fault *fault);
-/* Answer WAIT, DONE, ELAPSED, POOL or DEVICE. False: the session waits, and the message is executed again. */
-bool ad__streams_ask(struct ad_session *s, const ad_message *m);
-
 extern const ad_component ad__component_events, ad__component_streams;
 
 #endif

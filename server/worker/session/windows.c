@@ -10,6 +10,7 @@
 #include "protocol/memfd.h"
 #include "server/common/log.h"
 #include "server/common/os.h"
+#include "server/worker/handlers.h"
 #include "server/worker/exec/job.h"
 #include "server/worker/spill/quota.h"
 #include "server/worker/session.h"
@@ -94,7 +95,7 @@ static int add_window(ad_session *s, uint64_t id, uint64_t size, int fd, uint64_
     ad_fault why = {0};
     int pinned = s->worker->backend->host_register(s->worker->device.gpu[0].device, base, size, &why);
     ad__session_status(s, pinned, &why);
-    if (pinned) ad__log(AD_LOG_WARN, "window not pinned", "session=%lu bytes=%lu why=%s", s->id, size, why.text);
+    if (pinned) ad__log(window_not_pinned, s->id, size, why.text);
     s->windows.list[s->windows.count++] =
         (ad_window){.id = id, .size = size, .base = base, .fd = fd, .descriptor = number, .pinned = !pinned};
     s->windows.bytes += size;
@@ -102,7 +103,7 @@ static int add_window(ad_session *s, uint64_t id, uint64_t size, int fd, uint64_
     return 0;
 }
 
-static int open_window(ad_session *s, const ad_message *m, ad_fault *fault) {
+int ad__handle_window(ad_session *s, ad_message *m, ad_fault *fault) {
     uint64_t number;
     int fd = ad__descriptors_take(&s->windows.descriptors, &number);
     if (fd < 0) return ad__fault(fault, AD_E_VALUE, "window: no descriptor came with it");
@@ -135,7 +136,7 @@ static void defer_window(ad_session *s, const ad_window *gone) {
     close_window(s, gone);
 }
 
-static int drop_window(ad_session *s, const ad_message *m, ad_fault *fault) {
+int ad__handle_window_drop(ad_session *s, ad_message *m, ad_fault *fault) {
     ad_window *w = find_known(s, m->u[0]);
     if (!w) return ad__fault(fault, AD_E_STALE, "window_drop: there is no window %" PRIu64, m->u[0]);
     int status = ad__stream_queues_wait(s, fault); /* copies from the window may be under way */
@@ -147,19 +148,11 @@ static int drop_window(ad_session *s, const ad_message *m, ad_fault *fault) {
     return 0;
 }
 
-static int load_from_window(ad_session *s, const ad_message *m, ad_fault *fault) {
+int ad__handle_load(ad_session *s, ad_message *m, ad_fault *fault) {
     ad_window *w = ad__window_find(s, m->u[2], m->u[3], m->u[4], "load", fault);
     if (!w) return fault->code;
     s->checkpoint.loaded = s->progress.done + 1;
     return ad__store(s, "load", m->u[0], m->u[1], (char *)w->base + m->u[3], m->u[4], w->pinned, fault);
-}
-
-int ad__windows_op(ad_session *s, const ad_message *m, ad_fault *fault) {
-    switch (m->opcode) {
-    case AD_REQ_WINDOW: return open_window(s, m, fault);
-    case AD_REQ_WINDOW_DROP: return drop_window(s, m, fault);
-    default: return load_from_window(s, m, fault);
-    }
 }
 
 /* ---- rows in the journal ---- */

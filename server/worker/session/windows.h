@@ -36,8 +36,6 @@ typedef struct ad_windows {
     ad_descriptors descriptors;
 } ad_windows;
 
-/* Execute WINDOW, WINDOW_DROP or LOAD. Returns a status, with a fault that names the request. */
-int ad__windows_op(struct ad_session *s, const ad_message *m, ad_fault *fault);
 /* Find a window that has size bytes at offset. NULL with a fault. */
 ad_window *ad__window_find(struct ad_session *s, uint64_t id, uint64_t offset, uint64_t size, const char *what,
                            ad_fault *fault);

@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "server/common/os.h"
+#include "server/worker/handlers.h"
 #include "server/worker/sharing/sharing.h"
 #include "server/worker/session/session.h"
 #include "server/worker/io/reply.h"
@@ -138,12 +139,13 @@ static int make_capability(ad_session *s, ad_buffer *b, const ad_message *m, ad_
     return 0;
 }
 
-int ad__capability_share(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault) {
+int ad__handle_share(ad_session *s, ad_message *m, ad_fault *fault) {
     ad_sharing *all = s->worker->sharing;
     ad_capability *c = NULL;
-    ad_buffer *b = ad__shared_buffer(s, m->u[1], "share", waiting, fault);
-    if (!b) return fault->code;
-    int status = make_capability(s, b, m, &c, fault);
+    ad_buffer *b = NULL;
+    int status = ad__sharing_begin(s, m, AD_GRANT_EXPORTS, fault);
+    if (!status) status = ad__shared_buffer(s, m->u[1], "share", &b, fault);
+    if (!status) status = make_capability(s, b, m, &c, fault);
     if (status) return status;
     add_capability(s->worker, c);
     int64_t values[3] = {(int64_t)c->half[0], (int64_t)c->half[1], (int64_t)all->number};
@@ -158,8 +160,10 @@ static void count_use(ad_worker *w, ad_capability **at) {
     else if (w->journal && c->place) ad__journal_store(&ad__journal_holder(w->journal, c->place)->uses, c->uses);
 }
 
-int ad__capability_attach(ad_session *s, const ad_message *m, ad_fault *fault) {
-    ad_capability **at = find_capability(s, &m->u[2]);
+int ad__handle_attach(ad_session *s, ad_message *m, ad_fault *fault) {
+    int status = ad__sharing_begin(s, m, 0, fault);
+    ad_capability **at = status ? NULL : find_capability(s, &m->u[2]);
+    if (status) return status;
     if (at && (*at)->expires <= ad__os_now()) {
         drop_capability(s->worker, at);
         at = NULL;
@@ -169,7 +173,7 @@ int ad__capability_attach(ad_session *s, const ad_message *m, ad_fault *fault) {
                          "attach: there is no such capability: it was used up or revoked, its lease is over, its "
                          "maker has gone, or it is not this user's");
     ad_shared *shared = (*at)->shared;
-    int status = ad__shared_join(s, shared, m->u[1], (*at)->readonly, fault);
+    status = ad__shared_join(s, shared, m->u[1], (*at)->readonly, fault);
     if (status) return status;
     int64_t values[3] = {shared->poison ? -1 : (int64_t)shared->size, (*at)->readonly ? 2 : shared->common,
                          shared->home ? shared->home->gpu->index : 0};
@@ -178,9 +182,11 @@ int ad__capability_attach(ad_session *s, const ad_message *m, ad_fault *fault) {
     return 0;
 }
 
-void ad__capability_revoke(ad_session *s, const ad_message *m) {
+int ad__handle_revoke(ad_session *s, ad_message *m, ad_fault *fault) {
     ad_capability **at = find_capability(s, m->u);
+    (void)fault;
     if (at) drop_capability(s->worker, at);
+    return 0;
 }
 
 static void clear_owner(ad_worker *w, const ad_capability *c) {

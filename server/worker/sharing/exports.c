@@ -10,6 +10,7 @@
 #include "server/common/fdpass.h"
 #include "server/common/log.h"
 #include "server/common/os.h"
+#include "server/worker/handlers.h"
 #include "server/worker/engine/background.h"
 #include "server/worker/exec/job.h"
 #include "server/worker/spill/quota.h"
@@ -53,8 +54,7 @@ static void unlink_export(ad_worker *w, ad_exported *l) {
 }
 
 static void end_export(ad_worker *w, ad_exported *l) {
-    ad__log(AD_LOG_DEBUG, "export ends", "lease=%lu principal=%s bytes=%lu importer=%u", l->id, l->principal,
-            l->shared->size, l->importer);
+    ad__log(export_ends, l->id, l->principal, l->shared->size, l->importer);
     unlink_export(w, l);
     ad__lease_close(w, &l->lease);
     ad__shared_release(w, l->shared, l->principal);
@@ -237,8 +237,7 @@ static int send_memory(ad_session *s, ad_exported *l, uint64_t request, ad_fault
         (ssize_t)sizeof message)
         return ad__fault(fault, AD_E_SYSTEM, "export: the descriptor could not be passed: %s", strerror(errno));
     if ((status = ad__lease_watch(s->worker, &l->lease, fault))) return status;
-    ad__log(AD_LOG_DEBUG, "export begins", "lease=%lu session=%lu principal=%s bytes=%lu importer=%u", l->id, s->id,
-            s->principal, m->size, l->importer);
+    ad__log(export_begins, l->id, s->id, s->principal, m->size, l->importer);
     const ad_scalar values[] = {{.kind = AD_SCALAR_INT, .as.i = (int64_t)m->block.size},
                                 {.kind = AD_SCALAR_INT, .as.i = gpu->index},
                                 {.kind = AD_SCALAR_INT, .as.i = (int64_t)l->id}};
@@ -269,11 +268,10 @@ static int accept_export(ad_session *s, const ad_message *m, ad_buffer *b, ad_fa
     return status;
 }
 
-/* Answer the export of the client's own memory, when all before is complete. The client needs nothing else. False:
- * the session waits. */
-static bool answer_own_memory(ad_session *s, const ad_message *m) {
+/* Answer the export of the client's own memory, when all before is complete. The client needs nothing else. */
+static int answer_own_memory(ad_session *s, const ad_message *m) {
     ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
-    if (!ad__session_poll(s)) return false;
+    if (!ad__session_poll(s)) return AD_WAITS;
     uint64_t number;
     int fd = ad__descriptors_take(&s->windows.descriptors, &number);
     if (fd >= 0) {
@@ -281,33 +279,37 @@ static bool answer_own_memory(ad_session *s, const ad_message *m) {
         ad__checkpoint_release_descriptor(s, number);
     }
     ad__reply_ints(s, m->u[0], 3, (int64_t[]){0, 0, 0});
-    return true;
+    return 0;
 }
 
-bool ad__export(ad_session *s, const ad_message *m) {
-    ad_fault fault = {0};
-    int status = 0;
-    if (!s->sharing.exporting) {
-        bool waiting = false;
-        if (!ad__checkpoint_is_committed(s)) return false;
-        ad_buffer *b = ad__shared_buffer(s, m->u[1], "export", &waiting, &fault);
-        if (waiting) return false;
-        if (b && ad__background_holds(b->shared)) { /* a background operation may move the memory */
-            ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL);
-            return false;
-        }
-        if (b && b->import && !b->poison && !m->u[2]) return answer_own_memory(s, m);
-        status = accept_export(s, m, b, &fault);
-        if (!status && b->poison) {
-            ad__reply_fail(s, m->u[0], b->poison);
-            return true;
-        }
-        if (!status) ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
-        if (!status && !ad__session_poll(s)) return false;
+/* Begin an export, once all before it is committed and complete. AD_WAITS. *answered: the request is answered. */
+static int prepare_export(ad_session *s, const ad_message *m, bool *answered, ad_fault *fault) {
+    ad_buffer *b = NULL;
+    if (!ad__checkpoint_is_committed(s)) return AD_WAITS;
+    if (ad__shared_buffer(s, m->u[1], "export", &b, fault) == AD_WAITS) return AD_WAITS;
+    if (b && ad__background_holds(b->shared)) { /* a background operation may move the memory */
+        ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL);
+        return AD_WAITS;
     }
-    if (s->sharing.exporting) status = send_memory(s, s->sharing.exporting, m->u[0], &fault);
+    *answered = true;
+    if (b && b->import && !b->poison && !m->u[2]) return answer_own_memory(s, m);
+    int status = accept_export(s, m, b, fault);
+    if (status) return status;
+    if (b->poison) {
+        ad__reply_fail(s, m->u[0], b->poison);
+        return 0;
+    }
+    *answered = false;
+    ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+    return ad__session_poll(s) ? 0 : AD_WAITS;
+}
+
+int ad__handle_export(ad_session *s, ad_message *m, ad_fault *fault) {
+    bool answered = false;
+    int status = s->sharing.exporting ? 0 : prepare_export(s, m, &answered, fault);
+    if (status == AD_WAITS || (answered && !status)) return status;
+    if (s->sharing.exporting) status = send_memory(s, s->sharing.exporting, m->u[0], fault);
     if (status) ad__exports_end(s);
     s->sharing.exporting = NULL;
-    if (ad__session_status(s, status, &fault)) ad__reply_fault(s, m->u[0], status, &fault);
-    return true;
+    return status;
 }

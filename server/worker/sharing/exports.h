@@ -23,8 +23,6 @@
 
 typedef struct ad_exported ad_exported;
 
-/* Execute EXPORT. False: the session waits; call again. */
-bool ad__export(ad_session *s, const ad_message *m);
 /* End the export that the session, which is over, has not been answered. */
 void ad__exports_end(ad_session *s);
 

@@ -18,6 +18,7 @@
 #include "server/common/os.h"
 #include "server/common/report.h"
 #include "server/common/rights.h"
+#include "server/worker/handlers.h"
 #include "server/worker/sharing/sharing.h"
 #include "server/worker/spill/spill.h"
 #include "server/worker/session/session.h"
@@ -234,7 +235,7 @@ static int check_fork(const ad_message *m, int fd, ad_fault *fault) {
     return 0;
 }
 
-int ad__fork(ad_session *s, const ad_message *m, ad_fault *fault) {
+int ad__handle_fork(ad_session *s, ad_message *m, ad_fault *fault) {
     uint64_t number;
     int fd = ad__descriptors_take(&s->windows.descriptors, &number), status;
     if (fd < 0) return ad__fault(fault, AD_E_VALUE, "fork: no descriptor came with it");

@@ -9,6 +9,7 @@
 #include "server/common/fdpass.h"
 #include "server/common/log.h"
 #include "server/common/os.h"
+#include "server/worker/handlers.h"
 #include "server/worker/exec/job.h"
 #include "server/worker/sharing/leases.h"
 #include "server/worker/spill/quota.h"
@@ -112,8 +113,7 @@ static void release_allocation(ad_worker *w, ad_allocation *a) {
 
 /* Free an import, and close its lease, which allows the client to free the memory. */
 static void free_import(ad_worker *w, ad_import *i) {
-    ad__log(AD_LOG_DEBUG, "import ends", "session=%lu principal=%s bytes=%lu", i->of->session->id,
-            i->of->session->principal, i->size);
+    ad__log(import_ends, i->of->session->id, i->of->session->principal, i->size);
     *i->link = i->next;
     if (i->next) i->next->link = i->link;
     w->sharing->imports--;
@@ -131,7 +131,7 @@ static void handle_client_end(ad_worker *w, ad_lease *l) {
     ad_session *s = i->of->session;
     (void)w;
     if (i->leaving) return;
-    ad__log(AD_LOG_WARN, "session ended", "session=%lu principal=%s why=%s", s->id, s->principal,
+    ad__log(session_ended, s->id, s->principal,
             "the memory of an imported array goes with its client, who has closed its lease");
     ad__engine_end(s);
 }
@@ -306,22 +306,19 @@ static void add_lost_buffer(ad_session *s, uint64_t id) {
     ad__checkpoint_mark_buffer(s, b);
 }
 
-void ad__import(ad_session *s, const ad_message *m) {
-    ad_fault fault = {0};
+int ad__handle_import(ad_session *s, ad_message *m, ad_fault *fault) {
     ad_stream_queue *queue = NULL;
     uint64_t number;
     int fd = ad__descriptors_take(&s->windows.descriptors, &number), status;
     if (fd < 0) {
-        status = ad__fault(&fault, AD_E_VALUE, "import: no descriptor came with it, for which it takes a Unix socket");
+        status = ad__fault(fault, AD_E_VALUE, "import: no descriptor came with it, for which it takes a Unix socket");
     } else {
         ad__checkpoint_release_descriptor(s, number);
-        status = take_import(s, m, fd, &queue, &fault);
+        status = take_import(s, m, fd, &queue, fault);
     }
     if (status && s->checkpoint.resumed.silent) add_lost_buffer(s, m->u[1]);
-    if (status) {
-        ad__reply_fault(s, m->u[0], status, &fault);
-        return;
-    }
-    ad__log(AD_LOG_DEBUG, "import begins", "session=%lu principal=%s bytes=%lu", s->id, s->principal, m->u[6]);
+    if (status) return status;
+    ad__log(import_begins, s->id, s->principal, m->u[6]);
     ad__reply_ints(s, m->u[0], 1, (int64_t[]){queue->gpu->index});
+    return 0;
 }

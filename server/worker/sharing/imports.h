@@ -29,8 +29,6 @@
 
 typedef struct ad_import ad_import;
 
-/* Execute IMPORT. */
-void ad__import(ad_session *s, const ad_message *m);
 /* End the import of a buffer that is freed or loses its contents. */
 void ad__import_gone(ad_session *s, ad_buffer *b);
 /* Check that the client allows its memory to be written. AD_E_VALUE. */

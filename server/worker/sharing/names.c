@@ -8,6 +8,7 @@
 #include "protocol/desc.h"
 #include "server/common/os.h"
 #include "server/common/report.h"
+#include "server/worker/handlers.h"
 #include "server/worker/exec/job.h"
 #include "server/worker/sharing/sharing.h"
 #include "server/worker/io/reply.h"
@@ -213,18 +214,19 @@ int ad__name_restore(ad_worker *w, const ad_journal_holder *h, const char *grant
     return 0;
 }
 
-int ad__publish(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault) {
+int ad__handle_publish(ad_session *s, ad_message *m, ad_fault *fault) {
     ad_worker *w = s->worker;
     ad_name *n = NULL, **old;
+    ad_buffer *b = NULL;
+    int status = ad__sharing_begin(s, m, AD_GRANT_NAMES, fault);
+    if (status) return status;
     if (m->u[1] > 1) return ad__fault(fault, AD_E_VALUE, "publish: 0 or 1, not %" PRIu64, m->u[1]);
-    ad_buffer *b = ad__shared_buffer(s, m->operand.desc.buffer, "publish", waiting, fault);
-    if (!b) return fault->code;
+    if ((status = ad__shared_buffer(s, m->operand.desc.buffer, "publish", &b, fault))) return status;
     if (b->poison) {
         ad__reply_fail(s, m->u[0], b->poison);
         return 0;
     }
-    int status = make_name(s, m, b, &n, fault);
-    if (status) return status;
+    if ((status = make_name(s, m, b, &n, fault))) return status;
     status = check_name_limit(s, n, fault);
     if (!status) status = hold_buffer(s, b, n, fault);
     if (status) {
@@ -259,10 +261,11 @@ static ad_name **find_allowed(ad_session *s, const char *principal, const char *
     return NULL;
 }
 
-int ad__attach_name(ad_session *s, const ad_message *m, ad_fault *fault) {
+int ad__handle_attach_name(ad_session *s, ad_message *m, ad_fault *fault) {
     char principal[AD_PRINCIPAL_SIZE], name[NAME_MOST + 1];
     int64_t values[6 + AD_MAX_NDIM];
-    int status = copy_text(&m->s[0], sizeof principal - 1, "._-:", "a principal", principal, fault);
+    int status = ad__sharing_begin(s, m, AD_GRANT_NAMES, fault);
+    if (!status) status = copy_text(&m->s[0], sizeof principal - 1, "._-:", "a principal", principal, fault);
     if (!status) status = copy_name(&m->s[1], name, fault);
     if (status) return status;
     ad_name **at = find_allowed(s, principal, name, fault);
@@ -280,9 +283,10 @@ int ad__attach_name(ad_session *s, const ad_message *m, ad_fault *fault) {
     return 0;
 }
 
-int ad__unpublish(ad_session *s, const ad_message *m, ad_fault *fault) {
+int ad__handle_unpublish(ad_session *s, ad_message *m, ad_fault *fault) {
     char name[NAME_MOST + 1];
-    int status = copy_name(&m->s[0], name, fault);
+    int status = ad__sharing_begin(s, m, AD_GRANT_NAMES, fault);
+    if (!status) status = copy_name(&m->s[0], name, fault);
     if (status) return status;
     ad_name **at = find_allowed(s, "", name, fault);
     if (!at) return fault->code;
@@ -315,12 +319,13 @@ static int store_names(ad_session *s, uint64_t id, const ad_bytes *text, ad_faul
     return status;
 }
 
-int ad__names(ad_session *s, const ad_message *m, ad_fault *fault) {
+int ad__handle_names(ad_session *s, ad_message *m, ad_fault *fault) {
     ad_bytes text = AD_BYTES_INIT;
+    int status = ad__sharing_begin(s, m, AD_GRANT_NAMES, fault);
+    if (status) return status;
     for (const ad_name *n = s->worker->sharing->names; n; n = n->next)
         if (may_attach(s, n)) describe_name(&text, n);
-    int status =
-        text.failed ? ad__fault(fault, AD_E_MEMORY, "out of host memory") : store_names(s, m->u[1], &text, fault);
+    status = text.failed ? ad__fault(fault, AD_E_MEMORY, "out of host memory") : store_names(s, m->u[1], &text, fault);
     int64_t size = (int64_t)text.size;
     ad__bytes_free(&text);
     if (!status) ad__reply_ints(s, m->u[0], 1, &size);

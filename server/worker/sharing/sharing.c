@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "server/common/os.h"
+#include "server/worker/handlers.h"
 #include "server/worker/sharing/exports.h"
 #include "server/worker/sharing/imports.h"
 #include "server/worker/exec/job.h"
@@ -380,68 +381,33 @@ void ad__shared_leave(ad_session *s, ad_buffer *b) {
 
 /* ---- requests ---- */
 
-ad_buffer *ad__shared_buffer(ad_session *s, uint64_t id, const char *what, bool *waiting, ad_fault *fault) {
+int ad__shared_buffer(ad_session *s, uint64_t id, const char *what, ad_buffer **out, ad_fault *fault) {
     ad_buffer *b = ad__buffers_find(&s->buffers, id);
-    if (!b) {
-        ad__fault(fault, AD_E_STALE, "%s: there is no buffer %" PRIu64, what, id);
-        return NULL;
-    }
-    if (b->module) {
-        ad__fault(fault, AD_E_VALUE, "%s: buffer %" PRIu64 " is a variable of a module: share a copy of it", what, id);
-        return NULL;
-    }
+    if (!b) return ad__fault(fault, AD_E_STALE, "%s: there is no buffer %" PRIu64, what, id);
+    if (b->module)
+        return ad__fault(fault, AD_E_VALUE, "%s: buffer %" PRIu64 " is a variable of a module: share a copy of it",
+                         what, id);
     if (ad__deferred_checks_of(s, b)) {
         ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
-        if ((*waiting = !ad__session_poll(s))) return NULL;
+        if (!ad__session_poll(s)) return AD_WAITS;
     }
     const bool moved = b->is_moved;
     int status = ad__spill_begin(s, b->home, &b, 1, fault);
     ad__spill_end(s, &b, 1);
     if (!status && moved) status = ad__spill_arrive(s, fault);
-    return status ? NULL : b;
+    if (!status) *out = b;
+    return status;
 }
 
-int ad__sharing_op(ad_session *s, const ad_message *m, ad_fault *fault) {
-    if (m->opcode == AD_REQ_FORK) return ad__fork(s, m, fault);
-    ad__capability_revoke(s, m);
-    return 0;
-}
-
-/* Check the grants for names and capabilities. Attaching a capability needs no grant. */
-static int check_grant(const ad_session *s, const ad_message *m, ad_fault *fault) {
-    if (m->opcode == AD_REQ_ATTACH) return 0;
-    if (m->opcode == AD_REQ_SHARE) {
-        if (s->grants.may & AD_GRANT_EXPORTS) return 0;
+int ad__sharing_begin(ad_session *s, const ad_message *m, unsigned grant, ad_fault *fault) {
+    if (!(s->grants.may & grant) && grant == AD_GRANT_EXPORTS)
         return ad__fault(fault, AD_E_DENIED, "share: %s may not hand arrays to other sessions (grant exports)",
                          s->principal);
-    }
-    if (s->grants.may & AD_GRANT_NAMES) return 0;
-    return ad__fault(fault, AD_E_DENIED, "%s: %s may not publish arrays or look them up (grant names)", m->row->name,
-                     s->principal);
-}
-
-bool ad__sharing_ask(ad_session *s, const ad_message *m) {
-    ad_fault fault = {0};
-    bool waiting = false;
-    int status = check_grant(s, m, &fault);
-    if (status) {
-        ad__reply_fault(s, m->u[0], status, &fault);
-        return true;
-    }
+    if (!(s->grants.may & grant) && grant)
+        return ad__fault(fault, AD_E_DENIED, "%s: %s may not publish arrays or look them up (grant names)",
+                         m->row->name, s->principal);
     /* Other sessions must get only what is committed. */
-    if (!ad__checkpoint_is_committed(s)) return false;
-    switch (m->opcode) {
-    case AD_REQ_SHARE: status = ad__capability_share(s, m, &waiting, &fault); break;
-    case AD_REQ_ATTACH: status = ad__capability_attach(s, m, &fault); break;
-    case AD_REQ_PUBLISH: status = ad__publish(s, m, &waiting, &fault); break;
-    case AD_REQ_ATTACH_NAME: status = ad__attach_name(s, m, &fault); break;
-    case AD_REQ_UNPUBLISH: status = ad__unpublish(s, m, &fault); break;
-    case AD_REQ_NAMES: status = ad__names(s, m, &fault); break;
-    default: status = ad__ask_unsupported(m, &fault); break;
-    }
-    if (waiting) return false;
-    if (ad__session_status(s, status, &fault)) ad__reply_fault(s, m->u[0], status, &fault);
-    return true;
+    return ad__checkpoint_is_committed(s) ? 0 : AD_WAITS;
 }
 
 /* ---- the whole ---- */
@@ -500,23 +466,6 @@ void ad__sharing_close(ad_worker *w) {
     close_orphans(w, true);
     free(w->sharing);
     w->sharing = NULL;
-}
-
-uint64_t ad__sharing_counter(ad_worker *w, int index) {
-    ad__sharing_sweep(w);
-    const ad_sharing *all = w->sharing;
-    switch (index) {
-    case AD_COUNTER_shared_buffers: return all->count;
-    case AD_COUNTER_shared_bytes: return all->bytes;
-    case AD_COUNTER_capabilities: return all->capabilities;
-    case AD_COUNTER_published: return all->published;
-    case AD_COUNTER_orphans: return all->orphans;
-    case AD_COUNTER_exports: return all->exports;
-    case AD_COUNTER_exported_bytes: return all->exported;
-    case AD_COUNTER_imports: return all->imports;
-    case AD_COUNTER_imported_bytes: return all->imported;
-    default: return 0;
-    }
 }
 
 const ad_component ad__component_sharing = {.name = "sharing", .drop = ad__sharing_end};

@@ -68,10 +68,6 @@ void ad__sharing_sweep(ad_worker *w);
 void ad__sharing_due_soon(ad_worker *w);
 /* End the capabilities, exports and imports of a session that is over and has no buffers. */
 void ad__sharing_end(ad_session *s);
-uint64_t ad__sharing_counter(ad_worker *w, int index);
-/* Execute FORK or REVOKE; execute SHARE to NAMES. False: the session waits; call again. */
-int ad__sharing_op(ad_session *s, const ad_message *m, ad_fault *fault);
-bool ad__sharing_ask(ad_session *s, const ad_message *m);
 
 extern const ad_component ad__component_sharing;
 extern const ad_sharing_hooks ad__sharing_hooks;
@@ -106,9 +102,11 @@ void ad__shared_release(ad_worker *w, ad_shared *shared, const char *principal);
 bool ad__is_stream_socket(int fd);
 /* Make a stream queue an orphan: its session is over, and others hold its memory. */
 void ad__sharing_orphan(ad_worker *w, ad_stream_queue *queue);
-/* Find the buffer that a request names, once all checks on its contents are read. NULL with a fault; or *waiting is
- * set, and the session waits. */
-ad_buffer *ad__shared_buffer(ad_session *s, uint64_t id, const char *what, bool *waiting, ad_fault *fault);
+/* Begin SHARE, ATTACH, PUBLISH, ATTACH_NAME, UNPUBLISH or NAMES, which needs the grant (0: none). AD_E_DENIED, or
+ * AD_WAITS (handlers.h). */
+int ad__sharing_begin(ad_session *s, const ad_message *m, unsigned grant, ad_fault *fault);
+/* Find the buffer that a request names, once all checks on its contents are read. AD_E_..., or AD_WAITS. */
+int ad__shared_buffer(ad_session *s, uint64_t id, const char *what, ad_buffer **out, ad_fault *fault);
 
 /* ---- sharing/charge.c ---- */
 /* Count the memory in a session's bytes from now on, and in no other's. NULL: in no session's. */
@@ -132,9 +130,6 @@ int ad__capability_restore(ad_worker *w, const ad_journal_holder *h, ad_shared *
 uint64_t ad__capabilities_holding(const ad_worker *w, const ad_shared *shared, const char **who);
 /* Write the capabilities for memory that has moved into the journal again. */
 void ad__capabilities_moved(ad_worker *w, const ad_shared *shared);
-int ad__capability_share(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault);
-int ad__capability_attach(ad_session *s, const ad_message *m, ad_fault *fault);
-void ad__capability_revoke(ad_session *s, const ad_message *m);
 /* End the capabilities of a session that is over (NULL: of all). */
 void ad__capabilities_end(ad_worker *w, ad_session *s);
 /* Drop capabilities that have expired. Returns when the next one expires. */
@@ -147,16 +142,11 @@ uint64_t ad__names_holding(const ad_worker *w, const ad_shared *shared, const ch
 /* Restore a name of another worker, with the principals that may attach it. AD_E_MEMORY. */
 int ad__name_restore(ad_worker *w, const ad_journal_holder *h, const char *grant, ad_shared *shared);
 void ad__names_moved(ad_worker *w, const ad_shared *shared); /* Write the memory's names into the journal again. */
-int ad__publish(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault);
-int ad__attach_name(ad_session *s, const ad_message *m, ad_fault *fault);
-int ad__unpublish(ad_session *s, const ad_message *m, ad_fault *fault);
-int ad__names(ad_session *s, const ad_message *m, ad_fault *fault);
 /* Call visit with a description of each name. */
 void ad__names_each(const ad_worker *w, void (*visit)(void *user, const struct ad_report_name *row), void *user);
 void ad__names_close(ad_worker *w);
 
 /* ---- fork.c ---- */
-int ad__fork(ad_session *s, const ad_message *m, ad_fault *fault);
 /* I/O thread: take over the sessions that forks have begun. */
 void ad__fork_births(ad_worker *w);
 /* I/O thread: tell arrayd that a fork has begun the session. */

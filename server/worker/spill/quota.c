@@ -10,8 +10,7 @@
 
 /* ---- limits of the session ---- */
 
-/* Count all bytes that the session's limit is for. */
-static uint64_t count_held(const ad_session *s) {
+uint64_t ad__quota_held(const ad_session *s) {
     return s->held.buffer_bytes + s->held.workspace_bytes + s->windows.bytes;
 }
 
@@ -30,7 +29,7 @@ static int report_over_limit(const ad_session *s, uint64_t size, uint64_t limit,
 static int check_limits(const ad_session *s, uint64_t size, ad_fault *fault) {
     uint64_t own = s->held.buffer_limit, given = s->grants.each, used = s->held.buffer_bytes + s->held.workspace_bytes;
     if (own && (size > own || used > own - size)) return report_over_limit(s, size, own, "has set itself", fault);
-    if (given && (size > given || count_held(s) > given - size))
+    if (given && (size > given || ad__quota_held(s) > given - size))
         return report_over_limit(s, size, given, "was given (grant memory-each)", fault);
     return 0;
 }
@@ -139,21 +138,9 @@ void ad__quota_window_gone(ad_session *s, uint64_t size) {
 
 /* ---- what is told ---- */
 
-/* Find the account of the session's principal on the device of its current stream. NULL: it has used none yet. */
-static const ad_account *find_account(const ad_session *s) {
+const ad_account *ad__quota_account(const ad_session *s) {
+    static const ad_account none;
     const ad_gpu *gpu = s->streams.current ? s->streams.current->gpu : &s->worker->device.gpu[0];
-    return ad__account_find(gpu->memory.accounts, s->principal);
-}
-
-uint64_t ad__quota_counter(const ad_session *s, int index) {
-    const ad_account *a = find_account(s);
-    switch (index) {
-    case AD_COUNTER_held_bytes: return count_held(s);
-    case AD_COUNTER_window_bytes: return s->windows.bytes;
-    case AD_COUNTER_memory_refused: return s->held.refused;
-    case AD_COUNTER_principal_bytes: return a ? a->total : 0;
-    case AD_COUNTER_principal_limit: return s->grants.memory;
-    case AD_COUNTER_principal_reserved: return a ? a->reserve : 0;
-    default: return s->grants.each;
-    }
+    const ad_account *a = ad__account_find(gpu->memory.accounts, s->principal);
+    return a ? a : &none;
 }

@@ -511,15 +511,6 @@ void ad__spill_text(const ad_worker *w, char out[AD_SPILL_TEXT]) {
     snprintf(out, AD_SPILL_TEXT, "; %s are in host memory, of %s at most", moved, limit);
 }
 
-uint64_t ad__spill_counter(const ad_worker *w, int index) {
-    if (!w->spill) return 0;
-    switch (index) {
-    case AD_COUNTER_moved_out: return w->spill->moved_out;
-    case AD_COUNTER_moved_in: return w->spill->moved_in;
-    default: return w->spill->bytes;
-    }
-}
-
 void ad__spill_close(ad_worker *w) {
     ad_spill *all = w->spill;
     if (!all) return;

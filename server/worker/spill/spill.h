@@ -94,6 +94,5 @@ void ad__spill_settle(ad_worker *w);
 #define AD_SPILL_TEXT 80
 /* Write what an error for lack of memory adds; "": nothing. */
 void ad__spill_text(const ad_worker *w, char out[AD_SPILL_TEXT]);
-uint64_t ad__spill_counter(const ad_worker *w, int index);
 
 #endif

@@ -43,7 +43,7 @@ static inline ad_op *make_sum(sum *x, uint64_t out, bool fresh, uint64_t a, uint
 /* Run an operation as session room does. Returns its status. */
 static inline int run_op(ad_session *s, ad_op *op) {
     job j;
-    ad_message m = {.opcode = AD_REQ_UFUNC, .op = *op};
+    ad_message m = {.opcode = AD_REQ_UFUNC, .row = ad__request(AD_REQ_UFUNC), .op = *op};
     ad__checkpoint_begin_message(s, &m);
     ad__job_begin(&j, s, op, s->progress.done + 1);
     int status = ad__job_run(&j);

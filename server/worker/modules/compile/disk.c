@@ -30,9 +30,11 @@ typedef struct head {
 
 /* ---- the folder ---- */
 
-static void log_failure(ad_disk *d, const char *what, const char *why) {
-    if (!d->complained) ad__log(AD_LOG_WARN, what, "folder=%s why=%s", d->folder, why);
+/* Tell whether the log should have the first trouble with the folder, which is now. */
+static bool is_first_failure(ad_disk *d) {
+    const bool first = !d->complained;
     d->complained = true;
+    return first;
 }
 
 static void choose_folder(ad_disk *d, const char *option) {
@@ -48,7 +50,7 @@ static void choose_folder(ad_disk *d, const char *option) {
 }
 
 void ad__disk_give_up(ad_disk *d, const char *why) {
-    if (*d->folder) log_failure(d, "kernels are not kept on disk", why);
+    if (*d->folder && is_first_failure(d)) ad__log(kernels_are_not_kept_on_disk, d->folder, why);
     d->folder[0] = 0;
 }
 
@@ -189,7 +191,7 @@ bool ad__disk_load(ad_disk *d, const uint8_t key[AD_SHA256_SIZE], ad_bytes *resu
     if (good) {
         futimens(fd, (struct timespec[2]){{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}});
     } else {
-        ad__log(AD_LOG_WARN, "damaged kernel removed", "file=%s", path);
+        ad__log(damaged_kernel_removed, path);
         unlink(path);
         result->size = before;
     }
@@ -217,7 +219,7 @@ void ad__disk_store(ad_disk *d, const uint8_t key[AD_SHA256_SIZE], const ad_byte
     make_path(d, key, path, sizeof path);
     snprintf(temporary, sizeof temporary, "%s/" TEMPORARY "%d-%u", d->folder, (int)getpid(), d->stores);
     if (write_file(temporary, &h, result, job) || rename(temporary, path)) {
-        log_failure(d, "kernel not kept on disk", strerror(errno));
+        if (is_first_failure(d)) ad__log(kernel_not_kept_on_disk, d->folder, strerror(errno));
         unlink(temporary);
         return;
     }

@@ -214,8 +214,7 @@ static void end_compilation(ad_service *s, compilation *c) {
     kill(-c->pid, SIGKILL);
     while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR) continue;
     ad__fault(&fault, AD_E_SYSTEM, "arrayd-compile ended without a result (status %d)", status);
-    ad__log(AD_LOG_DEBUG, "compiled", "own=%d ms=%ld bytes=%zu", c->entry->own,
-            (long)((ad__os_now() - c->begin) / 1000000), c->said.size);
+    ad__log(compiled, c->entry->own, (long)((ad__os_now() - c->begin) / 1000000), c->said.size);
     pthread_mutex_lock(&s->lock);
     s->counts.compiled++;
     pthread_mutex_unlock(&s->lock);
