@@ -287,6 +287,36 @@ def sparse_cases(rng, place):
                 yield "sptrsm", (data, indices, indptr, x), (lower, unit), {}, None
 
 
+def image_cases(rng, place):
+    """Filters and measurements, with offsets that lead anywhere, coordinates that are none and masks that change."""
+    for dtype in ("float64", "uint8"):
+        x = Written(place, *numbers(rng, dtype, (60, 70)))
+        near = rng.integers(-2, 3, (9, 2))
+        far = np.where(rng.random((9, 2)) < 0.5, near, rng.integers(-2**62, 2**62, (9, 2)))
+        offsets = Written(place, near, far, np.full((9, 2), 2**63 - 1), np.full((9, 2), -2**63))
+        weights = Written(place, *numbers(rng, "float64", 9))
+        for mode in range(5):
+            yield "correlate1d", (x, weights), (1, mode, 0.5, 3), {"dtype": "float64"}, None
+            yield "correlate", (x, offsets, weights), (mode, 0.5), {"dtype": "float64"}, None
+            yield "rank_filter", (x, offsets), (4, mode, 1), {}, None
+            yield "grey_filter", (x, offsets, weights), (True, mode, 0.5), {"dtype": "float64"}, None
+        yield "window1d", (x,), (0, 1, 5, 0, 0, 2), {}, None
+    x = Written(place, *numbers(rng, "float64", (60, 70)))
+    yield "spline1d", (x,), (0, 3, 3), {}, None
+    where = Written(place, rng.uniform(-9, 80, (2, 900)), *(np.full((2, 900), v) for v in (np.nan, np.inf, 1e300, -1e300)))
+    matrix = Written(place, rng.uniform(-1, 1, (2, 3)), *(np.full((2, 3), v) for v in (np.nan, np.inf, -1e300)))
+    for order, mode in itertools.product((0, 1, 3, 5), range(7)):
+        yield "sample", (x, where), (False, order, mode, 0.5, 0), {}, None
+        yield "sample", (x, matrix), (True, order, mode, 0.5, 0), {"shape": (50, 40)}, None
+    mask = Written(place, *masks(rng, (60, 70)))
+    ahead = Written(place, np.array([(-1, 0), (0, -1)]), rng.integers(-2**62, 2**62, (2, 2)), np.array([(-59, 5), (3, 3)]))
+    yield "label", (mask, ahead), (), {}, lambda r: within(0, 60 * 70 + 1)(r[0]) and 0 <= int(r[1]) <= 60 * 70
+    steps = Written(place, np.ones(2), np.full(2, np.nan), np.full(2, -1e300), np.zeros(2))
+    yield "nearest_zero", (mask, steps), (), {}, lambda r: within(-1, 60 * 70)(r[1])
+    sections, state = Written(place, *numbers(rng, "float64", (2, 2, 3))), Written(place, *numbers(rng, "float64", (2, 2, 70)))
+    yield "iir", (x, sections, state), (0,), {}, None
+
+
 def random_cases(rng, place):
     """Each distribution, of parameters that are arrays, of which the second states are none that it takes."""
     table = os.path.join(os.path.dirname(__file__), "../../protocol/distribution.def")
@@ -325,6 +355,7 @@ CALLS = {name: make for make, names in {
     random_cases: "random",
     curand_cases: "curand curand_seed",
     sparse_cases: "spmm sptrsm",
+    image_cases: "correlate1d window1d correlate rank_filter grey_filter spline1d sample label nearest_zero iir",
 }.items() for name in names.split()}
 
 

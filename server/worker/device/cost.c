@@ -38,8 +38,35 @@ static int64_t estimate_decomposition(const ad_op *op) {
     return ad__size_sum(ad__op_elements(op), ad__size_product(ad__desc_count(x), rows < columns ? rows : columns) / 2);
 }
 
+/* Count the elements of the windows of a filter; 0: the call is none. */
+static int64_t count_taps(const ad_op *op) {
+    switch (op->row) {
+    case AD_CALL_correlate1d:
+    case AD_CALL_correlate:
+    case AD_CALL_rank_filter:
+    case AD_CALL_grey_filter: break;
+    default: return 0;
+    }
+    const ad_operand *window = &op->operand[op->nout + 1];
+    return op->nin < 2 || window->is_scalar || !window->desc.ndim ? 1 : window->desc.shape[0];
+}
+
+/* Count the elements that a point of a sample depends on, and some for finding them. */
+static int64_t count_neighbours(const ad_op *op) {
+    const ad_operand *x = &op->operand[op->nout];
+    int64_t count = 1;
+
+    if (op->nin < 1 || op->nparam < 2 || op->param[1].kind != AD_SCALAR_INT || op->param[1].as.i < 0) return 20;
+    for (int i = 0; !x->is_scalar && i < x->desc.ndim; i++) count = ad__size_product(count, op->param[1].as.i + 1);
+    return ad__size_sum(20, count);
+}
+
 static int64_t estimate_call(const ad_op *op) {
+    const int64_t taps = count_taps(op);
+
     if (ad__op_decomposes(op)) return estimate_decomposition(op);
+    if (taps) return ad__size_product(ad__size_sum(20, taps), ad__op_elements(op));
+    if (op->row == AD_CALL_sample) return ad__size_product(count_neighbours(op), ad__op_elements(op));
     if (op->row != AD_CALL_matmul || op->nin < 1 || op->operand[op->nout].is_scalar)
         return ad__size_product(20, ad__op_elements(op));
     const ad_desc *x = &op->operand[op->nout].desc;

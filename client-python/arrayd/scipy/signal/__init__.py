@@ -1,0 +1,25 @@
+"""Signals: scipy.signal's functions.
+
+What computes on many elements (convolutions, filters, spectra) runs on the server; what designs filters or windows is
+computed by SciPy on this side, which has to be installed for it.
+"""
+import importlib as _importlib
+
+from ._convolution import (convolve, convolve2d, correlate, correlate2d, correlation_lags, fftconvolve, medfilt, medfilt2d,
+                           oaconvolve, order_filter, sepfir2d, wiener)
+from ._filtering import (decimate, deconvolve, detrend, filtfilt, hilbert, hilbert2, lfilter, resample, resample_poly,
+                         savgol_filter, sosfilt, sosfiltfilt, upfirdn)
+from ._host import CLASSES as _CLASSES, all_functions as _all_functions, scipy_module as _scipy_module
+from ._spectral import coherence, csd, istft, periodogram, spectrogram, stft, welch
+from ._wavelets import cwt, morlet, morlet2, qmf, ricker
+
+globals().update(_all_functions())
+__all__ = sorted({name for name in globals() if not name.startswith("_")} | {*_CLASSES, "windows"})
+
+
+def __getattr__(name):
+    if name == "windows":
+        return _importlib.import_module(".windows", __name__)
+    if name in _CLASSES:
+        return getattr(_scipy_module("scipy.signal"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

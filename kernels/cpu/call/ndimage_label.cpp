@@ -1,0 +1,157 @@
+/* label: numbers of connected elements. Each element has a parent, an earlier one that it is connected with or itself.
+ * Pieces of the array are joined in parallel, what crosses their borders afterwards, and roots are numbered in order. */
+#include "kernels/call.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/backend/parallel.h"
+#include "kernels/ndimage.h"
+
+namespace {
+
+using namespace ad;
+
+constexpr int64_t LEAST_PIECE = 1 << 16; /* elements */
+constexpr int32_t NONE = -1;
+
+/* Elements of an array without gaps by their places in it. Neighbours: those of offsets that lead to earlier ones. */
+struct field {
+    const bool8 *x;
+    int32_t *parent;
+    int ndim;
+    int64_t count, row, neighbours;
+    const int64_t *offset, *away; /* of each neighbour along each axis, and in elements */
+    int64_t shape[AD_MAX_NDIM];
+};
+
+int32_t find_root(int32_t *parent, int32_t i) {
+    while (parent[i] != i) {
+        parent[i] = parent[parent[i]];
+        i = parent[i];
+    }
+    return i;
+}
+
+void join_places(int32_t *parent, int32_t a, int32_t b) {
+    a = find_root(parent, a);
+    b = find_root(parent, b);
+    if (a < b) parent[b] = a;
+    else parent[a] = b;
+}
+
+/* The range of columns, of those from `first` on, that have neighbour k in the row whose first element is `row`; none if
+ * it is in no row. */
+bool find_columns(const field *f, int64_t row, int64_t k, int64_t *begin, int64_t *end) {
+    const int64_t *offset = f->offset + k * f->ndim;
+    int64_t rest = row / f->row;
+    for (int d = f->ndim - 2; d >= 0; d--) {
+        const int64_t at = rest % f->shape[d] + offset[d];
+        if (at < 0 || at >= f->shape[d]) return false;
+        rest /= f->shape[d];
+    }
+    *begin = std::max(*begin, -offset[f->ndim - 1]);
+    *end = std::min(*end, f->row - std::max(offset[f->ndim - 1], int64_t(0)));
+    return *begin < *end;
+}
+
+/* Join places first to last with their neighbours: those from `border` on, or (late) those before it. */
+void join_range(const field *f, int64_t first, int64_t last, int64_t border, bool late) {
+    for (int64_t row = first / f->row * f->row; row < last; row += f->row)
+        for (int64_t k = 0; k < f->neighbours; k++) {
+            int64_t begin = std::max(first - row, int64_t(0)), end = std::min(last - row, f->row);
+            if (!find_columns(f, row, k, &begin, &end)) continue;
+            for (int64_t i = row + begin; i < row + end; i++) {
+                const int64_t other = i - f->away[k];
+                if (f->parent[i] == NONE || f->parent[other] == NONE || (other < border) != late) continue;
+                join_places(f->parent, int32_t(other), int32_t(i));
+            }
+        }
+}
+
+void join_elements(const field *f) {
+    const int64_t pieces = std::min(int64_t(ad_cpu_parallel_threads()), std::max(f->count / LEAST_PIECE, int64_t(1)));
+    const int64_t piece = (f->count + pieces - 1) / pieces;
+    int64_t reach = 0;
+    for (int64_t k = 0; k < f->neighbours; k++) reach = std::max(reach, f->away[k]);
+    ad_cpu_parallel(pieces, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t p = begin; p < end; p++) {
+            const int64_t first = p * piece, last = std::min(first + piece, f->count);
+            for (int64_t i = first; i < last; i++) f->parent[i] = f->x[i] ? int32_t(i) : NONE;
+            for (int64_t i = first; i < last; i += LEAST_PIECE) {
+                ad_cpu_check_cancelled();
+                join_range(f, i, std::min(i + LEAST_PIECE, last), first, false);
+            }
+        }
+    });
+    for (int64_t p = 1; p < pieces; p++) {
+        const int64_t first = p * piece;
+        join_range(f, std::min(first, f->count), std::min(first + reach, std::min(first + piece, f->count)), first, true);
+    }
+}
+
+/* Parents are earlier than their children, and so have their number already. */
+int64_t number_elements(const field *f, int32_t *label) {
+    int32_t found = 0;
+    ad_cpu_in_order(f->count, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++) {
+            const int32_t parent = f->parent[i];
+            label[i] = parent == NONE ? 0 : parent == i ? ++found : label[parent];
+        }
+    });
+    return found;
+}
+
+/* Copy those offsets that lead to earlier elements, turned round: how far those are. */
+int copy_neighbours(ad_call *c, field *f) {
+    array offsets;
+    int rc = ad_call_input(c, 1, AD_INT64, &offsets);
+    if (rc < 0) return rc;
+    const int64_t n = offsets.shape[0];
+    int64_t *copy = static_cast<int64_t *>(ad_call_workspace(c, uint64_t(n * (f->ndim + 1) + 1) * 8)), *away;
+    if (copy == nullptr) return AD_E_MEMORY;
+    f->offset = copy;
+    f->away = away = copy + n * f->ndim;
+    f->neighbours = 0;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t *one = copy + f->neighbours * f->ndim, far = 0;
+        bool inside = true;
+        for (int d = 0; d < f->ndim; d++) {
+            one[d] = *reinterpret_cast<const int64_t *>(offsets.data + k * offsets.stride[0] + d * offsets.stride[1]);
+            inside = inside && one[d] > -f->shape[d] && one[d] < f->shape[d];
+            if (inside) far = far * f->shape[d] + one[d];
+        }
+        if (inside && far < 0) away[f->neighbours++] = -far;
+    }
+    return 0;
+}
+
+} // namespace
+
+int ad_call_label(ad_call *c) {
+    array x, out, total;
+    field f;
+    int rc;
+    if ((rc = ad_call_input_packed(c, 0, AD_BOOL, &x)) < 0 || (rc = ad_call_output(c, 0, AD_INT32, &out)) < 0 ||
+        (rc = ad_call_output(c, 1, AD_INT64, &total)) < 0)
+        return rc;
+    f.x = reinterpret_cast<const bool8 *>(x.data);
+    f.ndim = x.ndim;
+    f.count = count(x);
+    for (int d = 0; d < x.ndim; d++) f.shape[d] = x.shape[d];
+    f.row = x.shape[x.ndim - 1];
+    array label = out;
+    const uint64_t size = uint64_t(pack(&label));
+    f.parent = static_cast<int32_t *>(ad_call_workspace(c, size));
+    label.data = static_cast<char *>(ad_call_workspace(c, size));
+    if (f.parent == nullptr || label.data == nullptr) return AD_E_MEMORY;
+    if ((rc = copy_neighbours(c, &f)) < 0) return rc;
+    int64_t found = 0;
+    if (f.count > 0) {
+        join_elements(&f);
+        found = number_elements(&f, reinterpret_cast<int32_t *>(label.data));
+    }
+    c->run->wrote = true;
+    *reinterpret_cast<int64_t *>(total.data) = found;
+    if ((rc = ad_call_copy(c, &out, &label)) < 0 || (rc = ad_call_finish(c, 0, &out)) < 0) return rc;
+    return ad_call_finish(c, 1, &total);
+}

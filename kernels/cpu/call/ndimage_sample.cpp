@@ -1,0 +1,208 @@
+/* Splines: spline1d makes their coefficients, sample evaluates them. */
+#include "kernels/call.h"
+
+#include <algorithm>
+#include <string.h>
+
+#include "kernels/cpu/backend/parallel.h"
+#include "kernels/ndimage_spline.h"
+
+namespace {
+
+using namespace ad;
+
+constexpr int64_t LANES = 16;          /* filtered side by side */
+constexpr int64_t GRAIN = 1 << 12;     /* points */
+constexpr int64_t LANE_GRAIN = 1 << 14; /* elements */
+
+/* ---- spline1d ---- */
+
+/* Some neighbouring lanes of n elements. */
+template <class T> struct lanes {
+    T *x;
+    int64_t lanes, apart, n, step;
+
+    T &at(int64_t lane, int64_t i) const { return x[lane * apart + i * step]; }
+};
+
+template <class T> void filter_pole(const lanes<T> *l, double z, int mode) {
+    double last[LANES];
+    for (int64_t k = 0; k < l->lanes; k++) {
+        last[k] = begin_forward(l->n, z, mode, [&](int64_t i) { return double(l->at(k, i)); });
+        l->at(k, 0) = T(last[k]);
+    }
+    for (int64_t i = 1; i < l->n; i++)
+        for (int64_t k = 0; k < l->lanes; k++) {
+            last[k] = double(l->at(k, i)) + z * last[k];
+            l->at(k, i) = T(last[k]);
+        }
+    for (int64_t k = 0; k < l->lanes; k++) {
+        last[k] = begin_backward(l->n, z, mode, [&](int64_t i) { return double(l->at(k, i)); });
+        l->at(k, l->n - 1) = T(last[k]);
+    }
+    for (int64_t i = l->n - 2; i >= 0; i--)
+        for (int64_t k = 0; k < l->lanes; k++) {
+            last[k] = z * (last[k] - double(l->at(k, i)));
+            l->at(k, i) = T(last[k]);
+        }
+}
+
+template <class T> void filter_lanes(const lanes<T> *l, const spline *s) {
+    for (int64_t i = 0; i < l->n; i++)
+        for (int64_t k = 0; k < l->lanes; k++) l->at(k, i) = T(double(l->at(k, i)) * s->gain);
+    for (int p = 0; p < s->poles; p++) {
+        ad_cpu_check_cancelled();
+        filter_pole(l, s->pole[p], s->mode);
+    }
+}
+
+/* In place, of an array without gaps. */
+template <class T> void filter_axis(const array *x, int axis, const spline *s) {
+    const int64_t n = x->shape[axis], inner = count(*x, axis + 1, x->ndim), outer = count(*x, 0, axis);
+    const int64_t apart = inner > 1 ? 1 : n, row = inner > 1 ? inner : outer;
+    const int64_t groups = (row + LANES - 1) / LANES, all = groups * (inner > 1 ? outer : 1);
+    ad_cpu_parallel(all, std::max(int64_t(1), LANE_GRAIN / (n * LANES)), [&](int64_t begin, int64_t end) {
+        for (int64_t g = begin; g < end; g++) {
+            const int64_t first = g % groups * LANES;
+            T *x0 = reinterpret_cast<T *>(x->data) + g / groups * n * inner + first * apart;
+            const lanes<T> l = {x0, std::min(LANES, row - first), apart, n, inner};
+            filter_lanes(&l, s);
+        }
+    });
+}
+
+/* ---- sample ---- */
+
+/* Where points are: at coordinates that an array has, or that a matrix makes of their places in the result. */
+struct points {
+    const char *where; /* packed */
+    bool affine;
+    int dtype, ndim, out_ndim;
+    int64_t count, shape[AD_MAX_NDIM];
+    double pad;
+};
+
+/* Place of a point in the result. */
+void split_point(const points *p, int64_t i, int64_t *at) {
+    for (int d = p->out_ndim - 1; d >= 0; d--) {
+        at[d] = i % p->shape[d];
+        i /= p->shape[d];
+    }
+}
+
+void find_point(const points *p, int64_t i, const int64_t *at, double *c) {
+    if (!p->affine) {
+        for (int d = 0; d < p->ndim; d++) {
+            const int64_t from = d * p->count + i;
+            c[d] = p->pad + (p->dtype == AD_FLOAT32 ? double(reinterpret_cast<const float *>(p->where)[from])
+                                                    : reinterpret_cast<const double *>(p->where)[from]);
+        }
+        return;
+    }
+    const double *m = reinterpret_cast<const double *>(p->where);
+    for (int d = 0; d < p->ndim; d++) {
+        double sum = 0;
+        for (int k = 0; k < p->out_ndim; k++) sum += *m++ * double(at[k]);
+        c[d] = sum + *m++ + p->pad;
+    }
+}
+
+template <class T, class F> void sample_points(const points *p, T *out, F sample) {
+    ad_cpu_parallel(p->count, GRAIN, [&](int64_t begin, int64_t end) {
+        int64_t at[AD_MAX_NDIM];
+        double c[AD_MAX_NDIM];
+        split_point(p, begin, at);
+        for (int64_t i = begin; i < end; i++) {
+            if (i % 256 == 0) ad_cpu_check_cancelled();
+            find_point(p, i, at, c);
+            out[i] = sample(c);
+            for (int d = p->out_ndim - 1; d >= 0 && ++at[d] == p->shape[d]; d--) at[d] = 0;
+        }
+    });
+}
+
+template <class T, int N> bool sample_axes(const samples<T> *s, const points *p, T *out) {
+    switch (s->order) {
+    case 0: return sample_points(p, out, [&](const double *c) { return sample_few<N, 0>(*s, c); }), true;
+    case 1: return sample_points(p, out, [&](const double *c) { return sample_few<N, 1>(*s, c); }), true;
+    case 3: return sample_points(p, out, [&](const double *c) { return sample_few<N, 3>(*s, c); }), true;
+    default: return false;
+    }
+}
+
+template <class T> void sample_array(const samples<T> *s, const points *p, T *out) {
+    const bool done = s->ndim == 1   ? sample_axes<T, 1>(s, p, out)
+                      : s->ndim == 2 ? sample_axes<T, 2>(s, p, out)
+                      : s->ndim == 3 ? sample_axes<T, 3>(s, p, out)
+                                     : false;
+    if (!done) sample_points(p, out, [&](const double *c) { return sample_any(*s, c); });
+}
+
+template <class T> samples<T> make_samples(const ad_call *c, const array *x) {
+    const ad_scalar *param = c->op->param;
+    samples<T> s;
+    s.x = reinterpret_cast<const T *>(x->data);
+    ad_scalar_store(&param[3], c->op->loop, &s.value);
+    s.ndim = x->ndim;
+    s.order = int(param[1].as.i);
+    s.mode = int(param[2].as.i);
+    for (int d = 0; d < x->ndim; d++) {
+        s.shape[d] = x->shape[d];
+        s.step[d] = x->stride[d] / int64_t(sizeof(T));
+    }
+    return s;
+}
+
+int make_packed_output(ad_call *c, array *out) {
+    int rc = ad_call_output(c, 0, c->op->loop, out);
+    if (rc < 0 || is_packed(*out)) return rc;
+    out->data = static_cast<char *>(ad_call_workspace(c, uint64_t(pack(out))));
+    return out->data == nullptr ? AD_E_MEMORY : 0;
+}
+
+} // namespace
+
+int ad_call_spline1d(ad_call *c) {
+    const int axis = int(c->op->param[0].as.i);
+    const spline s = make_spline(int(c->op->param[1].as.i), int(c->op->param[2].as.i));
+    array x, out;
+    int rc;
+    if ((rc = ad_call_input(c, 0, c->op->loop, &x)) < 0 || (rc = make_packed_output(c, &out)) < 0) return rc;
+    if (count(out) == 0) return 0;
+    c->run->wrote = true;
+    if ((rc = ad_call_copy(c, &out, &x)) < 0) return rc;
+    if (out.shape[axis] > 1 && s.poles > 0) {
+        if (c->op->loop == AD_FLOAT32) filter_axis<float>(&out, axis, &s);
+        else filter_axis<double>(&out, axis, &s);
+    }
+    return ad_call_finish(c, 0, &out);
+}
+
+int ad_call_sample(ad_call *c) {
+    const ad_scalar *param = c->op->param;
+    array x, where, out;
+    points p;
+    int rc;
+    p.affine = param[0].as.b;
+    p.dtype = c->op->operand[2].desc.dtype;
+    if ((rc = ad_call_input_packed(c, 0, c->op->loop, &x)) < 0 ||
+        (rc = ad_call_input_packed(c, 1, p.dtype, &where)) < 0 || (rc = make_packed_output(c, &out)) < 0)
+        return rc;
+    if (count(out) == 0) return 0;
+    pack(&x);
+    p.where = where.data;
+    p.ndim = x.ndim;
+    p.out_ndim = out.ndim;
+    p.count = count(out);
+    p.pad = double(param[4].as.i);
+    for (int d = 0; d < out.ndim; d++) p.shape[d] = out.shape[d];
+    c->run->wrote = true;
+    if (c->op->loop == AD_FLOAT32) {
+        const samples<float> s = make_samples<float>(c, &x);
+        sample_array(&s, &p, reinterpret_cast<float *>(out.data));
+    } else {
+        const samples<double> s = make_samples<double>(c, &x);
+        sample_array(&s, &p, reinterpret_cast<double *>(out.data));
+    }
+    return ad_call_finish(c, 0, &out);
+}

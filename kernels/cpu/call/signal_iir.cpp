@@ -1,0 +1,99 @@
+/* iir: recursive filters, section after section, along an axis. */
+#include "kernels/call.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/backend/parallel.h"
+
+namespace {
+
+using namespace ad;
+
+constexpr int64_t LANES = 16;        /* filtered side by side */
+constexpr int64_t PIECE = 1 << 12;   /* elements of a lane for one section after another: they stay in the cache */
+constexpr int64_t GRAIN = 1 << 14;   /* elements times coefficients */
+
+/* Lanes in arrays without gaps: (outer, n, inner) elements, and of the state (sections, order, outer * inner). */
+template <class T> struct filter {
+    const T *section; /* of each: order+1 factors of the input, then of the output, the first of which is 1 */
+    T *x, *state;
+    int64_t sections, order, n, inner, lanes;
+};
+
+/* One section on elements begin to end of neighbouring lanes: transposed direct form II. */
+template <class T>
+void filter_piece(const filter<T> *f, const T *section, T *state, T *x, int64_t lanes, int64_t apart, int64_t count) {
+    const T *b = section, *a = section + f->order + 1;
+    T in[LANES], out[LANES];
+    for (int64_t i = 0; i < count; i++, x += f->inner) {
+        for (int64_t k = 0; k < lanes; k++) {
+            in[k] = x[k * apart];
+            out[k] = f->order > 0 ? b[0] * in[k] + state[k] : b[0] * in[k];
+            x[k * apart] = out[k];
+        }
+        for (int64_t j = 1; j <= f->order; j++) {
+            T *z = state + (j - 1) * f->lanes;
+            for (int64_t k = 0; k < lanes; k++)
+                z[k] = j < f->order ? b[j] * in[k] + z[k + f->lanes] - a[j] * out[k] : b[j] * in[k] - a[j] * out[k];
+        }
+    }
+}
+
+template <class T> void filter_lanes(const filter<T> *f, T *x, T *state, int64_t lanes, int64_t apart) {
+    for (int64_t first = 0; first < f->n; first += PIECE) {
+        ad_cpu_check_cancelled();
+        for (int64_t s = 0; s < f->sections; s++)
+            filter_piece(f, f->section + s * 2 * (f->order + 1), state + s * f->order * f->lanes,
+                         x + first * f->inner, lanes, apart, std::min(PIECE, f->n - first));
+    }
+}
+
+/* Neighbouring lanes of the state are neighbours of x where there is something behind the axis; else they are n apart. */
+template <class T> void filter_all(const filter<T> *f) {
+    const bool across = f->inner > 1;
+    const int64_t row = across ? f->inner : f->lanes, apart = across ? 1 : f->n;
+    const int64_t groups = (row + LANES - 1) / LANES, cost = f->n * LANES * f->sections * (f->order + 1);
+    ad_cpu_parallel(groups * (f->lanes / row), std::max(int64_t(1), GRAIN / std::max(cost, int64_t(1))),
+                    [&](int64_t begin, int64_t end) {
+                        for (int64_t g = begin; g < end; g++) {
+                            const int64_t outer = g / groups, first = g % groups * LANES;
+                            filter_lanes(f, f->x + outer * f->n * f->inner + first * apart,
+                                         f->state + outer * row + first, std::min(LANES, row - first), apart);
+                        }
+                    });
+}
+
+/* A copy of an operand in scratch memory, which is changed in place. */
+int copy_operand(ad_call *c, int index, array *out) {
+    array x;
+    const int rc = ad_call_input(c, index, c->op->loop, &x);
+    return rc < 0 ? rc : ad_call_packed(c, &x, c->op->loop, 0, out);
+}
+
+} // namespace
+
+int ad_call_iir(ad_call *c) {
+    const int axis = int(c->op->param[0].as.i);
+    array x, section, state, out, last;
+    int rc;
+    if ((rc = copy_operand(c, 0, &x)) < 0 || (rc = copy_operand(c, 1, &section)) < 0 ||
+        (rc = copy_operand(c, 2, &state)) < 0 || (rc = ad_call_output(c, 0, c->op->loop, &out)) < 0 ||
+        (rc = ad_call_output(c, 1, c->op->loop, &last)) < 0)
+        return rc;
+    c->run->wrote = true;
+    if (count(x) > 0)
+        visit(c->op->loop, [&](auto t) {
+            using S = typename decltype(t)::type;
+            if constexpr (is_float<S> || is_complex<S>) {
+                const int64_t n = x.shape[axis];
+                const filter<S> f = {reinterpret_cast<const S *>(section.data), reinterpret_cast<S *>(x.data),
+                                     reinterpret_cast<S *>(state.data), section.shape[0], section.shape[2] - 1, n,
+                                     count(x, axis + 1, x.ndim), count(x) / n};
+                filter_all(&f);
+            }
+        });
+    if ((rc = ad_call_copy(c, &out, &x)) < 0 || (rc = ad_call_copy(c, &last, &state)) < 0 ||
+        (rc = ad_call_finish(c, 0, &out)) < 0)
+        return rc;
+    return ad_call_finish(c, 1, &last);
+}

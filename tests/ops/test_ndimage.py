@@ -1,0 +1,400 @@
+"""Filters of images against scipy.ndimage."""
+import itertools
+
+import numpy as np
+import pytest
+
+import arrayd as ad
+from oracle import fetch, outcome, random, same_kind, seed
+
+scipy_ndimage = pytest.importorskip("scipy.ndimage")
+from arrayd.scipy import ndimage  # noqa: E402
+
+MODES = ("reflect", "constant", "nearest", "mirror", "wrap", "grid-mirror", "grid-constant", "grid-wrap")
+TYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "float32", "float64")
+SHAPES = ((40,), (1,), (7, 33), (3, 1), (5, 4, 6), (2, 3, 2, 3))
+
+
+def noise(dtype, shape, *names):
+    return random(seed("ndimage", dtype, shape, *names), np.dtype(dtype), shape, "UNIT" if np.dtype(dtype).kind in "fc"
+                  else "SMALL")
+
+
+def compare(name, a, *args, eps=None, **kwargs):
+    """A function of both packages: values, types, or the class of the exception."""
+    expected, wrong = outcome(lambda: getattr(scipy_ndimage, name)(a, *args, **kwargs))
+    actual, error = outcome(lambda: fetch(getattr(ndimage, name)(ad.asarray(a), *args, **kwargs)))
+    what = f"{name} of {a.dtype}{a.shape} {args} {kwargs}"
+    if wrong is not None:
+        assert error is not None and same_kind(wrong, error), f"{what}: scipy {wrong!r}, arrayd {error!r}"
+        return
+    if error is not None:
+        raise AssertionError(f"{what}: arrayd raises {error!r}") from error
+    close(expected, actual, what, eps)
+
+
+def close(expected, actual, what, eps=None):
+    if isinstance(expected, (tuple, list)):
+        assert len(expected) == len(actual), what
+        for one, other in zip(expected, actual):
+            close(one, other, what, eps)
+        return
+    expected, actual = np.asarray(expected), np.asarray(actual)
+    assert expected.dtype == actual.dtype and expected.shape == actual.shape, (
+        f"{what}: {actual.dtype}{actual.shape}, not {expected.dtype}{expected.shape}")
+    if expected.dtype.kind in "biu":
+        np.testing.assert_array_equal(actual, expected, err_msg=what)
+    else:
+        eps = eps or (1e-5 if expected.dtype in (np.float32, np.complex64) else 1e-11)
+        size = np.abs(expected[np.isfinite(expected)]).max(initial=1e-3)
+        np.testing.assert_allclose(actual, expected, rtol=eps, atol=eps * size, err_msg=what)
+
+
+# ---- sums ----
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_correlate1d(dtype):
+    for shape, mode, weights in itertools.product(SHAPES, MODES, ([1, 2, -1], [0.25, 0.5, 3.0, -2], [2.0])):
+        a = noise(dtype, shape)
+        for axis, origin in itertools.product(range(a.ndim), (0, -1)):
+            compare("correlate1d", a, weights, axis, mode=mode, cval=1.5, origin=origin, output=np.float64,
+                    eps=1e-5 if dtype == "float32" else None)
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64", "int32", "complex64", "complex128"))
+def test_correlate(dtype):
+    for shape, mode, name in itertools.product(SHAPES, MODES, ("correlate", "convolve")):
+        a = noise(dtype, shape)
+        for size, origin in ((3, 0), (2, 0), (4, -1), (5, 2)):
+            weights = noise("float64", (size,) * a.ndim, "weights")
+            compare(name, a, weights, mode=mode, cval=0.5, origin=origin, output=complex if a.dtype.kind == "c" else float,
+                    eps=1e-4 if dtype in ("float32", "complex64") else None)
+
+
+def test_complex_weights():
+    weights = noise("complex128", (3, 3), "weights")
+    for dtype in ("float64", "complex128", "int16"):
+        a = noise(dtype, (6, 7))
+        for name, mode in itertools.product(("correlate", "convolve"), ("reflect", "constant")):
+            compare(name, a, weights, mode=mode)
+            compare(name + "1d", a, weights[0], mode=mode)
+
+
+def test_axes():
+    a = noise("float64", (5, 6, 7))
+    for axes in (0, 1, (0, 2), (2, 0), (1, 2)):
+        n = 1 if isinstance(axes, int) else len(axes)
+        weights = noise("float64", (3, 4)[:n], "weights")
+        compare("correlate", a, weights, axes=axes)
+        compare("convolve", a, weights, axes=axes, origin=0)
+        compare("gaussian_filter", a, [1.5, 0.5][:n], axes=axes)
+        compare("uniform_filter", a, [3, 4][:n], axes=axes)
+        compare("median_filter", a, (3, 2)[:n], axes=axes)
+        compare("minimum_filter", a, footprint=noise("bool", (3, 4)[:n], "footprint") | True, axes=axes)
+        compare("laplace", a, axes=axes)
+        compare("gaussian_laplace", a, 1.2, axes=axes)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_smoothing(dtype):
+    for shape, mode in itertools.product(SHAPES, MODES[:5]):
+        a = noise(dtype, shape)
+        for sigma in (0.5, 2, 9):
+            compare("gaussian_filter", a, sigma, mode=mode, cval=0.3, output=np.float64, eps=1e-5)
+        for size in (1, 2, 5, 40):
+            compare("uniform_filter", a, size, mode=mode, cval=1, eps=1e-5 if dtype == "float32" else None)
+        for name in ("sobel", "prewitt", "laplace") if dtype not in ("bool", "uint8", "uint16", "uint32") else ():
+            compare(name, a, mode=mode, eps=1e-4 if dtype == "float32" else None)
+
+
+def test_derivatives():
+    a = noise("float64", (9, 8))
+    for order in (0, 1, 2, 3, (1, 2)):
+        compare("gaussian_filter", a, 1.3, order)
+    for sigma in (1, (0.7, 1.5)):
+        compare("gaussian_laplace", a, sigma)
+        compare("gaussian_gradient_magnitude", a, sigma)
+    compare("gaussian_filter", a, 1, radius=3)
+    compare("gaussian_filter1d", a, 1, truncate=2.5)
+    compare("gaussian_filter", a, (1, 0))
+    compare("gaussian_filter", a + 1j * a, 1)
+
+
+def test_long_windows():
+    """Of several passes over a tile, and longer than the array."""
+    for shape, axis in (((5000,), 0), ((300, 40), 0), ((40, 300), 1), ((300, 3), 0)):
+        a = noise("float64", shape)
+        for size, mode in itertools.product((65, 400, 2500), ("reflect", "wrap", "constant")):
+            weights = noise("float64", (size,), "weights")
+            compare("correlate1d", a, weights, axis, mode=mode)
+            compare("uniform_filter1d", a, size, axis, mode=mode, eps=1e-9)
+            compare("maximum_filter1d", a, size, axis, mode=mode)
+
+
+# ---- ranks ----
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_limits(dtype):
+    for shape, mode, name in itertools.product(SHAPES, MODES, ("minimum_filter", "maximum_filter")):
+        a = noise(dtype, shape)
+        for size, origin in ((1, 0), (2, -1), (3, 1), (6, 0)):
+            compare(name, a, size, mode=mode, cval=1, origin=origin)
+        footprint = seed("footprint", shape).random((3,) * a.ndim) < 0.6
+        footprint[(1,) * a.ndim] = True
+        compare(name, a, footprint=footprint, mode=mode, cval=1)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_ranks(dtype):
+    for shape, mode in itertools.product(SHAPES, ("reflect", "constant", "mirror", "nearest", "wrap")):
+        a = noise(dtype, shape)
+        if a.ndim == 4 and mode != "reflect" or a.size == 1 and mode == "mirror":
+            continue # SciPy gives 0 for a single element
+        for size in (2, 3, 5):
+            compare("median_filter", a, size, mode=mode, cval=1)
+            compare("percentile_filter", a, 30, size, mode=mode, cval=1)
+        compare("rank_filter", a, 1, 3, mode=mode, cval=1)
+        compare("rank_filter", a, -2, 3, mode=mode, cval=1)
+        footprint = seed("footprint", shape).random((4,) * a.ndim) < 0.7
+        footprint[(2,) * a.ndim] = True
+        compare("median_filter", a, footprint=footprint, mode=mode, cval=1)
+
+
+def test_large_windows():
+    for dtype in ("uint8", "int16", "float32", "int64"):
+        a = noise(dtype, (30, 29))
+        for size in (7, 8, 11, 20):
+            compare("median_filter", a, size)
+            compare("percentile_filter", a, 12, size, mode="constant")
+
+
+@pytest.mark.parametrize("dtype", ("uint8", "int32", "float32", "float64"))
+def test_grey_morphology(dtype):
+    names = ("grey_erosion", "grey_dilation", "grey_opening", "grey_closing", "morphological_gradient",
+             "morphological_laplace", "white_tophat", "black_tophat")
+    a = noise(dtype, (9, 11)) + np.dtype(dtype).type(9)
+    footprint = np.array([[0, 1, 1], [1, 1, 0]], bool)
+    heights = seed("heights").integers(0, 3, (3, 2))
+    for name, mode in itertools.product(names, MODES[:5]):
+        compare(name, a, 3, mode=mode)
+        compare(name, a, (2, 3), mode=mode)
+        compare(name, a, footprint=footprint, mode=mode)
+        if dtype != "uint8" or mode != "constant": # SciPy computes in uint8, and then there is no negative height
+            compare(name, a, structure=heights, mode=mode, eps=1e-5)
+
+
+# ---- binary ----
+
+def test_binary_morphology():
+    rng = seed("binary")
+    structures = {1: (None, [1, 0, 1], [1, 1]), 2: (None, np.ones((3, 3)), [[0, 1], [1, 1]], [[1, 0, 0], [0, 1, 1], [0, 0, 0]]),
+                  3: (None, np.ones((3, 3, 3)))}
+    names = ("binary_erosion", "binary_dilation", "binary_opening", "binary_closing")
+    for shape in ((30,), (12, 15), (6, 7, 5)):
+        a = rng.random(shape) < 0.6
+        mask = rng.random(shape) < 0.7
+        for name, structure, border in itertools.product(names, structures[a.ndim], (0, 1)):
+            for iterations, mask_or_not in itertools.product((1, 2, 3, -1), (None, mask)):
+                if iterations < 0 and isinstance(structure, list) and structure == [1, 0, 1]:
+                    continue # SciPy may never end
+                compare(name, a, structure, iterations, mask=mask_or_not, border_value=border)
+        for structure in structures[a.ndim]:
+            if isinstance(structure, list) and structure == [1, 0, 1]:
+                continue
+            compare("binary_fill_holes", a, structure)
+            compare("binary_propagation", a & (rng.random(shape) < 0.1), structure, mask)
+            compare("binary_hit_or_miss", a, structure)
+    compare("binary_dilation", a[0].astype(int) * 7, origin=(1, -1), structure=np.ones((3, 4)))
+    for rank, connectivity in itertools.product(range(5), range(6)):
+        expected = scipy_ndimage.generate_binary_structure(rank, connectivity)
+        np.testing.assert_array_equal(ndimage.generate_binary_structure(rank, connectivity).get(), expected)
+        if rank:
+            close(scipy_ndimage.iterate_structure(expected, 3, 0), fetch(ndimage.iterate_structure(
+                ad.asarray(expected), 3, 0)), "iterate_structure")
+
+
+def test_distances():
+    rng = seed("distance")
+    for shape, part in itertools.product(((20,), (13, 17), (6, 9, 7), (1, 5)), (0.1, 0.5, 0.95)):
+        a = rng.random(shape) < part
+        a.flat[0] = False
+        for sampling in (None, 2.5, [0.5, 2, 1.5][:a.ndim]):
+            compare("distance_transform_edt", a, sampling)
+            far, places = fetch(ndimage.distance_transform_edt(ad.asarray(a), sampling, return_indices=True))
+            assert places.dtype == np.int32 and not a[tuple(places)].any()
+            steps = np.broadcast_to(1.0 if sampling is None else sampling, (a.ndim,))
+            apart = (places - np.indices(shape)) * steps.reshape((-1,) + (1,) * a.ndim)
+            np.testing.assert_allclose(np.sqrt((apart**2).sum(0)), far, rtol=1e-13)
+
+
+# ---- interpolation ----
+
+@pytest.mark.parametrize("order", range(6))
+def test_coordinates(order):
+    for shape, mode, dtype in itertools.product(((12,), (7, 9), (5, 4, 6)), MODES, ("float64", "float32", "uint8")):
+        a = noise(dtype, shape)
+        where = seed("coordinates", shape).uniform(-1.7, 1.7, (len(shape), 40)) * np.array(shape).reshape(-1, 1)
+        if mode == "wrap" or order == 0:
+            where = where[:, (np.abs(where - np.round(where) - 0.5) > 1e-3).all(0)]
+        compare("map_coordinates", a, where, order=order, mode=mode, cval=0.7, eps=2e-4 if dtype == "float32" else 1e-9,
+                output=np.float64)
+        compare("map_coordinates", a, where, order=order, mode=mode, prefilter=False, output=np.float64,
+                eps=2e-4 if dtype == "float32" else 1e-9)
+
+
+@pytest.mark.parametrize("order", range(6))
+def test_transforms(order):
+    for mode in MODES:
+        a = noise("float64", (8, 11))
+        more = {"order": order, "mode": mode, "cval": 0.4, "eps": 1e-9}
+        compare("affine_transform", a, [[0.9, 0.21], [-0.3, 1.17]], [0.31, -0.77], **more)
+        compare("affine_transform", a, [0.71, 1.37], 0.1, **more)
+        compare("affine_transform", a, [[1.0, 0.13, 2.29], [0, 0.83, 0.11], [0, 0, 1]], output_shape=(5, 13), **more)
+        compare("shift", a, (1.3, -2.4), **more)
+        compare("zoom", a, (1.7, 0.6), **more)
+        compare("zoom", a, 2, grid_mode=True, **more)
+        compare("rotate", a, 33, **more)
+        compare("rotate", noise("float64", (5, 6, 4)), 20, axes=(0, 2), **more)
+        compare("shift", noise("complex128", (6, 5)), 0.4, **more)
+    for dtype in ("uint8", "int16", "float32"):
+        compare("zoom", noise(dtype, (6, 7)), 1.9, order=order, mode="nearest", eps=1e-4)
+
+
+def test_spline_filter():
+    for shape, order, mode in itertools.product(((1,), (2,), (3,), (300,), (7, 80), (3, 4, 5)), range(6), MODES):
+        a = noise("float64", shape)
+        for axis in range(a.ndim):
+            compare("spline_filter1d", a, order, axis, mode=mode, eps=1e-10)
+        compare("spline_filter", a, order, mode=mode, eps=1e-9)
+    compare("spline_filter", noise("complex128", (5, 6)), 3)
+
+
+# ---- measurements ----
+
+def test_label():
+    rng = seed("label")
+    for shape, part in itertools.product(((50,), (1,), (23, 31), (7, 9, 8), (0, 3), (4, 3, 2, 5)), (0.2, 0.5, 0.8)):
+        a = (rng.random(shape) < part) * 3
+        for connectivity in range(1, len(shape) + 1):
+            compare("label", a, scipy_ndimage.generate_binary_structure(len(shape), connectivity))
+        compare("label", a)
+    big = rng.random((700, 600)) < 0.55
+    compare("label", big)
+    compare("label", big, np.ones((3, 3)))
+
+
+@pytest.mark.parametrize("name", ("sum", "sum_labels", "mean", "variance", "standard_deviation", "minimum", "maximum", "median",
+                                  "extrema", "minimum_position", "maximum_position", "center_of_mass"))
+def test_statistics(name):
+    rng = seed("statistics")
+    for dtype in ("int32", "float64", "uint8"):
+        a = rng.permutation(12 * 11 * 3).reshape(12, 33)[:, :20].astype(dtype) if dtype != "uint8" else rng.integers(
+            0, 200, (12, 20)).astype(dtype)
+        labels = rng.integers(0, 6, a.shape)
+        for given, index in ((None, None), (labels, None), (labels, 2), (labels, [1, 3, 5]), (labels, np.array([4, 0, 2]))):
+            if dtype == "uint8" and ("position" in name or name == "extrema"):
+                continue # of equal ones any may be named
+            expected = getattr(scipy_ndimage, name)(a, given, index)
+            actual = fetch(getattr(ndimage, name)(ad.asarray(a), None if given is None else ad.asarray(given), index))
+            if isinstance(expected, (list, tuple)):
+                for one, other in zip(expected, actual):
+                    np.testing.assert_allclose(np.asarray(other, float), np.asarray(one, float), rtol=1e-10)
+            else:
+                np.testing.assert_allclose(actual, expected, rtol=1e-10)
+
+
+def test_objects():
+    rng = seed("objects")
+    for shape in ((30,), (12, 14), (5, 6, 7)):
+        labels = rng.integers(0, 7, shape) * (rng.random(shape) < 0.3)
+        labels[labels == 4] = 0
+        assert ndimage.find_objects(ad.asarray(labels)) == scipy_ndimage.find_objects(labels)
+        assert ndimage.find_objects(ad.asarray(labels), 9) == scipy_ndimage.find_objects(labels, 9)
+        expected = scipy_ndimage.value_indices(labels, ignore_value=0)
+        actual = ndimage.value_indices(ad.asarray(labels), ignore_value=0)
+        assert sorted(expected) == sorted(actual)
+        for value, places in expected.items():
+            for one, other in zip(places, actual[value]):
+                np.testing.assert_array_equal(other.get(), one)
+        a = rng.random(shape)
+        result = ndimage.labeled_comprehension(ad.asarray(a), ad.asarray(labels), [1, 2, 4], lambda v: v.sum(), float, -1)
+        np.testing.assert_allclose(result.get(), scipy_ndimage.labeled_comprehension(a, labels, [1, 2, 4], np.sum, float, -1))
+        counts = ndimage.histogram(ad.asarray(a), 0, 1, 5, ad.asarray(labels), [1, 3]).get()
+        for row, one in zip(counts, scipy_ndimage.histogram(a, 0, 1, 5, labels, [1, 3])):
+            np.testing.assert_array_equal(row, np.zeros(5) if one is None else one)
+
+
+def test_fourier():
+    for shape, dtype in itertools.product(((9,), (8, 7), (4, 5, 6)), ("float32", "float64", "complex64", "complex128")):
+        a = noise(dtype, shape)
+        for name, value in itertools.product(("fourier_gaussian", "fourier_uniform", "fourier_ellipsoid", "fourier_shift"),
+                                             (2.5, 1)):
+            compare(name, a, value, eps=1e-4 if dtype in ("float32", "complex64") else 1e-7)
+            compare(name, a, value, n=2 * shape[-1] - 1, eps=1e-4 if dtype in ("float32", "complex64") else 1e-7)
+
+
+# ---- outputs and errors ----
+
+def test_outputs():
+    a = noise("float64", (9, 10))
+    for view in (a, a.T, a[::2, ::-1], np.broadcast_to(a[:1], (5, 10))):
+        compare("gaussian_filter", view, 1)
+        compare("median_filter", view, 3)
+        compare("correlate", view, np.ones((2, 3)))
+        compare("label", view > 0)
+        compare("spline_filter", view)
+    x = ad.asarray(a)
+    out = ad.zeros((9, 20))[:, ::2]
+    for name, args in (("gaussian_filter", (1,)), ("median_filter", (3,)), ("maximum_filter", (3,)), ("spline_filter", ()),
+                       ("uniform_filter", (4,)), ("correlate", (np.ones((2, 2)),)), ("shift", (0.3,))):
+        expected = getattr(scipy_ndimage, name)(a, *args)
+        assert getattr(ndimage, name)(x, *args, output=out) is out
+        np.testing.assert_allclose(out.get(), expected, rtol=1e-9, atol=1e-12)
+        same = ad.asarray(a)
+        getattr(ndimage, name)(same, *args, output=same)
+        np.testing.assert_allclose(same.get(), expected, rtol=1e-9, atol=1e-12)
+    for dtype in ("uint8", "float32", np.int16):
+        compare("gaussian_filter", np.abs(a) * 50, 1, output=dtype)
+
+
+def test_errors():
+    a = noise("float64", (5, 6))
+    z = a + 1j
+    for name, args, kwargs in (
+            ("correlate1d", ([],), {}), ("correlate1d", ([[1, 2]],), {}), ("correlate1d", ([1, 2],), {"origin": 5}),
+            ("correlate1d", ([1],), {"mode": "no"}), ("correlate1d", ([1],), {"axis": 2}),
+            ("correlate", (np.ones(3),), {}), ("correlate", (np.ones((0, 3)),), {}),
+            ("correlate", (np.ones((3, 3)),), {"origin": 2}), ("median_filter", (), {}), ("median_filter", (0,), {}),
+            ("rank_filter", (9, 3), {}), ("percentile_filter", (101, 3), {}), ("minimum_filter", (), {}),
+            ("minimum_filter", (), {"footprint": np.zeros((3, 3))}), ("uniform_filter", ((1, 2, 3),), {}),
+            ("uniform_filter1d", (0,), {}), ("gaussian_filter", (1,), {"order": -1}),
+            ("gaussian_filter", (1,), {"radius": -1}), ("map_coordinates", (np.ones((3, 4)),), {}),
+            ("map_coordinates", (np.ones((2, 4)),), {"order": 6}), ("affine_transform", (np.ones((3, 3)),), {}),
+            ("rotate", (10,), {"axes": (0, 5)}), ("label", (np.ones((3, 2)),), {}), ("label", (np.ones(3),), {}),
+            ("binary_erosion", (np.ones(3),), {}), ("binary_erosion", (), {"mask": np.ones(3)}),
+            ("grey_erosion", (), {}), ("distance_transform_edt", (), {"return_distances": False})):
+        compare(name, a, *args, **kwargs)
+    for name, args in (("median_filter", (3,)), ("minimum_filter", (3,)), ("label", ()), ("binary_erosion", ())):
+        compare(name, z, *args)
+    compare("gaussian_filter", np.zeros((0, 3)), 1)
+
+
+def test_not_a_number():
+    """NaN, infinities and offsets beyond all bounds give something, and nothing else."""
+    a = noise("float64", (6, 7))
+    a[2, 3] = np.nan
+    x = ad.asarray(a)
+    assert np.isnan(ndimage.gaussian_filter(x, 1).get()).any()
+    ndimage.median_filter(x, 3).get()
+    for mode in MODES:
+        where = ad.asarray([[np.nan, np.inf, -np.inf, 1e300, -1e300, 1], [1, 1, 1, 1, 1, 1]])
+        for order in range(6):
+            assert ndimage.map_coordinates(x, where, order=order, mode=mode).shape == (6,)
+    for offset in ((2**63 - 1, 0), (-2**63, 1), (2**61, 2**62)):
+        offsets = ad.asarray(np.array([offset, (0, 0)]))
+        for mode in range(5):
+            ad._core.call("correlate", (x, offsets, ad.ones(2)), (mode, 0.5)).get()
+            ad._core.call("rank_filter", (x, offsets), (1, mode, 0.5)).get()
+            ad._core.call("grey_filter", (x, offsets, ad.ones(2)), (True, mode, 0.5)).get()
+        numbers, count = ad._core.call("label", (x > 0, offsets), dtype=bool)
+        assert int(count) == int((x > 0).sum()) == int(numbers.max())

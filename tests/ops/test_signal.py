@@ -1,0 +1,184 @@
+"""Signals against scipy.signal."""
+import itertools
+
+import numpy as np
+import pytest
+
+import arrayd as ad
+from oracle import fetch, outcome, random, same_kind, seed
+
+scipy_signal = pytest.importorskip("scipy.signal")
+from arrayd.scipy import signal  # noqa: E402
+
+
+def noise(dtype, shape, *names):
+    return random(seed("signal", dtype, shape, *names), np.dtype(dtype), shape, "UNIT" if np.dtype(dtype).kind in "fc"
+                  else "SMALL")
+
+
+def up(value):
+    if isinstance(value, np.ndarray):
+        return ad.asarray(value)
+    return type(value)(up(one) for one in value) if type(value) in (tuple, list) else value
+
+
+def compare(name, *args, eps=None, dtype=True, **kwargs):
+    """A function of both packages: values, types, or the class of the exception. Arrays go up."""
+    expected, wrong = outcome(lambda: getattr(scipy_signal, name)(*args, **kwargs))
+    actual, error = outcome(lambda: fetch(getattr(signal, name)(*map(up, args), **{k: up(v) for k, v in kwargs.items()})))
+    what = f"{name} {[getattr(a, 'shape', a) for a in args]} {kwargs}"
+    if wrong is not None:
+        assert error is not None and same_kind(wrong, error), f"{what}: scipy {wrong!r}, arrayd {error!r} {actual!r}"
+        return
+    if error is not None:
+        raise AssertionError(f"{what}: arrayd raises {error!r}") from error
+    close(expected, actual, what, eps, dtype)
+
+
+def close(expected, actual, what, eps, dtype):
+    if isinstance(expected, (tuple, list)):
+        assert len(expected) == len(actual), what
+        for one, other in zip(expected, actual):
+            close(one, other, what, eps, dtype)
+        return
+    if expected is None or isinstance(expected, (str, dict)):
+        return
+    expected, actual = np.asarray(expected), np.asarray(actual)
+    assert expected.shape == actual.shape, f"{what}: {actual.shape}, not {expected.shape}"
+    assert not dtype or expected.dtype == actual.dtype, f"{what}: {actual.dtype}, not {expected.dtype}"
+    if expected.dtype.kind in "biu" and actual.dtype.kind in "biu":
+        np.testing.assert_array_equal(actual, expected, err_msg=what)
+        return
+    eps = eps or (2e-5 if expected.dtype in (np.float32, np.complex64) else 1e-10)
+    size = np.abs(expected[np.isfinite(expected)]).max(initial=1e-6)
+    np.testing.assert_allclose(actual, expected, rtol=eps, atol=eps * size, err_msg=what)
+
+
+@pytest.mark.parametrize("name", ("convolve", "correlate", "fftconvolve", "oaconvolve"))
+def test_convolutions(name):
+    for types, mode in itertools.product((("float64", "float64"), ("int32", "int64"), ("float32", "float32"),
+                                          ("complex128", "float64"), ("complex64", "complex64")), ("full", "same", "valid")):
+        if name == "fftconvolve" and types[0] == "int32":
+            continue
+        for shapes in (((30,), (7,)), ((7,), (30,)), ((300,), (11,)), ((9, 8), (3, 4)), ((3, 4), (9, 8)), ((5, 6, 4), (2, 3, 3))):
+            a, b = (noise(dtype, shape, i) for i, (dtype, shape) in enumerate(zip(types, shapes)))
+            compare(name, a, b, mode, dtype=types[0] != "int32")
+    compare(name, noise("float64", (4,)), noise("float64", (4, 4)))
+    compare(name, noise("float64", (4,)), noise("float64", (3,)), "no")
+    compare(name, noise("float64", (4, 9)), noise("float64", (9, 4)), "valid")
+
+
+@pytest.mark.parametrize("name", ("convolve2d", "correlate2d"))
+def test_planes(name):
+    for mode, boundary, dtype in itertools.product(("full", "same", "valid"), ("fill", "wrap", "symm"), (
+            "float64", "int32", "complex128", "float32")):
+        for shapes in (((9, 8), (3, 4)), ((12, 7), (1, 5))):
+            a, b = (noise(dtype, shape, i) for i, shape in enumerate(shapes))
+            compare(name, a, b, mode, boundary, fillvalue=2)
+
+
+def test_filters():
+    for dtype, shape in itertools.product(("float64", "float32", "complex128", "int16"), ((80,), (40, 3), (3, 40), (2, 30, 4))):
+        x = noise(dtype, shape)
+        axis = int(np.argmax(shape))
+        b, a = scipy_signal.butter(4, 0.3)
+        sos = scipy_signal.butter(5, 0.3, output="sos")
+        if dtype == "float32":
+            b, a, sos = b.astype(dtype), a.astype(dtype), sos.astype(dtype)
+        loose = 2e-3 if dtype == "float32" else None
+        compare("lfilter", b, a, x, axis, eps=loose)
+        compare("lfilter", b * 2, [2.0, 0.5], x, axis, eps=loose, dtype=dtype != "float32")
+        compare("lfilter", b, [1.0], x, axis, eps=loose, dtype=dtype != "float32")
+        compare("sosfilt", sos, x, axis, eps=loose)
+        rest = [n if i != axis else 4 for i, n in enumerate(shape)]
+        compare("lfilter", b, a, x, axis, zi=noise("float64", tuple(rest)).astype(x.dtype if dtype != "int16" else float), eps=loose)
+        rest[axis] = 2
+        compare("sosfilt", sos, x, axis, zi=noise("float64", (len(sos), *rest)).astype(x.dtype if dtype != "int16" else float),
+                eps=loose)
+        if dtype != "float32":
+            compare("filtfilt", b, a, x, axis)
+            for padtype in ("odd", "even", "constant", None):
+                compare("sosfiltfilt", sos, x, axis, padtype=padtype)
+                compare("filtfilt", b, a, x, axis, padtype=padtype, padlen=5)
+        compare("detrend", x, axis)
+        compare("detrend", x, axis, type="constant")
+        compare("savgol_filter", x.real, 7, 3, axis=axis)
+        compare("savgol_filter", x.real, 5, 2, deriv=1, axis=axis, mode="nearest")
+    compare("deconvolve", np.array([1.0, 5, 8, 4, 2]), np.array([1.0, 2]))
+    for args in (([1.0], [0.0], x), ([], [1.0], x), ([1.0, 2], [1.0], x, -1, np.ones((2, 30, 3)))):
+        compare("lfilter", *args)
+    for args in ((np.ones((2, 5)), x), (np.ones((1, 6)) * 2, x), (sos, x, -1, np.ones((3, 3)))):
+        compare("sosfilt", *args)
+
+
+def test_resampling():
+    for dtype, n in itertools.product(("float64", "complex128"), (40, 41)):
+        x = noise(dtype, (n, 3))
+        for num in (20, 21, 40, 64, 81, 200):
+            compare("resample", x, num)
+            compare("resample", x, num, window="hann")
+        for up_, down in ((1, 2), (3, 2), (2, 3), (5, 1), (7, 6)):
+            compare("resample_poly", x, up_, down)
+            for length in (1, 2, 5, 20):
+                compare("upfirdn", noise("float64", (length,), "h"), x, up_, down, 0)
+        compare("decimate", noise(dtype, (200,)).real, 4)
+        compare("decimate", noise(dtype, (200,)).real, 4, ftype="fir")
+        compare("decimate", noise(dtype, (200,)).real, 4, ftype="fir", zero_phase=False)
+        compare("hilbert", x.real)
+        compare("hilbert", x.real, 50, 0)
+        compare("hilbert2", x.real)
+    compare("hilbert", x)
+
+
+def test_order_statistics():
+    for dtype, shape in itertools.product(("float64", "int32", "uint8"), ((30,), (9, 8))):
+        x = noise(dtype, shape)
+        compare("medfilt", x)
+        compare("medfilt", x, 5)
+        compare("order_filter", x, np.ones((3,) * x.ndim), 1)
+    compare("medfilt2d", noise("float64", (9, 8)), [3, 5])
+    compare("wiener", noise("float64", (9, 8)), (5, 3))
+    compare("wiener", noise("float64", (30,)), 5, 0.3)
+    compare("sepfir2d", noise("float64", (9, 8)), np.array([1.0, 2, 1]), np.array([1.0, 3, 5, 3, 1]))
+    compare("medfilt", noise("float64", (9, 8)), 4)
+
+
+@pytest.mark.parametrize("dtype", ("float64", "float32", "complex128"))
+def test_spectra(dtype):
+    x, y = noise(dtype, (2, 300)), noise(dtype, (2, 300), "y")
+    for kwargs in ({}, {"nperseg": 64}, {"nperseg": 50, "noverlap": 13, "nfft": 128}, {"window": "boxcar", "nperseg": 32},
+                   {"detrend": "linear", "nperseg": 64}, {"fs": 10.0, "scaling": "spectrum", "nperseg": 65},
+                   {"return_onesided": False, "nperseg": 64}, {"axis": 0, "nperseg": 2}):
+        compare("welch", x, **kwargs)
+        compare("csd", x, y, **kwargs)
+    compare("welch", x, nperseg=64, average="median")
+    compare("csd", x, y, nperseg=64, average="median")
+    compare("periodogram", x)
+    compare("periodogram", x, nfft=512, window="hann")
+    compare("coherence", x, y, nperseg=64)
+    for mode in ("psd", "complex", "magnitude", "angle", "phase"):
+        compare("spectrogram", x, nperseg=64, mode=mode, eps=1e-3 if dtype == "float32" else 1e-7)
+    for kwargs in ({}, {"nperseg": 50}, {"nperseg": 64, "noverlap": 48, "boundary": "even"}, {"nperseg": 64, "boundary": None},
+                   {"padded": False, "nperseg": 100}, {"scaling": "psd", "nperseg": 64}):
+        compare("stft", x, **kwargs)
+    _, _, z = scipy_signal.stft(x, nperseg=64, noverlap=40)
+    compare("istft", z, nperseg=64, noverlap=40, input_onesided=dtype != "complex128")
+    compare("istft", z, nperseg=64, noverlap=40, boundary=False, input_onesided=dtype != "complex128", scaling="psd")
+
+
+def test_design():
+    """What SciPy computes on this side takes arrays of the server, and returns them."""
+    compare("butter", 4, 0.3)
+    compare("firwin", 11, 0.3)
+    compare("tf2zpk", np.array([1.0, 2]), np.array([1.0, 0.5, 0.1]))
+    compare("find_peaks", noise("float64", (100,)))
+    compare("chirp", np.linspace(0, 1, 50), 1, 1, 6)
+    compare("freqz", np.array([1.0, 2, 1]))
+    b, a = signal.butter(3, 0.2)
+    assert isinstance(b, ad.ndarray) and isinstance(signal.windows.hann(9), ad.ndarray)
+    for name in signal.windows.__all__:
+        if name not in ("get_window",) and name in ("hann", "hamming", "blackman", "bartlett", "cosine", "parzen"):
+            np.testing.assert_allclose(getattr(signal.windows, name)(12).get(), getattr(scipy_signal.windows, name)(12))
+    assert signal.StateSpace is scipy_signal.StateSpace
+    for name in signal.__all__:
+        assert getattr(signal, name, None) is not None or name == "band_stop_obj"
