@@ -145,6 +145,34 @@ def time_rows(libs):
               lambda xp, a: (lambda m: m + m.T)(a[:1 << 22].reshape(2048, 2048).astype("float64")))
 
 
+# ---- images ----
+
+def ndimage_of(lib):
+    if lib.name == "arrayd":
+        from arrayd.scipy import ndimage
+        return ndimage
+    from cupyx.scipy import ndimage
+    return ndimage
+
+
+def image_rows(libs):
+    volume, plane = bench.random((512, 512, 512)), bench.random((8192, 8192))
+    where = numpy.random.default_rng(1).uniform(0, 8191, (2, 1 << 26)).astype("float32")
+
+    def row(title, host, function, goal, prepare=lambda xp, a: None):
+        def prepared(lib):
+            a = lib.module.asarray(host)
+            module, more = ndimage_of(lib), prepare(lib.module, a)
+            return lambda: function(module, a, more)
+        return title, "ms", [s * 1e3 for s in timed(libs, [prepared(lib) for lib in libs])], goal
+
+    yield row("gaussian_filter of 512^3 float32, sigma 2", volume, lambda nd, a, _: nd.gaussian_filter(a, 2), 1.0)
+    yield row("median_filter 3x3 of 8192^2 float32", plane, lambda nd, a, _: nd.median_filter(a, 3), None)
+    yield row("label of 8192^2", plane > 0.45, lambda nd, a, _: nd.label(a), None)
+    yield row("map_coordinates, order 1, of 2^26 points", plane, lambda nd, a, c: nd.map_coordinates(a, c, order=1), None,
+              lambda xp, a: xp.asarray(where))
+
+
 def matmul_rows(libs):
     host = bench.random((8192, 8192))
 
@@ -350,7 +378,7 @@ def main():
             names = [lib.name for lib in libs]
             print(f"{'':<46}{'':>8}" + "".join(f"{n:>11}" for n in names) + f"{'goal':>9}")
             for group in (small_rows(libs), first_result_rows(), together_rows(), bandwidth_rows(libs), time_rows(libs),
-                          matmul_rows(libs), sparse_rows(libs), transfer_rows(libs), spill_rows(build, folder)):
+                          image_rows(libs), matmul_rows(libs), sparse_rows(libs), transfer_rows(libs), spill_rows(build, folder)):
                 for title, unit, figures, goal in group:
                     shown = "".join(f"{bench.cell(f):>11}" for f in figures) + " " * 11 * (len(names) - len(figures))
                     print(f"{title:<46}{unit:>8}{shown}{goal or '':>9}", flush=True)
