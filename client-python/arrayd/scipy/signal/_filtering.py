@@ -362,7 +362,7 @@ def _spectral_window(window, n, real):
         if w.shape != (n,):
             raise ValueError("window must have the same length as data")
     else:
-        w = np.fft.ifftshift(scipy_signal.get_window(window, n))
+        w = np.fft.fftshift(scipy_signal.get_window(window, n))
     if real:
         folded = w.copy()
         folded[1:] += folded[-1:0:-1]

@@ -194,7 +194,7 @@ def _average(density, average):
     from ..._math.reductions import median
     count = density.shape[-1]
     even = 2 * np.arange(1.0, (count - 1) // 2 + 1)
-    bias = 1 + (1 / (even + 1) - 1 / even).sum()
+    bias = float(1 + (1 / (even + 1) - 1 / even).sum())
     if density.dtype.kind == "c":
         return (median(density.real, -1) + 1j * median(density.imag, -1)) / bias
     return median(density, -1) / bias
