@@ -131,4 +131,4 @@ def constants(dtypes, errors, calls):
     yield "Element types", ["constant", "type", "bytes"], [[f"`AD_{r[1]}`", f"`{r[2]}`", r[3]] for r in dtypes]
     yield "Status", ["constant", "text"], [[f"`AD_E_{r[1]}`", r[3]] for r in errors]
     yield "Library calls, for `ad_call_call` and `ad_call_shaped`", ["constant", "inputs", "outputs", "what it does"], [
-        [f"`AD_CALL_{r[1]}`", r[3] if r[3] == r[4] else f"{r[3]} to {r[4]}", r[2], r[9]] for r in calls]
+        [f"`AD_CALL_{r[1]}`", r[3] if r[3] == r[4] else f"{r[3]} to {r[4]}", r[2], r[-1]] for r in calls]

@@ -10,7 +10,7 @@ struct table {
 
 constexpr table make_table() {
     table t{};
-#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, guard, infer, doc) t.function[id] = ad_call_##name;
+#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, guard, work, cost, infer, doc) t.function[id] = ad_call_##name;
 #include "protocol/call.def"
 #undef AD_CALL
     return t;

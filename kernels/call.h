@@ -45,7 +45,7 @@ struct ad_call {
 };
 
 typedef int ad_call_function(ad_call *c);
-#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, guard, infer, doc) ad_call_function ad_call_##name;
+#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, guard, work, cost, infer, doc) ad_call_function ad_call_##name;
 #include "protocol/call.def"
 #undef AD_CALL
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static int (*const infers[AD_CALL_LIMIT])(const ad_op *op, ad_result *result, ad_fault *fault) = {
-#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, guard, infer, doc) [id] = ad__infer_##infer,
+#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, guard, work, cost, infer, doc) [id] = ad__infer_##infer,
 #include "protocol/call.def"
 #undef AD_CALL
 };

@@ -13,7 +13,7 @@ int ad__infer_call(const ad_call_row *row, const ad_op *op, ad_result *result, a
 
 /* One function ad__infer_<infer> for each name in call.def's column; several rows may share one. infer_call.c has
  * them, and a file infer_<subject>.c for each library. */
-#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, guard, infer, doc) \
+#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, guard, work, cost, infer, doc) \
     int ad__infer_##infer(const ad_op *op, ad_result *result, ad_fault *fault);
 #include "protocol/call.def"
 #undef AD_CALL

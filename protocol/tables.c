@@ -32,8 +32,8 @@ static const ad_reduction_row reductions[AD_REDUCTION_LIMIT] = {
 
 /* A call's row finds its own infer function in infer_call.c, by its id. */
 static const ad_call_row calls[AD_CALL_LIMIT] = {
-#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, guard, infer, doc) \
-    [id] = {#name, params, guard, doc, nout, nin_min, nin_max, AD_CALL_##kind, id},
+#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, guard, work, cost, infer, doc) \
+    [id] = {#name, params, guard, doc, nout, nin_min, nin_max, AD_CALL_##kind, AD_WORK_##work, cost, id},
 #include "protocol/call.def"
 #undef AD_CALL
 };

@@ -92,9 +92,11 @@ typedef struct ad_reduction_row {
 const ad_reduction_row *ad__reduction(uint64_t id);
 
 typedef enum ad_call_kind { AD_CALL_OP, AD_CALL_UPDATE, AD_CALL_ASK } ad_call_kind;
+typedef enum ad_call_work { AD_WORK_EACH, AD_WORK_PRODUCT, AD_WORK_MATRIX } ad_call_work;
 typedef struct ad_call_row {
     const char *name, *params, *guard, *doc;
     uint8_t nout, nin_min, nin_max, kind; /* ad_call_kind */
+    uint8_t work, cost;                   /* ad_call_work; its unit depends on that */
     uint8_t infer;                        /* index for ad__infer_call */
 } ad_call_row;
 const ad_call_row *ad__call(uint64_t id);

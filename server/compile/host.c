@@ -76,6 +76,25 @@ static int write_files(const place *p, const ad_compile_job *job, ad_fault *faul
     return status;
 }
 
+/* Tell whether a file of the folder is there, with its size. */
+static bool has_file(const place *p, const char *name, size_t size) {
+    char path[512];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/%s", p->folder, name);
+    return !lstat(path, &st) && S_ISREG(st.st_mode) && (size_t)st.st_size == size;
+}
+
+/* Tell whether all that write_files has written is still there: somebody may clean up /tmp meanwhile. */
+static bool has_all_files(const place *p, const ad_compile_job *job) {
+    char name[300];
+    bool all = has_file(p, SOURCE_NAME, job->source.size) && has_file(p, PRELUDE_NAME, job->prelude.size);
+    for (size_t i = 0; all && i < job->nheaders; i++) {
+        snprintf(name, sizeof name, INCLUDE "/%s", job->headers[i].name);
+        all = has_file(p, name, job->headers[i].text.size);
+    }
+    return all;
+}
+
 static int prepare_place(place *p, const ad_compile_job *job, ad_fault *fault) {
     if (!ad__toolkit_host(p->compiler))
         return ad__fault(fault, AD_E_UNSUPPORTED,
@@ -168,11 +187,17 @@ static char *clean_log(const place *p, ad_watched *w) {
     return log;
 }
 
-/* Whether the log says that a limit stopped one of the programs that the compiler's driver runs. */
+/* Tell whether the log says that a limit or a want of this machine stopped one of the programs that the compiler's driver
+ * runs: the same source may compile later. Sources that say so themselves are just compiled again. */
 static bool is_stop_message(const char *log) {
-    static const char *const words[] = {"signal terminated program", "out of memory",  "virtual memory exhausted",
-                                        "File size limit",           "CPU time limit", "cannot allocate memory",
-                                        "Cannot allocate memory",    "File too large"};
+    static const char *const words[] = {"signal terminated program", "out of memory",
+                                        "virtual memory exhausted",  "File size limit",
+                                        "CPU time limit",            "cannot allocate memory",
+                                        "Cannot allocate memory",    "File too large",
+                                        "No space left on device",   "Disk quota exceeded",
+                                        "Read-only file system",     "Input/output error",
+                                        "Too many open files",       "Resource temporarily unavailable",
+                                        "cannot execute"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strstr(log, words[i])) return true;
     return false;
@@ -206,6 +231,9 @@ static void make_result(const ad_compile_request *r, const place *p, ad_watched 
         if (exited && !slow) out->binary.log = log;
     } else if (WEXITSTATUS(w->status) == 126) {
         ad__fault(fault, AD_E_SYSTEM, "%s", log);
+        ad__compile_refuse(fault, out);
+    } else if (WEXITSTATUS(w->status) && !has_all_files(p, &r->job)) {
+        ad__fault(fault, AD_E_SYSTEM, "somebody removed files of the compilation from /tmp; try again");
         ad__compile_refuse(fault, out);
     } else if (WEXITSTATUS(w->status)) {
         *out = (ad_compile_result){.kind = AD_COMPILE_WRONG, .binary.log = log};

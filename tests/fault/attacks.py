@@ -68,41 +68,76 @@ def sizes(path, round):
             synchronise(c)
 
 
-def work(path, round):
-    """Operations that would take days, whose client goes away."""
-    def total(c, x):
-        c.op("reduce", REDUCTION["sum"], F4, [[c.fresh(), F4, []]], [endless(x, 1 << 45)], [1, None, None])
+ENDLESS = 1 << int(os.environ.get("AD_TEST_ENDLESS", 45))  # elements of operations that would take days, or as many as a GPU takes
 
-    def product(c, x):
-        c.op("call", CALL["matmul"], F4, [[c.fresh(), F4, [1, 1]]], [endless(x, 1, 1 << 45), endless(x, 1 << 45, 1)],
-             [False])
 
-    def scatter(c, x):
-        c.op("call", CALL["scatter"], F4, [x], [1.0, endless(c.put(np.zeros(1, np.int64)), 1 << 45)], [0])
+def long_total(c, x, round):
+    c.op("reduce", REDUCTION["sum"], F4, [[c.fresh(), F4, []]], [endless(x, ENDLESS)], [1, None, None])
 
-    def count(c, x):
-        c.op("call", CALL["bincount"], I8, [[c.fresh(), I8, [1]]], [endless(c.put(np.zeros(1, np.int64)), 1 << 45)], [])
 
-    def decompose(c, x):
-        n, d = 1200, DTYPES.index("float64")
-        a = c.put(np.random.default_rng(round).random((n, n)))
-        c.op("call", CALL["svdvals"], d, [[c.fresh(), d, [n]]], [a], [])
+def long_product(c, x, round, dtype="float32"):
+    d, x = DTYPES.index(dtype), c.put(np.ones(1, dtype))
+    c.op("call", CALL["matmul"], d, [[c.fresh(), d, [1, 1]]], [endless(x, 1, ENDLESS), endless(x, ENDLESS, 1)], [False])
 
-    def sort(c, x):
-        n = 1 << 22
-        a = c.put(np.random.default_rng(round).random(n).astype(np.float32))
-        c.op("call", CALL["sort"], F4, [[c.fresh(), F4, [n]]], [a], [0])
 
-    some = (total, product, scatter, count, decompose, sort)
+def long_integer_product(c, x, round):
+    long_product(c, x, round, "int64")
+
+
+def long_scatter(c, x, round):
+    c.op("call", CALL["scatter"], F4, [x], [1.0, endless(c.put(np.zeros(1, np.int64)), ENDLESS)], [0])
+
+
+def long_count(c, x, round):
+    c.op("call", CALL["bincount"], I8, [[c.fresh(), I8, [1]]], [endless(c.put(np.zeros(1, np.int64)), ENDLESS)], [])
+
+
+def long_decomposition(c, x, round):
+    n, d = 1200, DTYPES.index("float64")
+    a = c.put(np.random.default_rng(round).random((n, n)))
+    c.op("call", CALL["svdvals"], d, [[c.fresh(), d, [n]]], [a], [])
+
+
+def many_decompositions(c, x, round):
+    """Of matrices that are small: little for each element that there is."""
+    n, d = 1 << 17, DTYPES.index("complex128")
+    a = [*c.put(np.eye(3).astype("complex128"))[:3], [n, 3, 3], [0, 48, 16]]
+    c.op("call", CALL["eig"], d, [[c.fresh(), d, [n, 3]], [c.fresh(), d, [n, 3, 3]]], [a], [])
+
+
+def long_sort(c, x, round):
+    n = 1 << 22
+    a = c.put(np.random.default_rng(round).random(n).astype(np.float32))
+    c.op("call", CALL["sort"], F4, [[c.fresh(), F4, [n]]], [a], [0])
+
+
+def long_functions(c, x, round):
+    """Functions that take long for an element, of as many as seem short."""
+    n, d = 1 << 21, DTYPES.index("complex128")
+    a = endless(c.put(np.full(1, 1e150 + 1e-150j)), n)
+    for name in ("power", "arcsinh", "tanh", "log2"):
+        c.op("ufunc", UFUNC[name], d, [[c.fresh(), d, [n]]], [a] * (1 + (name == "power")), [])
+
+
+LONG = {f.__name__: f for f in (long_total, long_product, long_integer_product, long_scatter, long_count, long_decomposition,
+                                many_decompositions, long_sort, long_functions)}
+
+
+def do_long(path, round, some):
+    """Operations that would take long, in four sessions of one user, whose client goes away."""
     sessions = [client(path) for _ in range(4)]
     with contextlib.ExitStack() as stack:
         for i, session in enumerate(sessions):
             c = stack.enter_context(session)
-            some[(round + i) % len(some)](c, c.put(np.ones(1, np.float32)))
+            some[(round + i) % len(some)](c, c.put(np.ones(1, np.float32)), round)
             c.ask("sync")
             found["sent"] += 1
         with client(path) as other:  # which is a session of the same user
             synchronise(other)
+
+
+def work(path, round):
+    do_long(path, round, list(LONG.values()))
 
 
 def windows(path, round):
@@ -172,5 +207,5 @@ def crash(path, round):
 if __name__ == "__main__":
     _, where, attack, rounds = sys.argv[1:]
     for number in range(int(rounds)):
-        globals()[attack](where, number)
+        do_long(where, number, [LONG[attack]]) if attack in LONG else globals()[attack](where, number)
     print(json.dumps(found))

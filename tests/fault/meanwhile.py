@@ -37,19 +37,34 @@ class Host:
     def settle():
         pass
 
+    @staticmethod
+    def begin_thread():
+        pass
+
 
 class Device:
-    """Memory of a GPU, written by the library that there is."""
+    """Memory of a GPU, written by the driver alone."""
 
     def __init__(self):
-        try:
-            import cupy
-            self.upload, self.mapped = cupy.asarray, cupy.from_dlpack
-            self.settle = cupy.cuda.get_current_stream().synchronize
-        except ImportError:
-            import torch
-            self.upload, self.mapped = (lambda a: torch.from_numpy(a.copy()).cuda()), torch.from_dlpack
-            self.settle = torch.cuda.synchronize
+        sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "gpu"))
+        import device_memory
+        self.begin_thread = device_memory.begin  # a context is current in one thread
+        self.begin_thread()
+        self.upload, self.call = device_memory.Memory, device_memory.call
+        self.mapped = lambda array: DeviceBytes(self, array)
+
+    def settle(self):
+        self.call("cuStreamSynchronize", None)
+
+
+class DeviceBytes:
+    """The memory of an array, mapped here: `memory[...] = state` begins to copy."""
+
+    def __init__(self, device, array):
+        self.device, self.array, self.at = device, array, array.data.ptr
+
+    def __setitem__(self, _, state):
+        self.device.call("cuMemcpyDtoDAsync_v2", self.at, state.at, state.nbytes, None)
 
 
 class Written:
@@ -72,6 +87,7 @@ class Writer(threading.Thread):
         self.times, self.over = 0, False
 
     def run(self):
+        self.place.begin_thread()
         while not self.over:
             with self.turn:
                 for target in self.targets:

@@ -8,7 +8,7 @@ import pytest
 import raw
 from attacking import ATTACKER, attack, needs_users
 
-ATTACKS = {"sizes": 5, "work": 6, "windows": 3, "room": 1, "requests": 5}
+ATTACKS = {"sizes": 5, "work": 9, "windows": 3, "room": 1, "requests": 5}
 pytestmark = needs_users
 
 

@@ -98,6 +98,40 @@ def test_warnings_come_with_the_binary(target):
     assert r.kind == "made" and "look here" in r.log
 
 
+# ---- failures of this machine, which are not the source's: none of them is "wrong", which would be kept ----
+
+SLOW = """constexpr unsigned long slow() { unsigned long x = 1; for (int i = 0; i < 4000000; i++) x = x * 3 + i; return x; }
+static_assert(slow() != 0, "");
+"""
+
+
+@pytest.mark.parametrize("gone", ["arrayd-prelude.h", "kernel.cu", "include/late.h"])
+def test_files_that_somebody_removes(gone):
+    """As tmpreaper and its likes do. The compiler has begun: what comes last it has not read yet."""
+    running = Running(job(SLOW + "#include <late.h>\n", prelude="#define PRELUDE\n", headers=[("late.h", "int a;\n")],
+                          own_options=["-fconstexpr-ops-limit=2000000000", "-fconstexpr-loop-limit=2000000000"], seconds=60))
+    result = []
+    waiting = threading.Thread(target=lambda: result.append(running.end()))
+    waiting.start()
+    folders = []
+
+    def is_there():
+        folders[:] = [p for p in pathlib.Path("/tmp").glob(f"arrayd-compile-{running.process.pid}-*")
+                      if (p / "include/late.h").exists() and (p / "include/late.h").stat().st_size]
+        return folders or result
+    wait_until(is_there, "the files are there")
+    (folders[0] / "include/late.h").unlink()
+    (folders[0] / gone).unlink(missing_ok=True)
+    waiting.join()
+    assert result[0].kind == "refused" and "removed" in result[0].log, (result[0].kind, result[0].log)
+
+
+@pytest.mark.parametrize("said", ["No space left on device", "Too many open files", "cannot execute"])
+def test_what_the_compiler_lacks(said):
+    assert compile(f"#error {said}\n").kind == "stopped"
+    assert compile("#error no\n").kind == "wrong"
+
+
 # ---- files ----
 
 @pytest.fixture

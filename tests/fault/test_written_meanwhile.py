@@ -1,6 +1,4 @@
 """Operands that a client writes over while operations run: every row of the tables, beside another user's arrays."""
-import importlib.util
-
 import pytest
 
 import raw
@@ -14,8 +12,6 @@ pytestmark = needs_users
 
 def write_over(start, rows, rounds):
     """Both users are in one worker, as none of them may run kernels; it must be the same one in the end."""
-    if raw.BACKEND == "cuda" and not any(map(importlib.util.find_spec, ("cupy", "torch"))):
-        pytest.skip("there is no library that writes to a GPU's memory")
     server = start("--kernels=none", "--socket-mode=0666")
     workers = raw.children(server.pid)
     found = attack(server, "meanwhile.py", "attack", ATTACKER, ",".join(rows), rounds)

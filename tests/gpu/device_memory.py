@@ -20,7 +20,7 @@ class Access(c.Structure):
 
 
 TYPES = {"cuMemAlloc_v2": [P, SIZE], "cuMemFree_v2": [U64], "cuMemAllocAsync": [P, SIZE, P],
-         "cuMemAllocManaged": [P, SIZE, c.c_uint], "cuMemcpyHtoD_v2": [U64, P, SIZE], "cuMemcpyDtoH_v2": [P, U64, SIZE],
+         "cuMemcpyDtoDAsync_v2": [U64, U64, SIZE, P], "cuMemAllocManaged": [P, SIZE, c.c_uint], "cuMemcpyHtoD_v2": [U64, P, SIZE], "cuMemcpyDtoH_v2": [P, U64, SIZE],
          "cuMemCreate": [P, SIZE, P, U64], "cuMemRelease": [U64], "cuMemAddressReserve": [P, SIZE, SIZE, U64, U64],
          "cuMemMap": [U64, SIZE, SIZE, U64, U64], "cuMemSetAccess": [U64, SIZE, P, SIZE], "cuMemUnmap": [U64, SIZE],
          "cuMemAddressFree": [U64, SIZE], "cuStreamSynchronize": [P], "cuCtxSetCurrent": [P],

@@ -1,9 +1,13 @@
-/* Estimates of what messages cost. They only tell cheap from long operations; turns are charged by the clock. */
+/* Estimate what messages cost.
+ *
+ * Estimates only tell cheap operations from long ones; turns are charged by the clock. What is estimated at
+ * AD_BACKGROUND_NS or more runs beside the engine. Whatever is not runs in it, and keeps everybody waiting: so an
+ * operation may take longer than its estimate by ten times at most (tests/fault/test_costs.py measures that). */
 #include "server/worker/device/cost.h"
 
 #include "protocol/desc.h"
-#include "protocol/rows.h"
 #include "protocol/size.h"
+#include "protocol/tables.h"
 #include "server/worker/session.h"
 
 static int64_t count_elements(const ad_operand *o) {
@@ -19,23 +23,70 @@ int64_t ad__op_elements(const ad_op *op) {
     return most;
 }
 
-/* Library calls that compute a whole matrix at once: some n^3 steps for n^2 elements. */
-static const bool decomposes[] = {
-    [AD_CALL_cholesky] = true, [AD_CALL_qr] = true,    [AD_CALL_qr_raw] = true,   [AD_CALL_svd] = true,
-    [AD_CALL_svdvals] = true,  [AD_CALL_eigh] = true,  [AD_CALL_eigvalsh] = true, [AD_CALL_eig] = true,
-    [AD_CALL_eigvals] = true,  [AD_CALL_solve] = true, [AD_CALL_inv] = true,      [AD_CALL_lu] = true,
-    [AD_CALL_lstsq] = true,
-};
+static bool is_complex(uint8_t dtype) { return dtype == AD_COMPLEX64 || dtype == AD_COMPLEX128; }
 
-bool ad__op_decomposes(const ad_op *op) {
-    return (op->opcode == AD_REQ_CALL || op->opcode == AD_REQ_QUERY) && op->row < sizeof decomposes &&
-           decomposes[op->row] && op->nin && !op->operand[op->nout].is_scalar && op->operand[op->nout].desc.ndim >= 2;
+/* ---- views whose elements lie far apart ---- */
+
+#define CACHE_LINE 64
+#define FAR_MANY 1000 /* elements from which on it is worth to look at strides */
+#define FAR_COST 20   /* ns of an element that shares its cache line with no other, and often its page neither */
+
+/* Tell whether every step between elements of the view leaves the cache line. */
+static bool is_far_apart(const ad_operand *o) {
+    bool steps = false;
+    if (o->is_scalar || o->desc.form != AD_VIEW) return false;
+    for (int i = 0; i < o->desc.ndim; i++) {
+        const int64_t stride = o->desc.strides[i];
+        if (o->desc.shape[i] == 1 || stride == 0) continue;
+        if (stride > -CACHE_LINE && stride < CACHE_LINE) return false;
+        steps = true;
+    }
+    return steps;
 }
 
-static int64_t estimate_decomposition(const ad_op *op) {
-    const ad_desc *x = &op->operand[op->nout].desc;
-    const int64_t rows = x->shape[x->ndim - 2], columns = x->shape[x->ndim - 1];
-    return ad__size_sum(ad__op_elements(op), ad__size_product(ad__desc_count(x), rows < columns ? rows : columns) / 2);
+static int64_t estimate_far(const ad_operand *o) {
+    const int64_t n = count_elements(o);
+    return n >= FAR_MANY && is_far_apart(o) ? ad__size_product(FAR_COST, n) : 0;
+}
+
+static int64_t estimate_all_far(const ad_op *op) {
+    int64_t ns = 0;
+    for (int i = 0; i < op->nout + op->nin; i++) ns = ad__size_sum(ns, estimate_far(&op->operand[i]));
+    return ns;
+}
+
+/* ---- library calls ---- */
+
+#define MATRIX_NS 2000 /* of each matrix, however small */
+
+/* The first input, or NULL where it is no array of matrices. */
+static const ad_desc *find_matrices(const ad_op *op) {
+    const ad_operand *x = op->nin ? &op->operand[op->nout] : NULL;
+    return x && !x->is_scalar && x->desc.ndim >= 2 ? &x->desc : NULL;
+}
+
+bool ad__op_decomposes(const ad_op *op) {
+    return (op->opcode == AD_REQ_CALL || op->opcode == AD_REQ_QUERY) && ad__call(op->row)->work == AD_WORK_MATRIX &&
+           find_matrices(op);
+}
+
+/* Steps are counted by the largest operand: a system may have many more right-hand sides than unknowns. */
+static int64_t estimate_matrices(const ad_op *op, int64_t tenths) {
+    const ad_desc *x = find_matrices(op);
+    const int64_t rows = x->shape[x->ndim - 2], columns = x->shape[x->ndim - 1], most = ad__op_elements(op),
+                  matrices = rows > 0 && columns > 0 ? ad__desc_count(x) / rows / columns : 0,
+                  steps = ad__size_product(most, rows < columns ? rows : columns);
+    return ad__size_sum(ad__size_sum(ad__size_product(MATRIX_NS, matrices), ad__size_product(20, most)),
+                        ad__size_product(steps / 10, tenths));
+}
+
+static int64_t estimate_product(const ad_op *op, int64_t ns) {
+    const ad_operand *x = &op->operand[op->nout], *out = op->operand;
+    const int64_t k = !x->is_scalar && x->desc.ndim ? x->desc.shape[x->desc.ndim - 1] : 1, results = count_elements(out);
+    int64_t matrices = 1;
+    for (int i = 0; i < out->desc.ndim - 2; i++) matrices = ad__size_product(matrices, out->desc.shape[i]);
+    return ad__size_sum(ad__size_sum(ad__op_elements(op), ad__size_product(ns, matrices)),
+                        ad__size_product(k, results) / 5);
 }
 
 /* Count the elements of the windows of a filter; 0: the call is none. */
@@ -62,17 +113,24 @@ static int64_t count_neighbours(const ad_op *op) {
 }
 
 static int64_t estimate_call(const ad_op *op) {
+    const ad_call_row *row = ad__call(op->row);
     const int64_t taps = count_taps(op);
 
-    if (ad__op_decomposes(op)) return estimate_decomposition(op);
-    if (taps) return ad__size_product(ad__size_sum(20, taps), ad__op_elements(op));
+    if (ad__op_decomposes(op)) return estimate_matrices(op, row->cost);
+    if (taps) return ad__size_product(ad__size_sum(row->cost, taps), ad__op_elements(op));
     if (op->row == AD_CALL_sample) return ad__size_product(count_neighbours(op), ad__op_elements(op));
-    if (op->row != AD_CALL_matmul || op->nin < 1 || op->operand[op->nout].is_scalar)
-        return ad__size_product(20, ad__op_elements(op));
-    const ad_desc *x = &op->operand[op->nout].desc;
-    int64_t k = x->ndim ? x->shape[x->ndim - 1] : 1,
-            products = ad__size_product(k, op->nout ? count_elements(op->operand) : 1);
-    return ad__size_sum(ad__op_elements(op), products / 5);
+    if (row->work == AD_WORK_PRODUCT && op->nin && op->nout) return estimate_product(op, row->cost);
+    const int64_t ns = ad__size_product(row->work == AD_WORK_EACH ? row->cost : 20, ad__op_elements(op));
+    return is_complex(op->loop) ? ad__size_product(4, ns) : ns;
+}
+
+/* ---- operations ---- */
+
+/* A row's cost is in instructions of a GPU for float32. A processor does some four in a ns; complex numbers take it eight
+ * times as long. */
+static int64_t estimate_ufunc(const ad_op *op) {
+    const int64_t cost = ad__ufunc(op->row)->cost;
+    return ad__size_product(2 + (is_complex(op->loop) ? 2 * cost : cost / 4), ad__op_elements(op));
 }
 
 /* The length of a user's kernel is unknown. On a synchronous backend the I/O thread should not wait for one, unless
@@ -90,13 +148,17 @@ int64_t ad__device_cost(const ad_op *op) {
     if (op->opcode == AD_REQ_LAUNCH) return LAUNCH_DEVICE_COST + moves / MOVES;
     if (op->opcode != AD_REQ_CALL) return 1 + moves / MOVES;
     if (ad__op_decomposes(op)) return 1 + estimate_call(op) / DECOMPOSES;
-    return 1 + estimate_call(op) / (op->row == AD_CALL_matmul ? MULTIPLIES : MOVES);
+    return 1 + estimate_call(op) / (ad__call(op->row)->work == AD_WORK_PRODUCT ? MULTIPLIES : MOVES);
 }
 
 int64_t ad__op_cost(const ad_op *op) {
+    const bool is_call = op->opcode == AD_REQ_CALL || op->opcode == AD_REQ_QUERY;
+
     if (op->opcode == AD_REQ_LAUNCH) return LAUNCH_COST;
-    if (op->opcode == AD_REQ_CALL || op->opcode == AD_REQ_QUERY) return estimate_call(op);
-    return ad__size_product(2, ad__op_elements(op));
+    const int64_t ns = is_call                       ? estimate_call(op)
+                       : op->opcode == AD_REQ_UFUNC ? estimate_ufunc(op)
+                                                    : ad__size_product(2, ad__op_elements(op));
+    return ad__size_sum(ns, estimate_all_far(op));
 }
 
 /* ---- messages: one function for each word of the column ---- */
@@ -108,7 +170,7 @@ static int64_t estimate_operation(const ad_session *s, const ad_message *m) { re
 static int64_t estimate_fill(const ad_session *s, const ad_message *m) { return (void)s, count_elements(&m->operand); }
 
 static int64_t estimate_copy(const ad_session *s, const ad_message *m) {
-    return (void)s, ad__size_product(2, count_elements(&m->operand));
+    return (void)s, ad__size_sum(ad__size_product(2, count_elements(&m->operand)), estimate_far(&m->operand));
 }
 
 static int64_t estimate_payload(const ad_session *s, const ad_message *m) {

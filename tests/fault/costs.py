@@ -1,0 +1,131 @@
+"""What operations of all rows cost the worker's processors: prints a line of JSON, for each one its name, ns of processor
+time and whether it ran beside the engine. The server is that of ARRAYD_URL. Operations are about as large as those that
+the engine just executes itself, in the types and with the operands that take longest."""
+import json
+import pathlib
+import re
+
+import numpy as np
+
+import arrayd as ad
+from arrayd import _core
+
+MANY, SOME, FEW = 1 << 20, 240_000, 20_000
+TABLES = pathlib.Path(__file__).parents[2] / "protocol"
+rng = np.random.default_rng(1)
+
+
+def numbers(letter, n, hard):
+    """Plain ones, or the whole range of the type, whose functions take longer."""
+    d = np.dtype(letter)
+    if d.kind == "b":
+        return rng.integers(0, 2, n).astype(bool)
+    if d.kind in "iu":
+        info = np.iinfo(d)
+        return rng.integers(info.min, info.max, n, d, endpoint=True) if hard else rng.integers(1, 7, n).astype(d)
+    most = np.log10(float(np.finfo(d).max)) - 1
+    x = 10.0 ** rng.uniform(-most, most, n) if hard else rng.uniform(0.5, 3, n)
+    return (x + 1j * x[::-1] if d.kind == "c" else x).astype(d)
+
+
+def ufuncs():
+    for name, function in _core.ufuncs.items():
+        loops = [t for t in function.types if set(t) <= set("?bBhHiIlLqQefdFD->")]
+        for loop in [t for t in loops if t[0] in "lfdD"] or loops[-1:]:
+            for hard in (False, True):
+                arrays = [numbers(c, MANY, hard) for c in loop.split("->")[0]]
+                yield f"{name} {loop}{' hard' * hard}", lambda f, *a: f(*a), [function, *arrays]
+
+
+def reductions():
+    for name in _core.reductions:
+        for letter in "lfdD":
+            x = numbers(letter, MANY, True)
+            yield f"{name} {letter}", lambda x, name=name: _core.reduce(name, x), [x]
+            yield f"{name} {letter} pairs", lambda x, name=name: _core.reduce(name, x, axis=1), [x.reshape(-1, 2)]
+
+
+def strides():
+    """Elements of which each has a cache line, or a page, of its own."""
+    x = ad.ones(1 << 26, "float32")
+    for step in (64, 1024):
+        view = x.reshape(-1, step)[:, :16].T[:, :1 << 16]
+        yield f"sum of steps {step}", lambda v: v.sum(), [view]
+        yield f"copy of steps {step}", lambda v: v.copy(), [view]
+        yield f"read of steps {step}", lambda v: v.get(), [view]
+
+
+def decompositions():
+    """Of many matrices that are small, of a large one, and of a long one."""
+    flags = {"cholesky": (False,), "qr": (False,), "svd": (True,), "svdvals": (), "eigh": (False,), "eigvalsh": (False,),
+             "inv": (), "lu": (), "eig": (), "eigvals": (), "qr_raw": ()}
+    for name, params in flags.items():
+        for dtype in ("float64", "complex128"):
+            for n, count in ((1, FEW), (3, FEW), (100, 1)):
+                x = np.broadcast_to(rng.random((n, n)) + n * np.eye(n), (count, n, n))
+                x = ((x + x.swapaxes(1, 2)) / 2).astype(dtype)
+                yield f"{name} {dtype} of {n}", lambda x, name=name, p=params: _core.call(name, (x,), p), [x]
+    a, b = rng.random((3, 3)) + 0j, rng.random((3, SOME)) + 0j
+    yield "solve", lambda a, b: _core.call("solve", (a, b), ()), [a, b]
+    yield "lstsq", lambda a, b: _core.call("lstsq", (a, b), (1e-10,)), [a, b]
+
+
+def calls():
+    for letter in "lfdD":
+        x = numbers(letter, SOME, False)
+        for shape in ((SOME,), (SOME // 2, 2), (2, SOME // 2)):
+            for name in ("sort", "argsort", *("cumsum", "nancumprod")):
+                yield f"{name} {letter} {shape}", lambda x, name=name: _core.call(name, (x,), (0,)), [x.reshape(shape)]
+        for shape in ((SOME, 1, 1), (SOME // 9, 3, 3), (SOME // 400, 20, 20)):
+            a = numbers(letter, int(np.prod(shape)), False).reshape(shape)
+            yield f"matmul {letter} {shape}", lambda a: _core.call("matmul", (a, a), (False,)), [a]
+    for n in (SOME - 1, 1 << 17, 131071):  # primes, too
+        yield f"fft of {n}", lambda x: _core.call("fft", (x,), (1, -1, 1.0)), [numbers("D", n, False)]
+        yield f"fft of pairs, {n}", lambda x: _core.call("fft", (x,), (2, -1, 1.0)), [numbers("D", 2 * n, False).reshape(n, 2)]
+    index = rng.integers(0, SOME, SOME)
+    x = numbers("d", SOME, False)
+    yield "gather", lambda x, i: _core.call("gather", (x, i), ()), [x, index]
+    yield "searchsorted", lambda x, v: _core.call("searchsorted", (x, v), (False,)), [np.sort(x), x]
+    yield "nonzero", lambda x: _core.call("nonzero", (x,), ()), [x]
+    yield "compress", lambda x, m: _core.call("compress", (x, m), ()), [x, x > 1]
+
+
+def distributions():
+    for m in re.finditer(r"^AD_DISTRIBUTION\((\d+), (\w+), OWN, (\w+), (.*?), \"", (TABLES / "distribution.def").read_text(),
+                         re.M):
+        count, dtype = sum(d != "NONE" for d in m[4].split(", ")[1::2]), "int64" if m[3] == "COUNT" else "float64"
+        whole = m[2] in ("binomial", "hypergeometric")
+        for values in ((15, 0.5 if m[2] == "binomial" else 15, 15), (1.5, 0.5, 0.5), (1e-3, 1e-3, 1e-3)):
+            if (whole and values[0] < 2) or m[2] == "zipf" and values[0] < 1 or m[2] == "hypergeometric" and values[1] < 1:
+                continue
+            if m[2] in ("geometric", "logseries") and values[0] > 1 or m[2] == "negative_binomial" and values[1] > 1:
+                continue
+            yield f"{m[2]} {values[:count]}", lambda *p, row=int(m[1]), dtype=dtype: _core.call(
+                "random", p, (row, 5, 0), dtype=dtype, shape=(SOME // 2,)), [np.float64(v) for v in values[:count]]
+
+
+def processor_time(pid):
+    """ns, of all threads."""
+    return sum(int(task.read_text().split()[0]) for task in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"))
+
+
+def measure(run, operands):
+    operands = [ad.asarray(x) if isinstance(x, np.ndarray) else x for x in operands]
+    ad.sync()
+    before, pid = ad.stat()["in_background"], ad.stat()["worker_pid"]
+    begun = processor_time(pid)
+    try:
+        run(*operands)
+        ad.sync()
+    except (np.linalg.LinAlgError, TypeError) as error:
+        return str(error)
+    return processor_time(pid) - begun, ad.stat()["in_background"] - before
+
+
+if __name__ == "__main__":
+    ad.connect()
+    found = []
+    with np.errstate(all="ignore"):
+        for make in (ufuncs, reductions, strides, decompositions, calls, distributions):
+            found += [[name, measure(run, operands)] for name, run, operands in make()]
+    print(json.dumps(found))

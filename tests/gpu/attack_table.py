@@ -1,0 +1,179 @@
+"""The attacks of tests/fault by one user, beside another one who looks at its arrays all the time, as a table:
+attack_table.py [--backend cuda] [--build build/release] [--seconds 220] [attack ...].
+
+Needs root, to be two other users. On an H200 it takes less than four minutes; what --seconds leave no time for is said to
+be left out. Exits with 1 when an answer was wrong, a worker died that should not, or an end took too long.
+"""
+import argparse
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+FAULT = pathlib.Path(__file__).resolve().parents[1] / "fault"
+BY_INDICES = ("gather", "scatter", "compress", "place", "nonzero", "bincount")
+ORDERS = ("sort", "argsort", "searchsorted", "lu", "random", "matmul")
+LONG = ("long_total", "long_product", "long_integer_product", "long_scatter", "long_count", "long_decomposition",
+        "many_decompositions", "long_sort", "long_functions")
+ENDS = 1.0  # seconds in which a session that is killed, and a server that is stopped, must be gone
+
+
+def parse_options():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--backend", default="cuda", choices=("cuda", "cpu"))
+    parser.add_argument("--build", default=pathlib.Path("build/release"), type=pathlib.Path)
+    parser.add_argument("--seconds", default=220, type=float)
+    parser.add_argument("attack", nargs="*")
+    return parser.parse_args()
+
+
+def is_wrong(found, seen):
+    return bool(seen["wrong"] or found.get("wrong") or not seen["looks"])
+
+
+def write_row(name, found, seen, wrong, seconds):
+    done = found.get("done", found.get("sent", 0))
+    print(f"{name:<24} {done:>7} {found['refused']:>8} {seen['answers']:>8} {'WRONG' if wrong else '0':>6} "
+          f"{seen['p50_ms']:>8.2f} {seen['p99_ms']:>8.2f} {seen['slowest_ms']:>8.1f} {seconds:>6.1f}", flush=True)
+
+
+class Table:
+    """Runs attacks, each with a server of its own, and prints a line for each."""
+
+    def __init__(self, raw, attacking, options):
+        self.raw, self.attacking, self.options = raw, attacking, options
+        self.until, self.bad, self.left_out = time.monotonic() + options.seconds, [], []
+        print(f"{'attack':<24} {'done':>7} {'refused':>8} {'answers':>8} {'wrong':>6} {'p50 ms':>8} {'p99 ms':>8} {'most ms':>8} "
+              f"{'s':>6}")
+
+    def wants(self, name):
+        if self.options.attack and name not in self.options.attack:
+            return False
+        if time.monotonic() > self.until:
+            self.left_out.append(name)
+            return False
+        return True
+
+    def run(self, name, program, *arguments, dies=False, server_options=(), env=None):
+        """One line: what the attacker has found, and what the other user has seen."""
+        if not self.wants(name):
+            return
+        raw, attacking = self.raw, self.attacking
+        with raw.Server("--kernels=none", "--socket-mode=0666", *server_options, env=env) as server:
+            os.chmod(server.folder, 0o755)
+            workers, begun = raw.children(server.pid), time.monotonic()
+            other = attacking.start_program(server, "meanwhile.py", "watch", attacking.OTHER)
+            assert other.stdout.readline() == "ready\n", other.communicate()[1]
+            arguments = [server.path if a is PATH else a for a in arguments]
+            found = attacking.read_findings(attacking.start_program(server, program, *arguments))
+            seen = attacking.read_findings(other)
+            wrong = is_wrong(found, seen) or (raw.children(server.pid) != workers and not dies)
+            write_row(name, found, seen, wrong, time.monotonic() - begun)
+            if wrong:
+                self.bad.append(f"{name}: {json.dumps(found.get('wrong', ''))} {seen['wrong']} wrong answers beside it")
+
+    def end(self, name, stop):
+        """One line: how long it takes to end a session, or the server, whose operation is under way."""
+        if not self.wants(name):
+            return
+        with self.raw.Server("--kernels=none") as server:
+            client = self.raw.Client(server.path)
+            send_long(self.raw, client)
+            seconds = stop(server, client)
+        late = seconds > ENDS
+        print(f"{name:<24} {seconds:.2f} s{' TOO LATE' * late}", flush=True)
+        if late:
+            self.bad.append(f"{name} took {seconds:.2f} s")
+
+
+PATH = object()  # stands for the server's socket
+
+
+def send_long(raw, client):
+    """A sum that takes seconds; the server has begun it when this returns."""
+    import numpy as np
+    from seeing import see
+    x, d = client.put(np.ones(1, np.float32)), raw.DTYPES.index("float32")
+    endless = 1 << 43 if raw.BACKEND == "cuda" else 1 << 45
+    client.op("reduce", raw.REDUCTION["sum"], d, [[client.fresh(), d, []]], [[x[0], d, 0, [endless], [0]]], [1, None, None])
+    client.ask("sync")
+    server_of = type("At", (), {"path": client.socket.getpeername()})
+    raw.wait_until(lambda: see(server_of, "sessions")[0]["counters"]["queued_bytes"] == 0, "the operation has begun")
+
+
+def kill_session(server, client):
+    from raw import Closed
+    from seeing import ctl
+    begun = time.monotonic()
+    ctl(server, "kill", str(client.welcome[3]))
+    try:
+        while True:
+            client.receive()
+    except Closed:
+        return time.monotonic() - begun
+
+
+def stop_server(server, client):
+    begun = time.monotonic()
+    server.process.send_signal(signal.SIGTERM)
+    server.wait()
+    return time.monotonic() - begun
+
+
+def build_crashing(raw, folder):
+    """A backend that dies of some operations, around the one that is tested."""
+    try:
+        subprocess.run(["cc", "-std=gnu11", "-O1", "-D_GNU_SOURCE", "-shared", "-fPIC", f"-I{raw.TOP}",
+                        f'-DCPU_BACKEND="{raw.BUILD}/bin/libarrayd-{raw.BACKEND}.so"', "-o",
+                        folder / f"libarrayd-{raw.BACKEND}.so", raw.TOP / "tests/fault/crashing.c",
+                        raw.TOP / "protocol/fault.c", "-ldl"], check=True, capture_output=True, text=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"{'crash':<24} left out, as its backend cannot be compiled: {getattr(error, 'stderr', error)}")
+        return False
+    return True
+
+
+def attack_all(table):
+    for call in BY_INDICES:
+        table.run(f"flip {call}", "meanwhile.py", "attack", table.attacking.ATTACKER, f"call:{call}", 40)
+    table.run("flip orders", "meanwhile.py", "attack", table.attacking.ATTACKER, ",".join(f"call:{c}" for c in ORDERS), 3)
+    table.run("flip reductions", "meanwhile.py", "attack", table.attacking.ATTACKER,
+              "reduction:argmax,reduction:argmin,reduction:sum", 1)
+    table.run("flip ufuncs", "meanwhile.py", "attack", table.attacking.ATTACKER, "ufunc:add,ufunc:where,ufunc:power", 5)
+    for name, rounds in {"sizes": 3, "windows": 2, "requests": 3, "room": 1}.items():
+        table.run(name, "attacks.py", table.attacking.ATTACKER, PATH, name, rounds)
+    os.environ["AD_TEST_ENDLESS"] = "34" if table.raw.BACKEND == "cuda" else "45"  # a GPU refuses more than it has bytes
+    for name in LONG:
+        table.run(name, "attacks.py", table.attacking.ATTACKER, PATH, name, 2)
+    table.end("kill", kill_session)
+    table.end("SIGTERM", stop_server)
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        if table.wants("crash") and build_crashing(table.raw, folder):
+            table.run("crash", "attacks.py", table.attacking.ATTACKER, PATH, "crash", 2, dies=True,
+                      server_options=[f"--backend-path={folder}"],
+                      env={"AD_TEST_CRASHES": str(folder), "ASAN_OPTIONS": "handle_segv=0"})
+
+
+def main():
+    options = parse_options()
+    os.environ["ARRAYD_TEST_BACKEND"] = options.backend
+    os.environ["ARRAYD_BUILD"] = str(options.build.resolve())
+    sys.path.insert(0, str(FAULT))
+    import attacking
+    import raw
+    begun = time.monotonic()
+    table = Table(raw, attacking, options)
+    attack_all(table)
+    raw.leave_nothing()
+    print(f"{time.monotonic() - begun:.0f} s; left out: {', '.join(table.left_out) or 'nothing'}; "
+          f"bad: {'; '.join(table.bad) or 'nothing'}")
+    return 1 if table.bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
