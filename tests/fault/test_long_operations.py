@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import socket
+import threading
 
 import numpy as np
 import pytest
@@ -37,6 +38,12 @@ def columns(client):
     view = [x[0], F4, 0, [ENDLESS, 3], [0, 4]]
     client.op("reduce", REDUCTION["sum"], F4, [[b, F4, [3]]], [view], [1, None, None])
     return [b, F4, 0, [3]]
+
+
+def many_sums(client):
+    """Its result is so large that it takes a moment to begin."""
+    x, b, n = client.put(np.ones(1, np.float32)), client.fresh(), 1 << 22
+    client.op("reduce", REDUCTION["sum"], F4, [[b, F4, [n]]], [endless(x, 1 << 36, n)], [1, None, None])
 
 
 def largest(client):
@@ -169,6 +176,32 @@ def test_as_many_as_there_can_be(start, place):
             assert other.get(other.sum("float32", x)) == 1 << 23
         for client in more:
             client.close()
+
+
+def test_somebody_comes_while_another_one_begins(start, place):
+    """A principal that seems to be alone may begin several. Who comes at that moment must not wait for the last of them."""
+    with two(start, place, "--resume-time=0") as (server, _, other):
+        x, over, answers = other.put(np.arange(16, dtype=np.float32)), threading.Event(), []
+
+        def look():
+            while not over.is_set():
+                answers.append(other.get(other.sum("float32", x)) == 120)
+        looking = threading.Thread(target=look)
+        looking.start()
+        try:
+            for _ in range(60):
+                sessions = [place.client(server, "tcp", "first") for _ in range(3)]
+                for session in sessions:
+                    many_sums(session)
+                    session.ask("sync")
+                wanted = len(answers) + 5
+                wait_until(lambda: len(answers) > wanted or not looking.is_alive(), "the other one is answered")
+                for session in sessions:
+                    session.close()
+        finally:
+            over.set()
+            looking.join()
+        assert all(answers) and len(answers) > 300
 
 
 @pytest.mark.parametrize("what", [total, product, scattering], ids=lambda f: f.__name__)

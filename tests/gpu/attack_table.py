@@ -37,7 +37,7 @@ def is_wrong(found, seen):
 
 def write_row(name, found, seen, wrong, seconds):
     done = found.get("done", found.get("sent", 0))
-    print(f"{name:<24} {done:>7} {found['refused']:>8} {seen['answers']:>8} {'WRONG' if wrong else '0':>6} "
+    print(f"{name:<24} {done:>7} {found['refused'] + found.get('lost', 0):>8} {seen['answers']:>8} {'WRONG' if wrong else '0':>6} "
           f"{seen['p50_ms']:>8.2f} {seen['p99_ms']:>8.2f} {seen['slowest_ms']:>8.1f} {seconds:>6.1f}", flush=True)
 
 

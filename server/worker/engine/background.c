@@ -33,11 +33,14 @@ static bool is_alone(const ad_engine *e, const ad_party *own) {
     return !p;
 }
 
+/* Tell whether a thread can run the engine meanwhile. The engine's lock is held. */
+static bool has_thread(const ad_engine *e) { return !e->stop && (e->idle || e->nthreads < AD_ENGINE_THREADS); }
+
 /* Tell whether the session may begin a background operation now. The engine's lock is held. */
 static bool may_begin(const ad_session *s) {
     const ad_engine *e = &s->worker->engine;
     const ad_party *own = s->turns.share.party;
-    if (e->stop || (!e->idle && e->nthreads == AD_ENGINE_THREADS)) return false;
+    if (!has_thread(e)) return false;
     return !own->in_background || (own->in_background < ALONE_MOST && is_alone(e, own));
 }
 
@@ -57,7 +60,9 @@ bool ad__background_begin(ad_session *s, int64_t ns) {
                      ad__os_now()); /* the operation keeps the engine, and can still be cancelled */
     if (ns < AD_BACKGROUND_NS || s->worker->backend->asynchronous || s->checkpoint.suspect.careful) return false;
     pthread_mutex_lock(&e->lock);
-    const bool begins = e->in_thread && may_begin(s);
+    /* Whether it may begin has been asked before (ad__background_has_room). Another principal may have come since; in the
+     * engine the operation would keep it waiting to the end. */
+    const bool begins = e->in_thread && has_thread(e);
     if (begins) {
         s->turns.in_background = true;
         s->turns.share.party->in_background++;
