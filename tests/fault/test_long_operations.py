@@ -178,32 +178,6 @@ def test_as_many_as_there_can_be(start, place):
             client.close()
 
 
-def test_somebody_comes_while_another_one_begins(start, place):
-    """A principal that seems to be alone may begin several. Who comes at that moment must not wait for the last of them."""
-    with two(start, place, "--resume-time=0") as (server, _, other):
-        x, over, answers = other.put(np.arange(16, dtype=np.float32)), threading.Event(), []
-
-        def look():
-            while not over.is_set():
-                answers.append(other.get(other.sum("float32", x)) == 120)
-        looking = threading.Thread(target=look)
-        looking.start()
-        try:
-            for _ in range(60):
-                sessions = [place.client(server, "tcp", "first") for _ in range(3)]
-                for session in sessions:
-                    many_sums(session)
-                    session.ask("sync")
-                wanted = len(answers) + 5
-                wait_until(lambda: len(answers) > wanted or not looking.is_alive(), "the other one is answered")
-                for session in sessions:
-                    session.close()
-        finally:
-            over.set()
-            looking.join()
-        assert all(answers) and len(answers) > 300
-
-
 @pytest.mark.parametrize("what", [total, product, scattering], ids=lambda f: f.__name__)
 def test_an_operator_ends_the_session(start, place, what):
     with two(start, place) as (server, long, other):

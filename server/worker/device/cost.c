@@ -14,10 +14,15 @@ static int64_t count_elements(const ad_operand *o) {
     return o->is_scalar || o->desc.form == AD_SIZED ? 1 : ad__desc_count(&o->desc);
 }
 
+/* Tell whether a kernel goes through all elements of an operand. A gather reads of its source what it writes. */
+static bool is_walked(const ad_op *op, int i) {
+    return !(op->opcode == AD_REQ_CALL && op->row == AD_CALL_gather && i == op->nout);
+}
+
 int64_t ad__op_elements(const ad_op *op) {
     int64_t most = 1;
     for (int i = 0; i < op->nout + op->nin; i++) {
-        int64_t n = count_elements(&op->operand[i]);
+        int64_t n = is_walked(op, i) ? count_elements(&op->operand[i]) : 1;
         if (n > most) most = n;
     }
     return most;

@@ -12,7 +12,7 @@ int64_t ad__exec_cost(const struct ad_session *s, const ad_message *m);
  * to count. */
 int64_t ad__op_cost(const ad_op *op);
 int64_t ad__device_cost(const ad_op *op);
-/* Count the elements of the largest operand, at least 1. */
+/* Count the elements of the largest operand that a kernel goes through, at least 1. */
 int64_t ad__op_elements(const ad_op *op);
 /* Tell whether the operation is a library call that cannot be interrupted. Its length must be estimated before. */
 bool ad__op_decomposes(const ad_op *op);

@@ -293,12 +293,19 @@ static int find_launch(job *j) {
     return status;
 }
 
+static bool has_larger_output(const ad_op *op, uint64_t most) {
+    for (int i = 0; i < op->nout; i++)
+        if (op->operand[i].desc.form != AD_SIZED && (uint64_t)ad__desc_count(&op->operand[i].desc) > most) return true;
+    return false;
+}
+
 /* Refuse calls with more elements than the device has bytes. A device cannot be interrupted, and views of little memory
- * can have any number of elements. AD_E_LIMIT. */
+ * can have any number of elements. An output of that size is left to the allocation, which names who holds the memory.
+ * AD_E_LIMIT. */
 static int check_elements(job *j) {
     const ad_op *op = j->op;
     const uint64_t most = j->s->worker->device.gpu[0].info.memory, n = (uint64_t)ad__op_elements(op);
-    if (op->opcode == AD_REQ_REDUCE || !most || n <= most) return 0;
+    if (op->opcode == AD_REQ_REDUCE || !most || n <= most || has_larger_output(op, most)) return 0;
     return ad__fault(&j->fault, AD_E_LIMIT,
                      "%s of %" PRIu64 " elements: a GPU takes at most as many as it has bytes of memory, %" PRIu64
                      "; use smaller operands",
