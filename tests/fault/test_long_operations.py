@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 import socket
-import threading
 
 import numpy as np
 import pytest
@@ -38,12 +37,6 @@ def columns(client):
     view = [x[0], F4, 0, [ENDLESS, 3], [0, 4]]
     client.op("reduce", REDUCTION["sum"], F4, [[b, F4, [3]]], [view], [1, None, None])
     return [b, F4, 0, [3]]
-
-
-def many_sums(client):
-    """Its result is so large that it takes a moment to begin."""
-    x, b, n = client.put(np.ones(1, np.float32)), client.fresh(), 1 << 22
-    client.op("reduce", REDUCTION["sum"], F4, [[b, F4, [n]]], [endless(x, 1 << 36, n)], [1, None, None])
 
 
 def largest(client):
