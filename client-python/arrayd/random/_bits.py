@@ -98,6 +98,7 @@ class Philox4x32(BitGenerator):
     be computed with them in one kernel. default_rng draws from it. CuPy has no generator of this kind.
 
     Parameters: as BitGenerator.
+    Source: arrayd
     """
 
 
