@@ -129,6 +129,9 @@ CUDA_SPECIAL := $(patsubst %.cu,$(CUDA_OBJ)/%.o,$(wildcard kernels/cuda/special/
 $(CUDA_SPECIAL): $(FETCHED)/cuda/.stamp
 $(CUDA_SPECIAL): NVCC_FLAGS += -I$(FETCHED)/cuda -diag-suppress 20014
 
+# Special functions are long chains of calls, which nvcc's optimiser takes minutes for: they are compiled the quick way.
+$(CUDA_OBJ)/kernels/cuda/special/%.o: NVCC_FLAGS += $(if $(CUDA_QUICK),,--Ofast-compile=max)
+
 # Made again when what is linked is another directory's.
 $(OBJ)/cuda-archs: FORCE
 	@mkdir -p $(@D)

@@ -91,7 +91,7 @@ Test(tables, signatures_can_be_read) {
         const ad_request_row *row = ad__request(id);
         for (const char *at = row == NULL ? "" : row->fields; *at != '\0'; at += *at == '[' ? 3 : 1) {
             if (*at == '[') cr_expect(strchr("uFDvsy", at[1]) != NULL && at[2] == ']', "%s", row->name);
-            else cr_expect(strchr("usymFDt", *at) != NULL, "%s", row->name);
+            else cr_expect(strchr("usymFDtk", *at) != NULL, "%s", row->name);
         }
         if (row != NULL && row->cls == AD_CLASS_ASK)
             cr_expect(row->fields[0] == 'u', "%s begins with its request id", row->name);

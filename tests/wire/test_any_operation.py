@@ -136,7 +136,7 @@ def many(server, bystander, seed, times, make):
 @pytest.mark.parametrize("row, name, nin, nout", rows("ufunc"), ids=[r[1] for r in rows("ufunc")])
 def test_ufunc(server, bystander, row, name, nin, nout):
     assert UFUNCS[name] == int(row)
-    assert many(server, bystander, int(row), 60, lambda c: c.ufunc(int(row), int(nin), int(nout))) > 0
+    assert many(server, bystander, int(row), 200, lambda c: c.ufunc(int(row), int(nin), int(nout))) > 0
 
 
 @pytest.mark.parametrize("row, name", rows("reduction"), ids=[r[1] for r in rows("reduction")])
