@@ -28,8 +28,14 @@ def numbers(letter, n, hard):
     return (x + 1j * x[::-1] if d.kind == "c" else x).astype(d)
 
 
+SPECIAL = set(re.findall(r"^AD_UFUNC\(\d+, (\w+), .*AD_U_SPECIAL", (TABLES / "ufunc.def").read_text(), re.M))
+
+
 def ufuncs():
+    """All but the special functions, of which there are so many that they would take minutes."""
     for name, function in _core.ufuncs.items():
+        if name in SPECIAL:
+            continue
         loops = [t for t in function.types if set(t) <= set("?bBhHiIlLqQefdFD->")]
         for loop in [t for t in loops if t[0] in "lfdD"] or loops[-1:]:
             for hard in (False, True):

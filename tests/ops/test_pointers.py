@@ -77,7 +77,7 @@ def test_array_at_a_pointer():
         with pytest.raises((ValueError, IndexError)):
             ad.ndarray(shape, "float32", **{"memptr": a.data, **options})
     with pytest.raises(TypeError, match="memptr must be a cuda.MemoryPointer"):
-        ad.ndarray(3, memptr=a)
+        ad.ndarray(3, memptr=3)
 
 
 def test_constructor():

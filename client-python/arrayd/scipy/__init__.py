@@ -11,7 +11,10 @@ import importlib.util as _util
 import pkgutil as _pkgutil
 
 # Whether SciPy itself is installed.
-_scipy_available = _util.find_spec("scipy") is not None
+try:
+    _scipy_available = _util.find_spec("scipy") is not None
+except ModuleNotFoundError:  # a finder refuses the name
+    _scipy_available = False
 
 __all__ = sorted(module.name for module in _pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
 

@@ -42,6 +42,7 @@ template <class T, int First, int Last> __global__ void __launch_bounds__(AD_UFU
 template <int Id, class T, int First, int Last, bool Fast> void add_special(ad_ufunc_table *t) {
     if constexpr (in_families<Id, T, First, Last>()) {
         t->general[Id] = 2;
+        t->width[Id] = 1; /* 0 would say that the row only moves its input */
         t->special[Id] = reinterpret_cast<const void *>(&special_general<T, First, Last>);
         if constexpr (Fast) {
             t->width[Id] = fast_row<Id, T>::width;

@@ -253,7 +253,7 @@ int ad_ufunc_try_fast(const ad_ufunc_plan *p) {
     const ad_ufunc_table *t = ad_cuda_ufunc_table(p->loop);
     const int last = p->walk.ndim - 1, width = t->width[p->row], unroll = t->unroll[p->row];
     bool skewed;
-    if (!is_fast(p, width, &skewed)) return 0;
+    if (t->fast[p->row] == nullptr || !is_fast(p, width, &skewed)) return 0;
     const int64_t row = divided(p->walk.shape[last] + (skewed ? width - 1 : 0), width);
     const int64_t rows = ad_loop_count(&p->walk) / p->walk.shape[last], chunks = rows * row;
     if (chunks > AD_UFUNC_LARGEST) return in_halves(p, 0, ad_ufunc_try_fast);

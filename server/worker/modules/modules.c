@@ -273,7 +273,7 @@ int ad__handle_kernel(ad_session *s, ad_message *msg, ad_fault *fault) {
     ad_named_kernel *k;
     ad_loaded *m = find_loaded(s, "kernel", msg->u[1], fault);
     int status = m ? find_kernel(s, m, &msg->s[0], &k, fault) : fault->code;
-    if (!status) status = get_backend(s)->kernel_info(k->kernel, &info, fault);
+    if (!status) status = ad__session_status(s, get_backend(s)->kernel_info(k->kernel, &info, fault), fault);
     if (status) return status;
     _Static_assert(sizeof info % sizeof(int64_t) == 0, "ad_kernel_info is a row of numbers");
     ad__reply_ints(s, msg->u[0], sizeof info / sizeof(int64_t), &info.max_threads_per_block);
