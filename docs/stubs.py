@@ -283,7 +283,7 @@ def _shown(base):
 
 
 def class_text(name, cls):
-    bases = [base.__name__ if base.__module__.startswith("arrayd") else f"_b.{base.__name__}" for base in cls.__bases__
+    bases = [f"_b.{base.__name__}" if base.__module__ == "builtins" else base.__name__ for base in cls.__bases__
              if _shown(base)]
     if cls.__name__ == "LinAlgError":
         bases.append("_np.linalg.LinAlgError")

@@ -12,6 +12,7 @@ def is_valid_kernel_name(name):
 
     Parameters: name: str.
     Returns: bool.
+    Raises: TypeError for a name that is no str.
     Source: cupy.cuda.compiler.is_valid_kernel_name
     """
     return _KERNEL_NAME.fullmatch(name) is not None

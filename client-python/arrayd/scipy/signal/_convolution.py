@@ -405,7 +405,7 @@ def medfilt(volume, kernel_size=None):
 def medfilt2d(input, kernel_size=3):
     """Median of windows of a 2-d array, with zeros beyond the edges.
 
-    Parameters: as medfilt.
+    Parameters: input: array. kernel_size: as medfilt.
     Returns: ndarray.
     Raises: as medfilt.
     Source: scipy.signal.medfilt2d
