@@ -53,7 +53,7 @@ def reference():
         ["function", "loop types", "what it gives", "wire id"],
         [[f"`{r[1]}`", types[r[2]], r[10], r[0]] for r in rows("reduction")])
     yield "calls.md", "Library calls", table(
-        ["call", "what it does", "wire id"], [[f"`{r[1]}`", r[9], r[0]] for r in rows("call")])
+        ["call", "what it does", "wire id"], [[f"`{r[1]}`", r[11], r[0]] for r in rows("call")])
     yield "distributions.md", "Distributions of random numbers", table(
         ["distribution", "types", "parameters", "what it is", "wire id"],
         [[f"`{r[1]}`", DISTRIBUTED[r[3]], ", ".join(p for p, d in zip(r[4:10:2], r[5:10:2]) if d != "NONE"), r[10], r[0]]
