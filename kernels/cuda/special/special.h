@@ -4,7 +4,7 @@
 
 #include "kernels/cuda/ufunc/kernels.h"
 
-/* Families of ids (AD_SPECIAL_FAMILY of protocol/rows.h). */
+/* Families of ids (AD_SPECIAL_FAMILY of protocol/rows_ufunc.h). */
 enum {
     AD_FAMILY_ELEMENTARY,
     AD_FAMILY_ELEMENTARY_MORE,
