@@ -17,7 +17,7 @@ _spec.loader.exec_module(programs)
 def test_program(name):
     try:
         done = programs.run_tests(name, BUILD, BUILD.parent / "programs")
-    except programs.fetch.NotFetched as error:
+    except programs.NotFetched as error:
         pytest.skip(str(error))
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     passed = re.search(r"(\d+) passed", done.stdout)

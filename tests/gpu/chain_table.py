@@ -27,14 +27,26 @@ KINDS = [row[4].strip("'") for row in rows("dtype")]
 SIZES = [int(row[3]) for row in rows("dtype")]
 CODE = {name: i for i, name in enumerate(DTYPES)}
 SETS = {"AD_M_ALL": "biufc", "AD_M_NUMBER": "iufc", "AD_M_INT": "iu", "AD_M_BOOL": "b", "AD_M_FLOAT": "f",
-        "AD_M_COMPLEX": "c", "AD_M_WIDEINT": "", "AD_M_WIDE": ""}
+        "AD_M_COMPLEX": "c"}
+WIDE = {"AD_M_WIDEINT": ["int64", "uint64"], "AD_M_WIDE": ["float64", "complex128"]}
+
+
+def dtypes_of(masks):
+    """The codes of the dtypes that a mask of rule.def names, as text: sets and AD_BIT(AD_FLOAT32) with | between."""
+    codes = set()
+    for mask in map(str.strip, masks.split("|")):
+        if one := re.fullmatch(r"AD_BIT\(AD_(\w+)\)", mask):
+            codes.add(CODE[one[1].lower()])
+        elif mask in WIDE:
+            codes.update(CODE[name] for name in WIDE[mask])
+        else:
+            codes.update(code for code, kind in enumerate(KINDS) if kind in SETS[mask])
+    return sorted(codes)
 
 
 class Rule:
     def __init__(self, fields):
-        kinds = "".join(SETS[part.strip()] for part in fields[1].split("|"))
-        self.loops = [d for d in range(len(DTYPES)) if KINDS[d] in kinds or
-                      ("AD_M_WIDE" == fields[1] and DTYPES[d] in ("float64", "complex128"))]
+        self.loops = dtypes_of(fields[1])
         self.into, self.out = fields[3:6], fields[6:8]
 
     @staticmethod

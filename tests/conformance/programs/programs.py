@@ -8,19 +8,19 @@ import tomllib
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[2]
-sys.path.insert(0, str(TOP / "deploy"))
-import fetch  # noqa: E402  (deploy/fetch.py)
+sys.path.insert(0, str(HERE.parent))
+from fetch import NotFetched, deploy  # noqa: E402
 
 PROGRAMS = tomllib.loads((HERE / "programs.toml").read_text())
 
 
 def unpack_program(name, cache):
-    """The folder of a program's source distribution, fetched unless the cache has it. fetch.NotFetched."""
+    """The folder of a program's source distribution, fetched unless the cache has it. NotFetched."""
     program = PROGRAMS[name]
     folder = cache / f"{name}-{program['sha256'][:16]}"
     if not all((folder / kept).is_dir() for kept in program["package"]):
-        content = fetch.read_archive(program.get("name", name), program["version"], program["sha256"], cache / "archives")
-        fetch.unpack(content, {kept: kept for kept in program["package"]}, folder)
+        content = deploy.read_archive(program.get("name", name), program["version"], program["sha256"], cache / "archives")
+        deploy.unpack(content, {kept: kept for kept in program["package"]}, folder)
     return folder
 
 
@@ -46,7 +46,7 @@ def main():
     for name in options.program:
         try:
             done = run_tests(name, build, build.parent / "programs")
-        except fetch.NotFetched as error:
+        except NotFetched as error:
             print(f"{name}: {error}", file=sys.stderr)
             return 2
         print(done.stdout, done.stderr, sep="", end="")
