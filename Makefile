@@ -3,6 +3,8 @@
 VERSION := 0.1.0
 VARIANT ?= release
 PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+UNITDIR ?= $(PREFIX)/lib/systemd/system
 SYSCONFDIR ?= /etc
 DESTDIR ?=
 FUZZ_SECONDS ?= 60
@@ -138,7 +140,7 @@ extension: $(CORE)
 python: $(PACKAGE)/.stamp
 tests: $(UNIT:%=$(TESTS)/%) $(if $(PROTOCOL),$(BIN)/libarrayd-protocol-test.so) $(CHECKS)
 
-.PHONY: demo test test-rest test-all test-gpu conformance bench soak bundle asan ubsan tsan fuzz lint fmt docs install sdist \
+.PHONY: demo test test-rest test-all test-gpu conformance bench soak bundle asan ubsan tsan fuzz lint fmt docs install sdist deb release \
 	clean help deps
 demo: all $(VENV)/.stamp ## one arrayd, three processes, one photograph: PNGs in build/demo and a table beside NumPy
 	@$(VPYTHON) docs/demo/demo.py --build $B --out build/demo
@@ -197,6 +199,14 @@ wheel: all $(VENV)/.stamp ## the Python wheels of the client, the server and, wi
 	@$(VPYTHON) deploy/wheels/build.py $B/dist $(WHEELS)
 sdist: $(VENV)/.stamp ## the source distribution, in build/release/dist
 	@$(VPYTHON) deploy/wheels/build.py $B/dist sdist
+
+deb: wheel $(DOCS)/arrayd.8 ## Debian packages of the server, the clients and, with nvcc, the CUDA backend: build/release/dist
+	@$(VPYTHON) deploy/debian/build.py $B/dist $(VERSION) $(if $(NVCC),cuda)
+
+RELEASE := build/arrayd-$(VERSION)
+release: wheel sdist deb ## wheels, source distribution, Debian packages, bill of materials, checksums: build/arrayd-<version>
+	@$(VPYTHON) deploy/sbom.py build/sbom.cdx.json $B/dist
+	@$(VPYTHON) deploy/release.py $(RELEASE) $B/dist build/sbom.cdx.json
 
 clean: ## remove everything that was built
 	rm -rf $(filter-out $(VENV) $(FETCHED),$(wildcard build/*)) build/.deps
@@ -260,6 +270,11 @@ $(OBJ)/tests/unit/kernels_%.o: EXTRA = $(KERNEL_CXXFLAGS) $(BLAS_FLAGS)
 # Several files of an archive may have one name: q keeps them all.
 archive = rm -f $@ && mkdir -p $(@D) && $(AR) qcs $@ $^
 shared = $(if $V,,@echo '  LD ' $(@:build/%=%) &&) mkdir -p $(@D) && $(CC) -shared $(LINK_FLAGS) -Wl,--no-undefined -o $@
+# The linker writes down which archives it takes something from; deploy/parts.py reads their licences.
+MAP = -Wl,-Map=$(OBJ)/maps/$(@F).map
+$(PROGRAMS) $(SO_CLIENT) $(CORE): | $(OBJ)/maps
+$(OBJ)/maps:
+	@mkdir -p $@
 
 $(A_PROTOCOL): $(PROTOCOL)
 	@$(archive)
@@ -273,7 +288,7 @@ $(A_CLIENT): $(CLIENT) $(PROTOCOL)
 $(BIN)/arrayd: $(FRONT) $(COMMON_SERVER) $(A_PROTOCOL)
 	@mkdir -p $(@D)
 	$(call say,LD )
-	$Q$(CC) -pie $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(HTTP_LIBS) $(UV_LIBS)
+	$Q$(CC) -pie $(LINK_FLAGS) $(MAP) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(HTTP_LIBS) $(UV_LIBS)
 
 # The assembler reads these (server/front/observe/http_pages.c), so make has to know.
 $(OBJ)/server/front/http_pages.o: $(wildcard server/front/observe/page/*)
@@ -281,29 +296,30 @@ $(OBJ)/server/front/http_pages.o: $(wildcard server/front/observe/page/*)
 $(BIN)/arrayd-worker: $(WORKER) $(COMPILE_SHARED) $(COMMON_SERVER) $(A_PROTOCOL)
 	@mkdir -p $(@D)
 	$(call say,LD )
-	$Q$(CC) -pie $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(UV_LIBS)
+	$Q$(CC) -pie $(LINK_FLAGS) $(MAP) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(UV_LIBS)
 
 # Its own open, stat and so on stand before the C library's: see server/compile/paths.c.
 $(BIN)/arrayd-compile: $(COMPILE) $(OBJ)/server/common/os.o $(A_PROTOCOL)
 	@mkdir -p $(@D)
 	$(call say,LD )
-	$Q$(CC) -pie -rdynamic $(LINK_FLAGS) -o $@ $^ -ldl
+	$Q$(CC) -pie -rdynamic $(LINK_FLAGS) $(MAP) -o $@ $^ -ldl
 
 # The compiler of the host loads it, which is built without a sanitizer.
-$(BIN)/arrayd-paths.so: $(addprefix server/compile/,paths.c preload.c run.h) $(OBJ)/flags
+$(BIN)/arrayd-paths.so: $(addprefix server/compile/,paths.c preload.c run.h) $(OBJ)/flags \
+	$(if $(wildcard $(OBJ)/maps/arrayd-paths.so.map),,FORCE)
 	@mkdir -p $(@D)
 	$(call say,LD )
-	$Q$(CC) -shared $(filter-out $(SANITIZE),$(C_FLAGS) $(LINK_FLAGS)) -o $@ $(filter %.c,$^) -ldl
+	$Q$(CC) -shared $(filter-out $(SANITIZE),$(C_FLAGS) $(LINK_FLAGS)) $(MAP) -o $@ $(filter %.c,$^) -ldl
 
 $(BIN)/arrayctl: $(CTL) $(CTL_SHARED) $(COMPILE_SERVICE) $(COMPILE_SHARED) $(COMMON_SERVER) $(A_PROTOCOL)
 	@mkdir -p $(@D)
 	$(call say,LD )
-	$Q$(CC) -pie $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(JSON_LIBS) -lpthread -ldl
+	$Q$(CC) -pie $(LINK_FLAGS) $(MAP) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(JSON_LIBS) -lpthread -ldl
 
 $(BIN)/libarrayd-cpu.so: $(KERNELS) $(A_PROTOCOL) $(OBJ)/backend.map
 	@mkdir -p $(@D)
 	$(call say,LD )
-	$Q$(CXX) -shared $(LINK_FLAGS) -Wl,--version-script=$(OBJ)/backend.map -o $@ $(KERNELS) $(A_PROTOCOL) \
+	$Q$(CXX) -shared $(LINK_FLAGS) $(MAP) -Wl,--version-script=$(OBJ)/backend.map -o $@ $(KERNELS) $(A_PROTOCOL) \
 		$(MSGPACK_LIBS) $(BLAS_LIBS) $(KERNEL_LIBS)
 
 # What is not optimised (kernels/flags.mk) says so in its name, which is in the file, so that it is not packed.
@@ -311,7 +327,7 @@ CUDA_NAME := libarrayd-cuda$(if $(CUDA_QUICK),-unoptimised).so
 $(BIN)/libarrayd-cuda.so: $(CUDA_OBJECTS) $(CUDA_PROTOCOL) $(OBJ)/backend.map $(OBJ)/cuda-archs
 	@mkdir -p $(@D)
 	$(call say,LD )
-	$Q$(CXX) -shared $(LINK_FLAGS) -Wl,-soname,$(CUDA_NAME) -Wl,--version-script=$(OBJ)/backend.map -Wl,--no-undefined \
+	$Q$(CXX) -shared $(LINK_FLAGS) $(MAP) -Wl,-soname,$(CUDA_NAME) -Wl,--version-script=$(OBJ)/backend.map -Wl,--no-undefined \
 		-o $@ $(CUDA_OBJECTS) \
 		$(CUDA_PROTOCOL) $(CUDA_LIBS)
 
@@ -320,13 +336,13 @@ $(OBJ)/backend.map:
 	@echo '{ global: ad_backend_get; local: *; };' >$@
 
 $(SO_CLIENT): $(CLIENT) $(PROTOCOL) client-c/arrayd.map
-	$(shared) -Wl,-soname,libarrayd.so.0 -Wl,--version-script=client-c/arrayd.map $(CLIENT) $(PROTOCOL) $(MSGPACK_LIBS)
+	$(shared) $(MAP) -Wl,-soname,libarrayd.so.0 -Wl,--version-script=client-c/arrayd.map $(CLIENT) $(PROTOCOL) $(MSGPACK_LIBS)
 
 $(LIB)/libarrayd.so: $(SO_CLIENT)
 	@ln -sf libarrayd.so.0 $@
 
 $(CORE): $(EXTENSION) $(A_CLIENT)
-	$(shared) -Wl,--exclude-libs,ALL $^ $(MSGPACK_LIBS) -Wl,--unresolved-symbols=ignore-all
+	$(shared) $(MAP) -Wl,--exclude-libs,ALL $^ $(MSGPACK_LIBS) -Wl,--unresolved-symbols=ignore-all
 
 # The package has the programs that this build makes, and none that one with nvcc has left: it is packed as it is.
 $(OBJ)/packaged: FORCE
@@ -390,30 +406,38 @@ build/fuzz/bin/%: build/fuzz/obj/tests/fuzz/%.o $(A_PROTOCOL)
 
 # ---- documents, installing, bundling ----
 
-$(DOCS)/arrayd.8: docs/generate.py $(wildcard docs/man/*.in protocol/*.def) $(call below,server,def) Makefile
+$(DOCS)/arrayd.8: docs/generate.py docs/creference.py docs/completion.py $(wildcard client-c/man/*.3) $(wildcard docs/man/*.in protocol/*.def) $(call below,server,def) Makefile
 	@$(PYTHON) docs/generate.py $(DOCS) $(VERSION)
 
 HEADERS := $(wildcard protocol/*.h protocol/*.def)
 MAN3 := $(wildcard client-c/man/*.3)
+COMPLETIONS := share/bash-completion/completions share/zsh/vendor-completions share/fish/vendor_completions.d
+FILL = sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@SYSCONFDIR@|$(SYSCONFDIR)|; s|@VERSION@|$(VERSION)|'
 install: all $(DOCS)/arrayd.8 ## install below DESTDIR and PREFIX (/usr/local)
-	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/arrayd lib/pkgconfig lib/systemd/system lib/tmpfiles.d lib/sysusers.d \
-		include/arrayd/protocol share/man/man1 share/man/man3 share/man/man5 share/man/man8) $(DESTDIR)$(SYSCONFDIR)/arrayd
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/arrayd lib/tmpfiles.d lib/sysusers.d \
+		include/arrayd/protocol share/man/man1 share/man/man3 share/man/man5 share/man/man8 $(COMPLETIONS)) \
+		$(addprefix $(DESTDIR),$(LIBDIR)/pkgconfig $(LIBDIR)/cmake/arrayd $(UNITDIR) $(SYSCONFDIR)/arrayd)
 	install -m 755 $(BIN)/arrayd $(BIN)/arrayctl $(DESTDIR)$(PREFIX)/bin/
 	install -m 755 $(filter-out %/arrayd %/arrayctl,$(PROGRAMS)) $(DESTDIR)$(PREFIX)/lib/arrayd/
-	install -m 644 $(A_CLIENT) $(DESTDIR)$(PREFIX)/lib/
-	install -m 755 $(SO_CLIENT) $(DESTDIR)$(PREFIX)/lib/
-	ln -sf libarrayd.so.0 $(DESTDIR)$(PREFIX)/lib/libarrayd.so
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' client-c/arrayd.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/arrayd.pc
+	install -m 644 $(A_CLIENT) $(DESTDIR)$(LIBDIR)/
+	install -m 755 $(SO_CLIENT) $(DESTDIR)$(LIBDIR)/
+	ln -sf libarrayd.so.0 $(DESTDIR)$(LIBDIR)/libarrayd.so
+	$(FILL) client-c/arrayd.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/arrayd.pc
+	$(FILL) client-c/arrayd-config.cmake.in >$(DESTDIR)$(LIBDIR)/cmake/arrayd/arrayd-config.cmake
+	$(FILL) client-c/arrayd-config-version.cmake.in >$(DESTDIR)$(LIBDIR)/cmake/arrayd/arrayd-config-version.cmake
 	install -m 644 client-c/include/*.h $(DESTDIR)$(PREFIX)/include/arrayd/
 	install -m 644 $(HEADERS) $(DESTDIR)$(PREFIX)/include/arrayd/protocol/
-	sed 's|@PREFIX@|$(PREFIX)|; s|@SYSCONFDIR@|$(SYSCONFDIR)|' deploy/arrayd.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/arrayd.service
-	install -m 644 deploy/arrayd.socket $(DESTDIR)$(PREFIX)/lib/systemd/system/
+	$(FILL) deploy/arrayd.service >$(DESTDIR)$(UNITDIR)/arrayd.service
+	install -m 644 deploy/arrayd.socket $(DESTDIR)$(UNITDIR)/
 	install -m 644 deploy/arrayd.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/arrayd.conf
 	install -m 644 deploy/arrayd.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/arrayd.conf
 	install -m 644 $(DOCS)/arrayctl.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -m 644 $(DOCS)/arrayd.8 $(DESTDIR)$(PREFIX)/share/man/man8/
 	install -m 644 $(DOCS)/arrayd.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5/
-	$(if $(MAN3),install -m 644 $(MAN3) $(DESTDIR)$(PREFIX)/share/man/man3/)
+	install -m 644 $(MAN3) $(DOCS)/man3/*.3 $(DESTDIR)$(PREFIX)/share/man/man3/
+	install -m 644 $(DOCS)/completion/bash/* $(DESTDIR)$(PREFIX)/share/bash-completion/completions/
+	install -m 644 $(DOCS)/completion/zsh/* $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/
+	install -m 644 $(DOCS)/completion/fish/* $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/
 	test -e $(DESTDIR)$(SYSCONFDIR)/arrayd/arrayd.conf || \
 		install -m 644 $(DOCS)/arrayd.conf $(DESTDIR)$(SYSCONFDIR)/arrayd/
 

@@ -8,6 +8,7 @@ import pathlib
 import re
 import textwrap
 
+import completion
 import creference
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -124,6 +125,20 @@ def manual(name, version):
     return text.replace("@VERSION@", version).replace("@OPTIONS@\n", options).replace("@KEYS@\n", keys)
 
 
+def write_aliases(folder):
+    """A manual page for every function of the C library that has none of its name: it includes the one that tells of it.
+    Those of the tables' rows are told of by the pages of their callers."""
+    pages = {path.stem for path in creference.MANUAL.glob("*.3")}
+    names = dict(creference.manuals())
+    names.update({f"ad_{row[1]}": "ad_ufunc_call" for table in ("ufunc", "reduction") for row in rows(table)})
+    folder.mkdir(exist_ok=True)
+    for old in folder.glob("*.3"):
+        old.unlink()
+    for name, page in names.items():
+        if name not in pages:
+            (folder / f"{name}.3").write_text(f".so man3/{page}.3\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=pathlib.Path)
@@ -144,7 +159,12 @@ def main():
     index = "".join(f"- [{title}]({file})\n" for file, title, _ in pages)
     (options.out / "index.md").write_text(f"# Reference of arrayd {options.version}\n\n{index}")
     (options.out / "arrayd.conf").write_text(configuration())
-    for name in ("arrayd.conf.5", "arrayd.8", "arrayctl.1"):
+    write_aliases(options.out / "man3")
+    for path, text in completion.files(rows, SERVER):
+        file = options.out / "completion" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    for name in ("arrayd.conf.5", "arrayd.8", "arrayctl.1"):  # the last: make looks whether it is there
         (options.out / name).write_text(manual(name, options.version))
 
 

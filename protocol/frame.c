@@ -1,6 +1,7 @@
 #include "protocol/frame.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* ---- headers ---- */
 
@@ -42,4 +43,16 @@ int ad__frame_decode(const uint8_t in[AD_FRAME_HEADER], uint32_t max_control, ui
     if (got.control == 0 && got.payload == 0) return ad__fault(fault, AD_E_PROTOCOL, "an empty frame");
     *f = got;
     return AD_OK;
+}
+
+/* ---- other protocols ---- */
+
+const char *ad__frame_name_stranger(const uint8_t *in, size_t size) {
+    static const char *const http[] = {"HTTP/", "GET /", "HEAD ", "POST ", "PUT /", "OPTIO", "CONNE"};
+
+    if (size < 5) return NULL;
+    if (in[0] >= 0x14 && in[0] <= 0x16 && in[1] == 3 && in[2] <= 4) return "TLS"; /* the header of a record */
+    for (size_t i = 0; i < sizeof http / sizeof *http; i++)
+        if (memcmp(in, http[i], 5) == 0) return "HTTP";
+    return NULL;
 }

@@ -31,6 +31,9 @@ void ad__frame_encode(const ad_frame *f, uint8_t out[AD_FRAME_HEADER]);
 int ad__frame_decode(const uint8_t in[AD_FRAME_HEADER], uint32_t max_control, uint64_t max_payload, ad_frame *f,
                      ad_fault *fault);
 
+/* Recognise what another protocol begins a connection with: "HTTP", "TLS", or NULL. size: at least 5 bytes tell. */
+const char *ad__frame_name_stranger(const uint8_t *in, size_t size);
+
 /* Check a control block before anybody reads it, without allocating: depth at most AD_SCAN_DEPTH, at most
  * AD_SCAN_ELEMENTS elements, no declared length beyond the bytes that are there, whole objects, each an array.
  * AD_E_PROTOCOL. */

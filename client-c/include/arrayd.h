@@ -110,11 +110,26 @@ typedef struct ad_in {
     const ad_array *array; /* NULL: value */
     ad_value value;
 } ad_in;
-static inline ad_in ad_of(const ad_array *a) { return (ad_in){.array = a}; }
-static inline ad_in ad_int(int64_t i) { return (ad_in){.value = {-1, AD_VALUE_INT, {.i = i}}}; }
-static inline ad_in ad_float(double f) { return (ad_in){.value = {-1, AD_VALUE_FLOAT, {.f = f}}}; }
+/* Without compound literals, which C++ does not have. */
+static inline ad_in ad_of(const ad_array *a) {
+    ad_in in = {a, {-1, AD_VALUE_INT, {0}}};
+    return in;
+}
+static inline ad_in ad_int(int64_t i) {
+    ad_in in = {NULL, {-1, AD_VALUE_INT, {0}}};
+    in.value.as.i = i;
+    return in;
+}
+static inline ad_in ad_float(double f) {
+    ad_in in = {NULL, {-1, AD_VALUE_FLOAT, {0}}};
+    in.value.as.f = f;
+    return in;
+}
 static inline ad_in ad_complex(double re, double im) {
-    return (ad_in){.value = {-1, AD_VALUE_COMPLEX, {.c = {re, im}}}};
+    ad_in in = {NULL, {-1, AD_VALUE_COMPLEX, {0}}};
+    in.value.as.c[0] = re;
+    in.value.as.c[1] = im;
+    return in;
 }
 
 /* ---- arrays ---- */
@@ -409,7 +424,7 @@ typedef struct ad_options {
     const ad_value *initial;
 } ad_options;
 #define AD_OPTIONS_INIT \
-    { .dtype = -1, .casting = 3, .all = true }
+    { -1, 3, NULL, {NULL}, 0, true, false, 0, NULL }
 
 /* Call a ufunc by its id with nin inputs; at least one is an array, or session is given. outs has nout places.
  * AD_E_TYPE, AD_E_VALUE with NumPy's wording; errors of execution come with the data. */

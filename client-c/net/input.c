@@ -223,6 +223,17 @@ static void end_piece(ad_session *s, ad_slot *slot, size_t n) {
 
 /* ---- bytes ---- */
 
+/* Explain bytes that no arrayd sends in answer to hello. */
+static const char *explain_stranger(const ad_session *s) {
+    const ad_receiver *in = &s->input.receiver;
+    const char *other =
+        s->handshake.welcomed ? NULL : ad__frame_name_stranger(in->data + in->begin, in->end - in->begin);
+    if (!other) return NULL;
+    if (!strcmp(other, "TLS")) return "the server speaks TLS there: write tls: for tcp:";
+    return "that is a web server (HTTP): write the port of arrayd's option tcp or tls, not of its page (option "
+           "metrics)";
+}
+
 /* Handle the next part of the bytes that have come; true: more bytes must come first. */
 static bool parse_next(ad_session *s) {
     ad_receiver *in = &s->input.receiver;
@@ -240,7 +251,8 @@ static bool parse_next(ad_session *s) {
     }
     if (there < AD_FRAME_HEADER) return true;
     if (ad__frame_decode(in->data + in->begin, AD_MAX_CONTROL, AD_MAX_PAYLOAD, &in->frame, &fault) != 0) {
-        ad__kill_session(s, fault.text);
+        const char *stranger = explain_stranger(s);
+        ad__kill_session(s, stranger ? stranger : fault.text);
         return true;
     }
     if (there < AD_FRAME_HEADER + in->frame.control) return true;
@@ -285,7 +297,9 @@ static ssize_t receive_bytes(ad_session *s, void *data, size_t size, int flags) 
     }
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
     s->input.receiver.closed = true;
-    if (n == 0) ad__lose_connection(s, "connection lost: the server has gone");
+    const char *stranger = explain_stranger(s); /* an alert of TLS is shorter than a frame */
+    if (stranger) ad__kill_session(s, stranger);
+    else if (n == 0) ad__lose_connection(s, "connection lost: the server has gone");
     else if (s->connection.secure) lose_tls_connection(s);
     else ad__lose_connection(s, "connection lost: %s", strerror(errno));
     return 0;

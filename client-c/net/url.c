@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "client-c/client.h"
+#include "protocol/nearest.h"
 
 static int fail_url(const char *url, const char *why) {
     return ad__fail(AD_E_URL, "'%.200s' is not a server address: %s", url, why);
@@ -24,10 +26,20 @@ static int parse_unix(const char *url, const char *path, ad_server_address *out)
     return 0;
 }
 
+/* Refuse an address with slashes, as browsers have them. */
+static int fail_slashes(const char *url, const char *rest) {
+    char why[300];
+    const char *host = rest + strspn(rest, "/");
+    snprintf(why, sizeof why, "host and port stand without slashes; did you mean %.*s%.*s?", (int)(rest - url), url,
+             (int)strcspn(host, "/"), host);
+    return fail_url(url, why);
+}
+
 static int parse_port(const char *url, const char *rest, ad_server_address *out) {
     const char *colon = strrchr(rest, ':'), *end = colon;
     if (strchr(rest, '@')) /* an address is shown in messages, and the token would be, too */
         return fail_url("...@...", "a token does not belong into it: see ARRAYD_TOKEN");
+    if (strchr(rest, '/')) return fail_slashes(url, rest);
     if (!colon || colon == rest || !colon[1]) return fail_url(url, "expected tcp:host:port or tls:host:port");
     if (rest[0] == '[') {
         if (end[-1] != ']') return fail_url(url, "expected tcp:[address]:port or tls:[address]:port");
@@ -50,31 +62,80 @@ static int parse_tls(const char *url, const char *rest, ad_server_address *out) 
     return parse_port(url, rest, out);
 }
 
+static const char *const backends[] = {"auto", "cpu", "cuda"};
+#define NBACKEND (sizeof backends / sizeof *backends)
+
+/* Find the backend that a word that is none was probably meant to be; NULL: none. */
+static const char *guess_backend(const char *word) {
+    ad_nearest n;
+    if (!strcasecmp(word, "gpu")) return "cuda";
+    ad__nearest_begin(&n, word, strlen(word));
+    for (size_t i = 0; i < NBACKEND; i++) ad__nearest_try(&n, backends[i]);
+    return n.best;
+}
+
 static int parse_embedded(const char *url, const char *backend, ad_server_address *out) {
-    static const char *const backends[] = {"auto", "cpu", "cuda"};
-    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
+    char why[120];
+    for (size_t i = 0; i < NBACKEND; i++) {
         if (strcmp(backend, backends[i]) != 0) continue;
         strcpy(out->host, backend);
         out->transport = AD_URL_EMBEDDED;
         return 0;
     }
-    return fail_url(url, "expected embedded:auto, embedded:cpu or embedded:cuda");
+    const char *meant = guess_backend(backend);
+    snprintf(why, sizeof why, "expected embedded:auto, embedded:cpu or embedded:cuda%s%s%s",
+             meant ? "; did you mean embedded:" : "", meant ? meant : "", meant ? "?" : "");
+    return fail_url(url, why);
+}
+
+static const struct {
+    const char *scheme;
+    int (*parse)(const char *url, const char *rest, ad_server_address *out);
+} schemes[] = {{"unix:", parse_unix}, {"tcp:", parse_tcp}, {"tls:", parse_tls}, {"embedded:", parse_embedded}};
+#define NSCHEME (sizeof schemes / sizeof *schemes)
+
+static bool ends_in_port(const char *url) {
+    const char *colon = strrchr(url, ':');
+    return colon && colon != url && colon[1] && !colon[1 + strspn(colon + 1, "0123456789")];
+}
+
+/* Say what an address with a scheme was probably meant to be; its first `head` bytes are what stands for the scheme. */
+static void guess_rest(const char *url, size_t head, const char *scheme, char *out, size_t size) {
+    const char *rest = url[head] ? url + head + 1 : "...";
+    if (strcmp(scheme, "unix:") != 0) rest += strspn(rest, "/");
+    snprintf(out, size, "; did you mean %s%.150s?", scheme, rest);
+}
+
+/* Say what an address without a known scheme was probably meant to be, or nothing. */
+static void guess_address(const char *url, char *out, size_t size) {
+    const size_t head = strcspn(url, ":/");
+    const char *backend = head == strlen(url) ? guess_backend(url) : NULL;
+    ad_nearest n;
+    *out = 0;
+    ad__nearest_begin(&n, url, head + (url[head] == ':'));
+    for (size_t i = 0; i < NSCHEME; i++) ad__nearest_try(&n, schemes[i].scheme);
+    if (*url == '/' || *url == '.') snprintf(out, size, "; did you mean unix:%.150s?", url);
+    else if (!strncasecmp(url, "http", 4))
+        snprintf(out, size, "; HTTP is for browsers (option metrics), programs connect to another port");
+    else if (backend) snprintf(out, size, "; did you mean embedded:%s?", backend);
+    else if (n.best) guess_rest(url, head, n.best, out, size);
+    else if (ends_in_port(url)) snprintf(out, size, "; did you mean tcp:%.100s or tls:%.100s?", url, url);
 }
 
 int ad__url_parse(const char *url, ad_server_address *out) {
-    static const struct {
-        const char *scheme;
-        int (*parse)(const char *url, const char *rest, ad_server_address *out);
-    } schemes[] = {{"unix:", parse_unix}, {"tcp:", parse_tcp}, {"tls:", parse_tls}, {"embedded:", parse_embedded}};
+    char guess[260], why[400];
     memset(out, 0, sizeof *out);
     if (strlen(url) >= sizeof out->url) return fail_url(url, "it is too long");
     strcpy(out->url, url);
-    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+    for (size_t i = 0; i < NSCHEME; i++) {
         size_t n = strlen(schemes[i].scheme);
         if (strncmp(url, schemes[i].scheme, n) == 0) return schemes[i].parse(url, url + n, out);
     }
-    return fail_url(url,
-                    "expected unix:/path, tcp:host:port, tls:host:port, embedded:auto, embedded:cpu or embedded:cuda");
+    guess_address(url, guess, sizeof guess);
+    snprintf(why, sizeof why,
+             "expected unix:/path, tcp:host:port, tls:host:port, embedded:auto, embedded:cpu or embedded:cuda%s",
+             guess);
+    return fail_url(url, why);
 }
 
 /* Tell whether the runtime folder is this user's. su and sudo leave another user's, which may not be searched, in the

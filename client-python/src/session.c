@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "core.h"
+#include "client-c/net/connect.h"
 #include "protocol/counters.h"
 
 _Thread_local PyThreadState *ad__py_released;
@@ -261,6 +262,41 @@ static PyObject *py_info(PyObject *module, PyObject *unused) {
     return dict;
 }
 
+/* The addresses that are tried in turn where no url is given. */
+static PyObject *py_addresses(PyObject *module, PyObject *unused) {
+    ad_server_address places[AD_URL_CANDIDATES];
+    const char *named = getenv("ARRAYD_URL");
+    (void)module;
+    (void)unused;
+    if (named && *named) return Py_BuildValue("[s]", named);
+    int n = ad__url_candidates(places);
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < n; i++) {
+        PyObject *url = PyUnicode_FromString(places[i].url);
+        if (!url || PyList_Append(list, url) != 0) Py_CLEAR(list);
+        Py_XDECREF(url);
+    }
+    return list;
+}
+
+/* The server's options, whose names are those of environment variables as well. */
+static PyObject *py_options(PyObject *module, PyObject *unused) {
+    static const char *const names[] = {
+#define AD_OPTION(name, ...) name,
+#include "protocol/option.def"
+#undef AD_OPTION
+    };
+    (void)module;
+    (void)unused;
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < sizeof names / sizeof *names; i++) {
+        PyObject *name = PyUnicode_FromString(names[i]);
+        if (!name || PyList_Append(list, name) != 0) Py_CLEAR(list);
+        Py_XDECREF(name);
+    }
+    return list;
+}
+
 static PyObject *py_version(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
@@ -275,6 +311,8 @@ PyMethodDef ad__py_session_methods[] = {
     {"flush", py_flush, METH_NOARGS, "Send what is buffered."},
     {"stat", py_stat, METH_NOARGS, "The server's counters by name."},
     {"session_info", py_info, METH_NOARGS, "What is known of the session without asking."},
+    {"addresses", py_addresses, METH_NOARGS, "The addresses that are tried in turn where connect() gets no url."},
+    {"options", py_options, METH_NOARGS, "The names of the server's options."},
     {"version", py_version, METH_NOARGS, "The version of libarrayd."},
     {NULL, NULL, 0, NULL},
 };

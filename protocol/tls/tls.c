@@ -11,24 +11,43 @@
 struct ad_tls {
     const ad_openssl *ssl;
     SSL *connection;
-    bool wants_write;
+    bool wants_write, met_other;
 };
 
 /* ---- what went wrong ---- */
 
-/* Take OpenSSL's first reason, and clear the thread's error queue, which other users of it expect empty. */
-static const char *take_reason(const ad_openssl *ssl) {
-    const char *text = ssl->ERR_reason_error_string(ssl->ERR_get_error());
-    ssl->ERR_clear_error();
+static const char *describe_reason(const ad_openssl *ssl, unsigned long error) {
+    const char *text = ssl->ERR_reason_error_string(error);
     return text ? text : "it is not known why";
+}
+
+/* Take OpenSSL's first error, and clear the thread's error queue, which other users of it expect empty. */
+static unsigned long take_error(const ad_openssl *ssl) {
+    unsigned long error = ssl->ERR_get_error();
+    ssl->ERR_clear_error();
+    return error;
+}
+
+/* Tell whether what came had not the form of TLS. */
+static bool is_other_protocol(unsigned long error) {
+    const int reason = ERR_GET_REASON(error);
+    return reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_PACKET_LENGTH_TOO_LONG ||
+           reason == SSL_R_HTTP_REQUEST || reason == SSL_R_RECORD_TOO_SMALL;
 }
 
 static int report_verify_error(ad_tls *t, ad_fault *fault) {
     long result = t->ssl->SSL_get_verify_result(t->connection);
-    const char *why = take_reason(t->ssl);
-    if (result == X509_V_OK) return ad__fault(fault, AD_E_TLS, "TLS: %s", why);
-    return ad__fault(fault, AD_E_TLS, "TLS: the certificate is refused: %s",
-                     t->ssl->X509_verify_cert_error_string(result));
+    unsigned long error = take_error(t->ssl);
+    const char *why = describe_reason(t->ssl, error);
+    if (result != X509_V_OK)
+        return ad__fault(fault, AD_E_TLS, "TLS: the certificate is refused: %s",
+                         t->ssl->X509_verify_cert_error_string(result));
+    if ((t->met_other = is_other_protocol(error)))
+        return ad__fault(fault, AD_E_TLS,
+                         "TLS: the other end does not speak TLS (%s): an address tls: is that of option tls, and tcp: "
+                         "that of option tcp",
+                         why);
+    return ad__fault(fault, AD_E_TLS, "TLS: %s", why);
 }
 
 /* Convert the result of a call that did not succeed. 0: not yet; AD_E_TLS, AD_E_CONNECTION. */
@@ -58,7 +77,9 @@ static int set_host(ad_tls *t, const char *host, ad_fault *fault) {
         ok = t->ssl->SSL_set1_host(s, host) &&
              t->ssl->SSL_ctrl(s, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, (void *)(uintptr_t)host);
     }
-    return ok ? 0 : ad__fault(fault, AD_E_TLS, "TLS: \"%.100s\" is no name of a host: %s", host, take_reason(t->ssl));
+    return ok ? 0
+              : ad__fault(fault, AD_E_TLS, "TLS: \"%.100s\" is no name of a host: %s", host,
+                          describe_reason(t->ssl, take_error(t->ssl)));
 }
 
 static int set_wire(ad_tls *t, const int *fd) {
@@ -124,6 +145,8 @@ int ad__tls_say_goodbye(ad_tls *t) {
 }
 
 bool ad__tls_wants_write(const ad_tls *t) { return t->wants_write; }
+
+bool ad__tls_met_other_protocol(const ad_tls *t) { return t->met_other; }
 
 /* ---- who the other end is ---- */
 

@@ -40,6 +40,8 @@ ssize_t ad__tls_write(ad_tls *t, const void *data, size_t size, ad_fault *fault)
 int ad__tls_say_goodbye(ad_tls *t);
 /* Whether the last 0 means that the socket cannot be written; otherwise it cannot be read. */
 bool ad__tls_wants_write(const ad_tls *t);
+/* Tell whether the handshake failed because what came was not TLS. OpenSSL sends no alert then. */
+bool ad__tls_met_other_protocol(const ad_tls *t);
 
 /* Get the name in the other end's certificate: the subject's common name, else its first DNS name or mail address.
  * False: there is no certificate. AD_E_TLS in the fault: there is one, but without a usable name. */

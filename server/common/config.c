@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/nearest.h"
 #include "server/common/os.h"
 
 typedef struct option_type option_type;
@@ -130,6 +131,17 @@ static const option_row *find_option(const char *name, size_t size) {
     return NULL;
 }
 
+/* Report that there is no such option, and which one was probably meant. */
+static int fail_unknown(const char *name, const char *source, ad_fault *fault) {
+    char hint[AD_NEAREST_HINT];
+    ad_nearest n;
+    ad__nearest_begin(&n, name, strlen(name));
+    for (size_t i = 0; i < NROW; i++) ad__nearest_try(&n, rows[i].name);
+    ad__nearest_try(&n, "config");
+    return ad__fault(fault, AD_E_VALUE, "there is no option \"%.60s\" (in %s)%s", name, source,
+                     ad__nearest_hint(&n, hint));
+}
+
 static bool is_choice(const char *name, const char *value, const char **allowed) {
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         if (strcmp(choices[i].name, name)) continue;
@@ -155,7 +167,7 @@ static int set_option(ad_config *c, const option_row *row, const char *value, co
 
 int ad__config_set(ad_config *c, const char *name, const char *value, const char *source, ad_fault *fault) {
     const option_row *row = find_option(name, strlen(name));
-    if (!row) return ad__fault(fault, AD_E_VALUE, "there is no option \"%.60s\" (in %s)", name, source);
+    if (!row) return fail_unknown(name, source, fault);
     return set_option(c, row, value, source, fault);
 }
 
@@ -272,7 +284,7 @@ static int load_arguments(ad_config *c, int argc, char **argv, const ad_config_p
         if (parse_action(&a, action)) continue;
         if (!a.value && i < argc) a.value = argv[i++];
         if (!a.value && !find_option(a.name, strlen(a.name)) && strcmp(a.name, "config"))
-            return ad__fault(fault, AD_E_VALUE, "there is no option \"%.60s\" (in the command line)", a.name);
+            return fail_unknown(a.name, "the command line", fault);
         if (!a.value) return ad__fault(fault, AD_E_VALUE, "option %s on the command line: a value is missing", a.name);
         if ((status = take_argument(c, private, &a, files, fault))) return status;
     }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/nearest.h"
 #include "server/common/log.h"
 #include "server/ctl/ctl.h"
 
@@ -127,6 +128,16 @@ static int run_command(ad_ctl *c, const command *k) {
     return status ? status : ad__ctl_error(c, AD_CTL_BAD, "cannot write to standard output");
 }
 
+/* Say that there is no such command, and which one was probably meant. */
+static int fail_unknown(const char *name) {
+    char hint[AD_NEAREST_HINT];
+    ad_nearest n;
+    ad__nearest_begin(&n, name, strlen(name));
+    for (size_t i = 0; i < COMMANDS; i++) ad__nearest_try(&n, commands[i].name);
+    fprintf(stderr, "arrayctl: no such command: %s (see arrayctl --help)%s\n", name, ad__nearest_hint(&n, hint));
+    return AD_CTL_USAGE;
+}
+
 int main(int argc, char **argv) {
     ad_ctl c = {0};
     signal(SIGPIPE, SIG_IGN);
@@ -144,6 +155,5 @@ int main(int argc, char **argv) {
     if (status) return status;
     for (size_t i = 0; i < COMMANDS; i++)
         if (!strcmp(commands[i].name, c.argv[0])) return run_command(&c, &commands[i]);
-    fprintf(stderr, "arrayctl: no such command: %s (see arrayctl --help)\n", c.argv[0]);
-    return AD_CTL_USAGE;
+    return fail_unknown(c.argv[0]);
 }

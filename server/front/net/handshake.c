@@ -90,16 +90,33 @@ static int send_control_frame(int fd, const ad_bytes *b) {
     return ad__os.send(fd, frame, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size ? 0 : AD_E_CONNECTION;
 }
 
+/* Read what has come: unread bytes would make the kernel reset a TCP connection, and the client would not read the
+ * reason. */
+static void drop_unread(const ad_handshake *h) {
+    char away[4096];
+    for (int i = 0; i < 32 && ad__os.recv(h->fd, away, sizeof away, MSG_DONTWAIT) > 0; i++) {}
+    shutdown(h->fd, SHUT_RDWR);
+}
+
 static void refuse_client(ad_handshake *h, int code, const char *text) {
     ad_bytes b = AD_BYTES_INIT;
-    char away[4096];
     ad__entrance_refused(h->front, get_principal_name(h), h->from, text);
     ad__encode_bye(&b, code, text);
     send_control_frame(h->fd, &b);
     ad__bytes_free(&b);
-    /* Unread bytes would make the kernel reset a TCP connection, and the client would not read the reason. */
-    for (int i = 0; i < 32 && ad__os.recv(h->fd, away, sizeof away, MSG_DONTWAIT) > 0; i++) {}
-    shutdown(h->fd, SHUT_RDWR);
+    drop_unread(h);
+    end_handshake(h);
+}
+
+/* Answer a browser, or another program that speaks HTTP, in its language. */
+static void refuse_browser(ad_handshake *h) {
+    static const char answer[] =
+        "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
+        "This is the port of arrayd for programs (arrayd.connect, ARRAYD_URL). Its page for people and metrics are at "
+        "the address of option metrics.\n";
+    ad__entrance_refused(h->front, "", h->from, "a browser: HTTP is spoken at the address of option metrics");
+    ad__os.send(h->fd, answer, sizeof answer - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    drop_unread(h);
     end_handshake(h);
 }
 
@@ -444,7 +461,10 @@ static void on_hello_readable(uv_poll_t *poll, int status, int events) {
     if (!in_head) {
         handle_hello(h);
     } else if ((status = read_hello_header(h, &fault))) {
-        refuse_client(h, status, fault.text);
+        const char *other = ad__frame_name_stranger(h->head, sizeof h->head);
+        if (other && !strcmp(other, "HTTP")) refuse_browser(h);
+        else if (other) refuse_client(h, AD_E_PROTOCOL, "TLS is spoken at a port without it (option tcp, url tcp:)");
+        else refuse_client(h, status, fault.text);
     } else {
         on_hello_readable(poll, 0, UV_READABLE); /* hello has probably come with its header */
     }

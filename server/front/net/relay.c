@@ -202,9 +202,17 @@ static void finish_open_side(ad_relay *r) {
     }
 }
 
+/* Tell a client that does not speak TLS that this port does, by the fatal alert protocol_version: libarrayd knows it.
+ */
+static void alert_stranger(const ad_relay *r) {
+    static const uint8_t alert[] = {21, 3, 3, 0, 2, 2, 70};
+    ad__os.send(r->outer, alert, sizeof alert, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 static void continue_tls_handshake(ad_relay *r) {
     ad_fault fault = {0};
     int status = ad__tls_handshake(r->tls, &fault);
+    if (status < 0 && ad__tls_met_other_protocol(r->tls)) alert_stranger(r);
     if (status < 0) end_client_side(r, &fault);
     if (status <= 0) return;
     r->secure = true;

@@ -1,0 +1,165 @@
+"""What is said to whoever mistypes an address, an option or a command, or speaks another protocol to a port; and the
+report of `python -m arrayd`."""
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+
+import pytest
+
+import raw
+from places import port_of
+
+CONNECT = """
+import sys, arrayd
+try:
+    arrayd.connect(sys.argv[1])
+    print("connected")
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+def run(*command, **more):
+    """A program in an environment of nobody: exit status, standard output, standard error."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("ARRAYD", "XDG_RUNTIME"))}
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=raw.WINDOW,
+                          env={**kept, "PYTHONPATH": os.pathsep.join([str(raw.PACKAGE), *sys.path]), **more})
+    return done.returncode, done.stdout, done.stderr
+
+
+def say(url, **more):
+    """What connecting to the address says."""
+    status, out, err = run(sys.executable, "-c", CONNECT, url, **more)
+    assert status == 0, err
+    return out
+
+
+# ---- words ----
+
+@pytest.mark.parametrize("url, meant", [
+    ("unx:/tmp/s", "unix:/tmp/s"), ("/tmp/s.sock", "unix:/tmp/s.sock"), ("./s.sock", "unix:./s.sock"),
+    ("TCP:here:7311", "tcp:here:7311"), ("tpc:here:7311", "tcp:here:7311"), ("tcp//here:7311", "tcp:here:7311"),
+    ("embeded:cpu", "embedded:cpu"), ("embedded:gpu", "embedded:cuda"),
+    ("embedded:cuad", "embedded:cuda"), ("embedded", "embedded:..."), ("cpu", "embedded:cpu"),
+    ("gpu", "embedded:cuda"), ("tcp://here:7311", "tcp:here:7311"), ("tls://here:7312/", "tls:here:7312"),
+    ("tcp:here:7311/", "tcp:here:7311"), ("here:7311", "tcp:here:7311 or tls:here:7311"),
+])
+def test_an_address_that_is_none(url, meant):
+    said = say(url)
+    assert said.startswith(f"ValueError '{url}' is not a server address: "), said
+    assert said.endswith(f"; did you mean {meant}?\n"), said
+
+
+@pytest.mark.parametrize("url", ["frobnicate:x", "nothing at all", "embedded:frobnicator", ""])
+def test_nothing_is_guessed_where_nothing_is_near(url):
+    assert "did you mean" not in say(url or ":")
+
+
+def test_a_browsers_address():
+    assert "HTTP is for browsers (option metrics)" in say("http://127.0.0.1:7311")
+
+
+@pytest.mark.parametrize("word, meant", [("sokcet", "socket"), ("memroy", "memory"), ("log_level", "log-level"),
+                                         ("Backend", "backend"), ("confg", "config")])
+def test_an_option_that_is_none(word, meant):
+    for command in ([f"--{word}=1"], [f"--{word}"]):
+        status, _, err = run(raw.PROGRAM, *command)
+        assert status != 0 and f'there is no option "{word}"' in err and f"did you mean {meant}?" in err, err
+
+
+def test_an_option_of_the_file(tmp_path):
+    (tmp_path / "arrayd.conf").write_text("sessoins = 5\n")
+    _, _, err = run(raw.PROGRAM, f"--config={tmp_path}/arrayd.conf")
+    assert f"{tmp_path}/arrayd.conf:1: " in err and "did you mean sessions?" in err, err
+
+
+def test_a_word_like_no_option():
+    assert "did you mean" not in run(raw.PROGRAM, "--frobnicate=1")[2]
+
+
+@pytest.mark.parametrize("word, meant", [("staus", "status"), ("sesions", "sessions"), ("Top", "top")])
+def test_a_command_that_is_none(word, meant):
+    status, _, err = run(raw.BUILD / "bin" / "arrayctl", word)
+    assert status == 2 and f"did you mean {meant}?" in err, err
+
+
+# ---- protocols ----
+
+def test_without_tls_at_a_port_with_it(start, place):
+    server = start(*place.options("tls"))
+    said = say(f"tcp:127.0.0.1:{port_of(server, 'tls')}", ARRAYD_TOKEN=place.token["alice"])
+    assert said.startswith("ConnectionError") and "write tls: for tcp:" in said, said
+
+
+def test_tls_at_a_port_without_it(start, place):
+    server = start(*place.options("tcp"))
+    said = say(f"tls:127.0.0.1:{port_of(server, 'tcp')}", ARRAYD_CA=str(place.authority.ca))
+    assert said.startswith("TLSError") and "does not speak TLS" in said and "tcp:" in said, said
+    raw.wait_until(lambda: server.said("TLS is spoken at a port without it"), "it is logged")
+
+
+def test_a_web_server(tmp_path):
+    """One that answers what is no HTTP with status 400, as most do."""
+    uvicorn = pytest.importorskip("uvicorn")
+
+    async def app(scope, receive, send):
+        """Nobody gets so far."""
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        web = uvicorn.Server(uvicorn.Config(app, log_level="critical", http="h11", lifespan="off"))
+        thread = threading.Thread(target=web.run, kwargs={"sockets": [listener]})
+        thread.start()
+        said = say(f"tcp:127.0.0.1:{listener.getsockname()[1]}")
+        web.should_exit = True
+        thread.join()
+    assert said.startswith("ConnectionError") and "that is a web server" in said, said
+
+
+def test_a_browser(start, place):
+    server = start(*place.options("tcp"))
+    with pytest.raises(urllib.error.HTTPError) as answer:
+        urllib.request.urlopen(f"http://127.0.0.1:{port_of(server, 'tcp')}/", timeout=raw.WINDOW)
+    assert answer.value.code == 400 and b"option metrics" in answer.value.read()
+    raw.wait_until(lambda: server.said("a browser"), "it is logged")
+
+
+# ---- the doctor ----
+
+def examine(*arguments, **more):
+    """The report of `python -m arrayd`, and its exit status."""
+    status, out, err = run(sys.executable, "-m", "arrayd", *arguments, **more)
+    assert "Traceback" not in err, err
+    return status, re.sub(r"\s+", " ", out)
+
+
+def test_the_doctor_of_a_server_that_is_there(server):
+    status, out = examine(ARRAYD_URL=f"unix:{server.path}")
+    assert status == 0 and f"used unix:{server.path}, ARRAYD_URL names it" in out, out
+    for part in ("computes yes, as NumPy", f"backend {raw.BACKEND} (", "us (float(a.sum())", "GB/s to the server",
+                 "own kernels allowed", "Nothing: all is well."):
+        assert part in out, out
+
+
+def test_the_doctor_says_why_not_the_others(tmp_path):
+    status, out = examine(XDG_RUNTIME_DIR=str(tmp_path), ARRAYD_BIN=str(raw.PROGRAM), ARRAYD_BACKEND="cpu")
+    assert status == 0 and f"not usable no arrayd at unix:{tmp_path}/arrayd.sock: No such file" in out, out
+    assert "used embedded:auto" in out and "a server of its own" in out and "run `arrayd &`" in out, out
+
+
+def test_the_doctor_where_there_is_none(tmp_path):
+    status, out = examine(ARRAYD_URL=f"unix:{tmp_path}/nowhere", ARRAYD_SOKET="/x")
+    assert status == 1 and "not usable" in out and "No server can be used" in out, out
+    assert "Nothing reads the variable ARRAYD_SOKET; did you mean ARRAYD_SOCKET?" in out, out
+    status, out = examine("tpc:here:1")
+    assert status == 1 and "did you mean tcp:here:1?" in out, out
+
+
+def test_the_doctor_is_asked_wrongly():
+    assert examine("--frobnicate")[0] == 2 and examine("a", "b")[0] == 2
+    status, out = examine("--help")
+    assert status == 0 and out.startswith("usage: python -m arrayd [URL]")
