@@ -28,8 +28,15 @@ Entry = collections.namedtuple("Entry", "name status note")
 _NOTHING = re.compile(r"annotations|__pyx_vtable__|__slots__|_[a-z]\w*")
 # Why names are missing that the package itself says nothing about: module, name, reason.
 _MISSING = [
-    (r"cupyx\.scipy.*", ".*", "planned, with the other parts of cupyx.scipy"),
-    (r"cupyx\.distributed", ".*", "one server has all devices of a host; cuda.Device says on which an array lies"),
+    (r"cupyx\.distributed(\.array)?", ".*",
+     "one server has all devices of a host; cuda.Device says on which an array lies"),
+    (r"cupyx\.cutensor", ".*", "the server contracts tensors; einsum and tensordot ask for it"),
+    (r"cupyx\.cusparse", ".*Descriptor", "this process uses no CUDA: the server does"),
+    (r"cupyx\.cusparse", "csrilu02", "scipy.sparse.linalg.spilu has incomplete factors"),
+    (r"cupyx\.optimizing", ".*", "the server chooses the blocks of its kernels"),
+    (r"cupyx\.jit\.thrust", "host", "kernels run on the device alone"),
+    (r"cupyx\.scipy\.spatial\.distance", "MetricInfo|.*available|check_soft_dependencies",
+     "distances are computed by the server, without another library"),
     (r"cupy\.ndarray", "__(i?div|hex|oct)__", "of Python 2"),
     (r"cupy\.ndarray", "__(release_)?buffer__", "the elements are not in this process; a.get() fetches them"),
     (r"cupy\.ndarray", "ptp", "NumPy 2 has removed it; use ptp(a)"),

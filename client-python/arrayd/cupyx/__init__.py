@@ -21,16 +21,17 @@ from ._scatter import scatter_add, scatter_max, scatter_min
 from ._synchronize import DeviceSynchronized, allow_synchronize
 
 __all__ = ["DeviceSynchronized", "GeneralizedUFunc", "allow_synchronize", "empty_like_pinned", "empty_pinned",
-           "errstate", "get_runtime_info", "geterr", "jit", "linalg", "profiler",
-           "rsqrt", "scatter_add", "scatter_max", "scatter_min", "scipy",
+           "errstate", "get_runtime_info", "geterr", "profiler", "rsqrt", "scatter_add", "scatter_max", "scatter_min",
            "seterr", "zeros_like_pinned", "zeros_pinned"]
+_MODULES = ("cusolver", "cusparse", "jit", "lapack", "linalg", "scipy", "signal", "time")
+__all__ = sorted([*__all__, *_MODULES])
 
 rsqrt = _core.ufuncs["rsqrt"]
 _install_alias(__name__ + ".scipy", "arrayd.scipy")
 
 
 def __getattr__(name):
-    if name in ("jit", "linalg", "scipy"):
+    if name in _MODULES:
         return _importlib.import_module("." + name, __name__)
     from .._removed import missing
     raise missing(name, "cupyx")

@@ -1,7 +1,9 @@
 """What cupyx.linalg has: the inverse of Hermitian positive definite matrices, and systems by their factors."""
 import arrayd as ad
 
-__all__ = ["cho_solve", "invh"]
+from . import sparse
+
+__all__ = ["cho_solve", "invh", "sparse"]
 
 
 def invh(a):

@@ -6,6 +6,7 @@ mode says what stands beyond the edges of an array (a b c d): "reflect" (or "gri
 """
 from ._distance import distance_transform_edt
 from ._fourier import fourier_ellipsoid, fourier_gaussian, fourier_shift, fourier_uniform
+from ._generic import generic_filter, generic_filter1d
 from ._interpolation import affine_transform, map_coordinates, rotate, shift, spline_filter, spline_filter1d, zoom
 from ._linear import (convolve, convolve1d, correlate, correlate1d, gaussian_filter, gaussian_filter1d,
                       gaussian_gradient_magnitude, gaussian_laplace, generic_gradient_magnitude, generic_laplace, laplace,

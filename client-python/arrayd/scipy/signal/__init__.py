@@ -5,11 +5,12 @@ computed by SciPy on this side, which has to be installed for it.
 """
 import importlib as _importlib
 
+from .._host import scipy_module as _scipy_module
 from ._convolution import (convolve, convolve2d, correlate, correlate2d, correlation_lags, fftconvolve, medfilt, medfilt2d,
                            oaconvolve, order_filter, sepfir2d, wiener)
 from ._filtering import (decimate, deconvolve, detrend, filtfilt, hilbert, hilbert2, lfilter, resample, resample_poly,
                          savgol_filter, sosfilt, sosfiltfilt, upfirdn)
-from ._host import CLASSES as _CLASSES, all_functions as _all_functions, scipy_module as _scipy_module
+from ._host import CLASSES as _CLASSES, all_functions as _all_functions
 from ._spectral import coherence, csd, istft, periodogram, spectrogram, stft, welch
 from ._wavelets import cwt, morlet, morlet2, qmf, ricker
 

@@ -3,11 +3,8 @@
 A function of the table takes arrays of the server and of NumPy, and returns arrays of the server.
 """
 import functools
-import importlib
 
-import numpy as np
-
-from ..._base import as_array, ndarray
+from .._host import make_function
 
 # Of scipy.signal, by subject.
 FUNCTIONS = {
@@ -26,58 +23,6 @@ FUNCTIONS = {
     "others": "check_COLA check_NOLA choose_conv_method",
 }
 CLASSES = "BadCoefficients CZT StateSpace TransferFunction ZerosPolesGain ZoomFFT dlti lti".split()
-
-
-def scipy_module(name):
-    """A module of SciPy, or an error that says what to install."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ImportError(f"{name} is needed for this function, which SciPy computes on this side: pip install scipy "
-                          f"({error})") from None
-
-
-def to_host(value):
-    """value with arrays of this side in the place of those of the server."""
-    if isinstance(value, ndarray):
-        return value.get()
-    if isinstance(value, (tuple, list)) and type(value) in (tuple, list):
-        return type(value)(to_host(one) for one in value)
-    if type(value) is dict:
-        return {key: to_host(one) for key, one in value.items()}
-    return value
-
-
-def to_server(value):
-    """value with arrays of the server in the place of those of this side."""
-    if isinstance(value, np.ndarray):
-        return as_array(value) if value.dtype.kind in "biufc" else value
-    if isinstance(value, (tuple, list)):
-        parts = [to_server(one) for one in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    if type(value) is dict:
-        return {key: to_server(one) for key, one in value.items()}
-    return value
-
-
-def make_function(name, module="scipy.signal", subject=""):
-    """The function of SciPy of that name, on arrays of the server."""
-    def run(*args, **kwargs):
-        function = getattr(scipy_module(module), name, None)
-        if function is None:
-            raise NotImplementedError(f"this SciPy has no {module}.{name}")
-        kwargs = {key: to_host(value) for key, value in kwargs.items()}
-        return to_server(function(*to_host(args), **kwargs))
-    run.__name__ = run.__qualname__ = name
-    run.__module__ = __name__
-    run.__doc__ = f"""SciPy's {name}{f' ({subject})' if subject else ''}, computed on this side.
-
-    Parameters: as {module}.{name}; arrays of the server are fetched.
-    Returns: what SciPy returns, with arrays of the server. It waits for the server.
-    Raises: ImportError without SciPy; what SciPy raises.
-    Source: {module}.{name}
-    """
-    return run
 
 
 @functools.cache

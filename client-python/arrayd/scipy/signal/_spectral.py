@@ -7,7 +7,7 @@ import numpy as np
 
 from ... import _base, _core, fft
 from ..._base import as_array, as_host, call, ndarray, normalize_axis
-from . import _host
+from .. import _host
 from ._filtering import _extended, _join, _move, _pad_last, detrend as remove_trend
 
 _u = _core.ufuncs
