@@ -398,3 +398,50 @@ def test_not_a_number():
             ad._core.call("grey_filter", (x, offsets, ad.ones(2)), (True, mode, 0.5)).get()
         numbers, count = ad._core.call("label", (x > 0, offsets), dtype=bool)
         assert int(count) == int((x > 0).sum()) == int(numbers.max())
+
+
+# ---- filters of the user ----
+
+ENERGY = r'''extern "C" __global__ void energy(const double *x, int size, double *y) {
+    double sum = 0;
+    for (int i = 0; i < size; i++) sum += x[i] * x[i];
+    *y = sum / size;
+}'''
+RUNNING = r'''extern "C" __global__ void running(const double *x, ptrdiff_t n, double *y, ptrdiff_t m) {
+    for (ptrdiff_t i = 0; i < m; i++) y[i] = x[i] - x[i + n - m];
+}'''
+
+
+def subtract_ends(x, y):
+    y[:] = x[:len(y)] - x[len(x) - len(y):]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_filters_of_the_user(mode):
+    """Kernels that run on the server give what Python functions give in SciPy, which take them, too."""
+    def mean_square(x):
+        return (x * x).mean()
+    raw = ad.RawKernel(ENERGY, "energy")
+    reduction = ad.ReductionKernel("X x", "Y y", "x * x", "a + b", "y = a / _in_ind.size()", "0", "mean_square")
+    footprint = noise("float64", (3, 2)) > -0.5
+    for kind in ("float64", "uint8"):
+        a = (noise("float64", (6, 5)) * 9).astype(kind)
+        for more in ({"size": 3}, {"size": (1, 4), "origin": (0, 1)}, {"footprint": footprint}):
+            expected = scipy_ndimage.generic_filter(a, mean_square, mode=mode, cval=2, **more)
+            for function in (raw, mean_square, *((reduction,) if kind == "float64" else ())):
+                found = ndimage.generic_filter(ad.asarray(a), function, mode=mode, cval=2, **more)
+                close(expected, fetch(found), (kind, more, function))
+        for axis, origin in ((0, 0), (1, 1), (-1, -1)):
+            expected = scipy_ndimage.generic_filter1d(a, subtract_ends, 4, axis, np.float64, mode, 2, origin)
+            for function in (ad.RawKernel(RUNNING, "running"), subtract_ends):
+                found = ndimage.generic_filter1d(ad.asarray(a), function, 4, axis, np.float64, mode, 2, origin)
+                close(expected, fetch(found), (kind, axis, function))
+    x = ad.asarray(a)
+    for wrong in (ad.ElementwiseKernel("T x", "T y", "y = x"), 3):
+        for run in (lambda: ndimage.generic_filter(x, wrong, 3), lambda: ndimage.generic_filter1d(x, wrong, 3)):
+            with pytest.raises(TypeError):
+                run()
+    with pytest.raises(RuntimeError):
+        ndimage.generic_filter(x, raw)
+    with pytest.raises(RuntimeError):
+        ndimage.generic_filter1d(x, raw, 0)

@@ -43,12 +43,56 @@ extern "C" __global__ void filter_lines(double *x, double *y, long long n, long 
 
 
 def _run_lines(function, arguments, x, given):
-    """The results of a user's kernel for lines (n, taken) of float64: (n, given)."""
+    """The results of a user's RawKernel for lines (n, taken) of float64: (n, given)."""
+    from ..._array.creation import ascontiguousarray
+    x = ascontiguousarray(x, np.float64)
     n, taken = x.shape
     y = _base.empty((n, given), np.float64)
     if n:
         kernel = _make_lines_kernel(function, arguments)
         kernel((-(-n // _BLOCK),), (_BLOCK,), (x, y, np.int64(n), np.int64(taken), np.int64(given)))
+    return y
+
+
+def _reduce_lines(function, x, dtype):
+    """The results of a user's ReductionKernel for each of the lines (n, taken). _in_ind and _raw_ are of one line."""
+    from ..._kernel.elementwise import code
+    from ..._kernel.parameters import settle, typedefs
+    from ..._kernel.raw import RawKernel
+    from ..._kernel.types import c_name, head
+    n, taken = x.shape
+    ins, outs, types = settle(function.name, function.in_params, function.out_params, (x,), (), dtype)
+    x, y = x.astype(ins[0], copy=False), _base.empty((n,), outs[0])
+    (name, source), (result, target) = ((p.name, c_name(d)) for p, d in (
+        (function.in_params[0], ins[0]), (function.out_params[0], outs[0])))
+    reduced = function.reduce_type or target
+    first = f"_type_reduce({function.identity})" if function.identity else "_type_reduce()"
+    joined = "filter_join(a, _mapped)" if function.identity else "_j ? filter_join(a, _mapped) : _mapped"
+    kernel = RawKernel(f"""{head(ins + outs, function.preamble, function.map_expr, function.post_map_expr, reduced)}
+{typedefs(types)}{code(function.preamble, f"preamble of {function.name}")}
+typedef {reduced} _type_reduce;
+struct filter_extent {{ ptrdiff_t size_; __device__ ptrdiff_t size() const {{ return size_; }} }};
+static inline __device__ _type_reduce filter_join(_type_reduce a, _type_reduce b) {{
+return (_type_reduce)(
+{code(function.reduce_expr, f"reduce_expr of {function.name}")});
+}}
+extern "C" __global__ void filter_lines(const {source} *_lines, {target} *_results, long long _n, long long _taken) {{
+    const long long _line = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (_line >= _n) return;
+    [[maybe_unused]] const filter_extent _in_ind = {{_taken}}, _out_ind = {{1}};
+    const {source} *_raw_{name} = _lines + _line * _taken;
+    _type_reduce a = {first};
+    for (ptrdiff_t _j = 0; _j < _taken; _j++) {{
+        [[maybe_unused]] const {source} {name} = _raw_{name}[_j];
+        const _type_reduce _mapped = (_type_reduce)(
+{code(function.map_expr, f"map_expr of {function.name}")});
+        a = {joined};
+    }}
+    {target} &{result} = _results[_line];
+{code(function.post_map_expr, f"post_map_expr of {function.name}", ";")}
+}}""", "filter_lines", function._options)
+    if n:
+        kernel((-(-n // _BLOCK),), (_BLOCK,), (x, y, np.int64(n), np.int64(taken)))
     return y
 
 
@@ -125,8 +169,8 @@ def generic_filter(input, function, size=None, footprint=None, output=None, mode
 def _reduce_windows(function, windows, dtype):
     from ..._kernel.raw import RawKernel
     if isinstance(function, RawKernel):
-        return _run_lines(function, "x + i * taken, (int)taken, y + i", windows.astype(np.float64), 1).reshape(-1)
-    return function(windows, axis=1, dtype=dtype)
+        return _run_lines(function, "x + i * taken, (int)taken, y + i", windows, 1).reshape(-1)
+    return _reduce_lines(function, windows, dtype)
 
 
 def generic_filter1d(input, function, filter_size, axis=-1, output=None, mode="reflect", cval=0.0, origin=0,
@@ -156,7 +200,7 @@ def generic_filter1d(input, function, filter_size, axis=-1, output=None, mode="r
     before = _support.check_origin(origin, filter_size)
     output, n = _support.make_output(output, input), input.shape[axis]
     from ..._array.manipulation import moveaxis
-    lines = moveaxis(input, axis, -1).astype(np.float64)
+    lines = moveaxis(input, axis, -1)
     shape = lines.shape
     widths = [0] * (input.ndim - 1)
     lines = _extend(lines, [*widths, before], [*widths, filter_size - 1 - before], mode, cval)

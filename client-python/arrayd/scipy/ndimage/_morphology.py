@@ -62,9 +62,11 @@ def _turn_window(window, origins):
 
 
 def _structure_of(structure, ndim, axes, origin):
-    """A structure of all axes, on this side, and its origins."""
+    """A structure of all axes, on this side, and its origins. An int or a tuple of ints is a shape, as in CuPy."""
     if structure is None:
         structure = binary_structure(len(axes), 1)
+    elif isinstance(structure, int) or isinstance(structure, tuple) and all(isinstance(n, int) for n in structure):
+        structure = np.ones(repeat_argument(structure, len(axes)), bool)
     structure = as_host(structure, "structure").astype(bool)
     structure = _support.expand_window(structure, ndim, axes, "structure")
     if structure.ndim != ndim:
@@ -332,7 +334,8 @@ def grey_closing(input, size=None, footprint=None, structure=None, output=None, 
 
 
 def _give(result, output):
-    return _support.copy_into(output, result) if isinstance(output, ndarray) else result
+    """result in output, or as the type that output names."""
+    return result if output is None else _support.copy_into(_support.make_output(output, result), result)
 
 
 def morphological_gradient(input, size=None, footprint=None, structure=None, output=None, mode="reflect", cval=0.0,
