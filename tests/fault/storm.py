@@ -7,6 +7,7 @@ at a time; then there is host memory for all, and nothing is given up as memory 
 was being changed in place at that moment may be lost, and says so; anything else that differs ends the program with
 status 1.
 """
+import contextlib
 import os
 import pathlib
 import random
@@ -52,8 +53,9 @@ class Killer(threading.Thread):
     def kill(self):
         worker = worker_of(self.front)
         if worker is not None:
-            os.kill(worker, signal.SIGKILL)
-            self.done += 1
+            with contextlib.suppress(ProcessLookupError):  # another one ended it first
+                os.kill(worker, signal.SIGKILL)
+                self.done += 1
 
 
 class Program:
