@@ -111,6 +111,7 @@ typedef struct ad_session_streams {
     ad_stream_queue *queues[AD_STREAM_QUEUES];
     ad_stream_queue *current; /* the client's choice, or NULL */
     unsigned count;
+    ad_events events; /* those that the client has recorded */
 } ad_session_streams;
 
 /* Use of devices. Runner. */
@@ -169,7 +170,6 @@ struct ad_session {
     ad_session_streams streams;
     ad_fusion_queue fusion;
     ad_deferred_checks deferred_checks;
-    ad_events recorded;
     ad_windows windows;
     ad_modules modules;
     ad_wait wait;

@@ -40,7 +40,8 @@ static int request(ad_session *s, uint8_t opcode, uint64_t u0, uint64_t u1, uint
     static ad_handler *const handlers[AD_REQUEST_LIMIT] = {
         [AD_REQ_STREAM] = ad__handle_stream, [AD_REQ_STREAM_DROP] = ad__handle_stream_drop,
         [AD_REQ_ON] = ad__handle_on,         [AD_REQ_EVENT] = ad__handle_event,
-        [AD_REQ_WAIT] = ad__handle_wait,     [AD_REQ_EVENT_DROP] = ad__handle_event_drop};
+        [AD_REQ_WAIT] = ad__handle_wait,     [AD_REQ_EVENT_DROP] = ad__handle_event_drop,
+        [AD_REQ_AFTER] = ad__handle_after,   [AD_REQ_ELAPSED] = ad__handle_elapsed};
     ad_message m = {.opcode = opcode, .row = ad__request(opcode), .u = {u0, u1, u2}};
     ad_fault fault = {0};
     return handlers[opcode](s, &m, &fault);
@@ -76,6 +77,28 @@ Test(streams, an_event_is_reached_when_its_stream_has_passed) {
     cr_assert(ad__session_poll(s));
     cr_assert_eq(request(s, AD_REQ_EVENT_DROP, 5, 0, 0), 0);
     cr_assert_eq(request(s, AD_REQ_EVENT_DROP, 5, 0, 0), AD_E_STALE);
+    stop(s);
+}
+
+Test(streams, a_lost_device_ends_the_worker) {
+    static const struct {
+        uint8_t opcode;
+        uint64_t u[3];
+    } requests[] = {
+        {AD_REQ_EVENT, {5, 0, 1}}, {AD_REQ_EVENT, {7, 0, 0}}, {AD_REQ_AFTER, {0, 5}}, {AD_REQ_ELAPSED, {1, 5, 6}}};
+    ad_session *s = start(true);
+    cr_assert_eq(request(s, AD_REQ_EVENT, 5, 0, 1), 0);
+    cr_assert_eq(request(s, AD_REQ_EVENT, 6, 0, 1), 0);
+    fake_pass();
+    cr_assert_eq(request(s, AD_REQ_ELAPSED, 1, 5, 6), 0);
+    fake.lost = true;
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        const uint64_t *u = requests[i].u;
+        fake.losses = 0;
+        cr_assert_eq(request(s, requests[i].opcode, u[0], u[1], u[2]), AD_E_DEVICE_LOST);
+        cr_assert_gt(fake.losses, 0, "request %u says nothing of the device", requests[i].opcode);
+    }
+    fake.lost = false;
     stop(s);
 }
 

@@ -56,8 +56,6 @@ bool ad__execute(ad_session *s, ad_message *m) {
     if (!status && flags & AD_R_MODULE && !left_out && !ad__modules_ready(s, m->u[is_ask])) return false;
     if (!status) status = ad__handlers[m->opcode](s, m, &fault);
     if (status == AD_WAITS) return false;
-    /* A handler of modules also says so of what an earlier worker has lost, and asks the device itself. */
-    if (status && is_ask && !(flags & AD_R_MODULE)) ad__session_status(s, status, &fault);
     if (status) report_failure(s, m, status, &fault);
     return true;
 }

@@ -32,7 +32,7 @@ static size_t find_event_place(const ad_events *e, uint64_t id) {
 }
 
 static ad_client_event *find_event(ad_session *s, uint64_t id, ad_fault *fault) {
-    ad_events *e = &s->recorded;
+    ad_events *e = &s->streams.events;
     size_t at = find_event_place(e, id);
     if (at < e->count && e->list[at].id == id) return &e->list[at];
     ad__fault(fault, AD_E_STALE, "there is no event %" PRIu64, id);
@@ -40,7 +40,7 @@ static ad_client_event *find_event(ad_session *s, uint64_t id, ad_fault *fault) 
 }
 
 static int add_event(ad_session *s, const ad_client_event *event, ad_fault *fault) {
-    ad_events *e = &s->recorded;
+    ad_events *e = &s->streams.events;
     if (e->count == AD_EVENTS) return ad__fault(fault, AD_E_LIMIT, "a session has at most %d events", AD_EVENTS);
     ad_client_event *list = ad__os_grow(e->list, e->count, &e->capacity, sizeof *list);
     if (!list) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
@@ -53,16 +53,17 @@ static int add_event(ad_session *s, const ad_client_event *event, ad_fault *faul
 }
 
 static void remove_event(ad_session *s, ad_client_event *event) {
-    ad_events *e = &s->recorded;
+    ad_events *e = &s->streams.events;
     s->worker->backend->event_close(event->event);
     size_t at = (size_t)(event - e->list);
     memmove(event, event + 1, (--e->count - at) * sizeof *event);
 }
 
 static void close_events(ad_session *s) {
-    for (size_t i = 0; i < s->recorded.count; i++) s->worker->backend->event_close(s->recorded.list[i].event);
-    free(s->recorded.list);
-    s->recorded = (ad_events){0};
+    for (size_t i = 0; i < s->streams.events.count; i++)
+        s->worker->backend->event_close(s->streams.events.list[i].event);
+    free(s->streams.events.list);
+    s->streams.events = (ad_events){0};
 }
 
 /* ---- requests without a reply ---- */
@@ -70,9 +71,9 @@ static void close_events(ad_session *s) {
 static int open_event(ad_session *s, ad_client_event *event, const ad_stream_queue *queue, ad_fault *fault) {
     const ad_backend *b = s->worker->backend;
     int status = b->event_open(queue->gpu->device, event->timed, &event->event, fault);
-    if (status) return status;
+    if (status) return ad__session_status(s, status, fault);
     ad__checkpoint_mark_row(s, AD_JOURNAL_EVENT, event->id);
-    status = b->event_record(event->event, queue->stream, fault);
+    status = ad__session_status(s, b->event_record(event->event, queue->stream, fault), fault);
     if (!status) status = add_event(s, event, fault);
     if (status) b->event_close(event->event);
     return status;
@@ -82,11 +83,12 @@ int ad__handle_event(ad_session *s, ad_message *m, ad_fault *fault) {
     const ad_backend *b = s->worker->backend;
     ad_stream_queue *queue = ad__stream_queue_join(s, m->u[1], fault);
     if (!queue) return fault->code;
-    size_t at = find_event_place(&s->recorded, m->u[0]);
-    ad_client_event *old = at < s->recorded.count && s->recorded.list[at].id == m->u[0] ? &s->recorded.list[at] : NULL;
+    size_t at = find_event_place(&s->streams.events, m->u[0]);
+    ad_client_event *old =
+        at < s->streams.events.count && s->streams.events.list[at].id == m->u[0] ? &s->streams.events.list[at] : NULL;
     if (old && old->gpu == queue->gpu && old->timed == (m->u[2] != 0)) {
         old->timeless = false;
-        return b->event_record(old->event, queue->stream, fault);
+        return ad__session_status(s, b->event_record(old->event, queue->stream, fault), fault);
     }
     ad_client_event event = {.id = m->u[0], .timed = m->u[2] != 0, .gpu = queue->gpu, .place = old ? old->place : 0};
     if (old) remove_event(s, old);
@@ -104,7 +106,7 @@ int ad__handle_event_drop(ad_session *s, ad_message *m, ad_fault *fault) {
 /* Make a stream queue wait for an event, and count that as an operation: the queue is not idle before. */
 static int follow_event(ad_session *s, ad_stream_queue *queue, const ad_client_event *event, ad_fault *fault) {
     int status = s->worker->backend->stream_follow(queue->stream, event->event, fault);
-    return status ? status : ad__session_enqueued(s, queue, fault);
+    return status ? ad__session_status(s, status, fault) : ad__session_enqueued(s, queue, fault);
 }
 
 int ad__handle_after(ad_session *s, ad_message *m, ad_fault *fault) {
@@ -192,7 +194,7 @@ int ad__handle_elapsed(ad_session *s, ad_message *m, ad_fault *fault) {
     int status = s->worker->backend->event_elapsed(from, to, &ms, fault);
     ad_scalar value = {.kind = AD_SCALAR_FLOAT, .as.f = ms};
     if (!status) ad__reply_values(s, m->u[0], 1, &value);
-    return status;
+    return ad__session_status(s, status, fault);
 }
 
 /* Choose the lower of two limits, where 0 means none. */

@@ -232,7 +232,7 @@ static int send_memory(ad_session *s, ad_exported *l, uint64_t request, ad_fault
     const ad_shared *m = l->shared;
     const ad_gpu *gpu = m->home->gpu;
     int status = l->plain ? ad__memory_handle(m->home->stream_arena, &m->block, message, fault) : 0;
-    if (status) return status;
+    if (status) return ad__session_status(s, status, fault);
     if (ad__fdpass_send(l->lease.fd, message, sizeof message, ad__memory_descriptor(&m->block)) !=
         (ssize_t)sizeof message)
         return ad__fault(fault, AD_E_SYSTEM, "export: the descriptor could not be passed: %s", strerror(errno));

@@ -477,7 +477,7 @@ int ad__spill_arrive(ad_session *s, ad_fault *fault) {
     if (!s->worker->spill || !(s->checkpoint.late && s->worker->hooks.checkpoint->is_recoverable(s))) return 0;
     int status = ad__stream_queues_wait(s, fault);
     reap_copies(s->worker);
-    return status;
+    return ad__session_status(s, status, fault);
 }
 
 void ad__spill_look(ad_worker *w) {

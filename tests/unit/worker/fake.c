@@ -107,8 +107,13 @@ static int stream_wait(ad_stream *stream, ad_fault *fault) {
     return 0;
 }
 
+static int check_device(ad_fault *fault) {
+    return fake.lost ? ad__fault(fault, AD_E_DEVICE_LOST, "the fake is lost") : 0;
+}
+
 static int event_open(ad_device *device, bool timed, ad_event **out, ad_fault *fault) {
-    (void)device, (void)timed, (void)fault;
+    (void)device, (void)timed;
+    if (fake.lost) return check_device(fault);
     *out = calloc(1, sizeof **out);
     fake.open_events++;
     return 0;
@@ -120,9 +125,13 @@ static void event_close(ad_event *event) {
 }
 
 static int event_record(ad_event *event, ad_stream *stream, ad_fault *fault) {
-    (void)fault;
     *event = (ad_event){stream, stream->enqueued};
-    return 0;
+    return check_device(fault);
+}
+
+static int event_elapsed(ad_event *from, ad_event *to, float *ms, ad_fault *fault) {
+    *ms = (float)(to->at - from->at);
+    return check_device(fault);
 }
 
 static int event_done(ad_event *event, ad_fault *fault) {
@@ -131,9 +140,9 @@ static int event_done(ad_event *event, ad_fault *fault) {
 }
 
 static int stream_follow(ad_stream *stream, ad_event *event, ad_fault *fault) {
-    (void)event, (void)fault;
+    (void)event;
     stream->enqueued++;
-    return 0;
+    return check_device(fault);
 }
 
 static int host_register(ad_device *device, void *memory, uint64_t size, ad_fault *fault) {
@@ -215,6 +224,7 @@ static ad_backend backend = {.version = AD_BACKEND_VERSION,
                              .event_close = event_close,
                              .event_record = event_record,
                              .event_done = event_done,
+                             .event_elapsed = event_elapsed,
                              .stream_follow = stream_follow,
                              .host_register = host_register,
                              .host_unregister = host_unregister,
@@ -235,7 +245,8 @@ static void on_wake(uv_async_t *wake) { (void)wake; }
 
 static void lose_device(void *worker, const char *why) {
     (void)worker;
-    cr_assert(false, "device lost: %s", why);
+    cr_assert(fake.lost, "device lost: %s", why);
+    fake.losses++;
 }
 
 static void load_config(ad_worker *w) {

@@ -11,6 +11,8 @@ typedef struct fake_device {
     int runs;       /* operations so far */
     int fail;       /* status of the next operation, once; 0: it succeeds */
     bool fail_late; /* the failure comes by the operation's check */
+    bool lost;      /* all that concerns events fails, as the device is lost */
+    int losses;     /* times that the worker found the device lost, where it would have ended */
     int open_slabs, open_streams, open_events;
 } fake_device;
 
