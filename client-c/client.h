@@ -113,7 +113,7 @@ void ad__read_acks(ad_session *s);
 /* ---- net/stream.c: output ---- */
 /* Tell whether bytes are on their way or must be sent again. */
 static inline bool ad__has_unsent(const ad_session *s) {
-    return s->output.sent < s->output.sending.size || s->output.loaded < s->bytes;
+    return s->output.sent < s->output.sending.size || s->output.loaded < s->encoded.bytes;
 }
 /* Begin an operation: check the session, wait for room in the window, take the lock. The caller then appends one
  * message to output.gathered and calls ad__commit. On failure the lock is not held. */

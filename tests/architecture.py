@@ -54,7 +54,7 @@ def find_calls():
     home = {name: path for path, text in code.items()
             for name in (_FUNCTION if path.suffix == ".c" else _INLINE).findall(text)}
     return [(path, home[name], name) for path, text in code.items() if path.suffix == ".c"
-            for name in sorted(set(re.findall(r"\bad__\w+", text))) if name in home and home[name] != path]
+            for name in sorted(set(re.findall(r"\bad__\w+", text))) if name in home and home[name].with_suffix(".c") != path]
 
 
 def find_upward(calls):
@@ -80,8 +80,9 @@ def find_loops(calls):
 
 
 def count_members(body):
-    """Members of a structure's body."""
-    body = re.sub(r"\{[^{}]*\}", "", body)
+    """Members of a structure's body; a structure inside it is one member."""
+    while "{" in body:
+        body = re.sub(r"\{[^{}]*\}", "", body)
     return sum(line.count(",") + 1 for line in re.sub(r"\([^()]*\)", "", body).split(";") if line.strip())
 
 

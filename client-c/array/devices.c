@@ -55,7 +55,7 @@ void ad__switch_stream(ad_session *s) {
         s->output.gathered.size = mark;
         return;
     }
-    s->ops++;
+    s->encoded.ops++;
     s->stream.current = stream;
 }
 

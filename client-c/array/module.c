@@ -19,7 +19,7 @@ static int check_module(const ad_module *m) {
 }
 
 static void free_module(ad_module *m) {
-    atomic_fetch_sub_explicit(&m->session->modules, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&m->session->references.modules, 1, memory_order_relaxed);
     ad__session_release(m->session);
     free(m);
 }
@@ -96,7 +96,7 @@ int ad_module_build(ad_session *s, const char *source, size_t size, int noptions
         return status;
     }
     m->session = ad__session_retain(s);
-    atomic_fetch_add_explicit(&s->modules, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->references.modules, 1, memory_order_relaxed);
     m->serial = s->serial;
     status = finish_build(m, &slot, text, module, log);
     if (status) free_module(m);

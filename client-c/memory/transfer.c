@@ -19,12 +19,13 @@
 /* ---- progress ---- */
 
 void ad__report_progress(ad_session *s, uint64_t done, uint64_t total, bool up) {
-    if (total > AD_PROGRESS_LEAST && s->progress.report) s->progress.report(s->progress.argument, done, total, up);
+    if (total > AD_PROGRESS_LEAST && s->calls.progress.report)
+        s->calls.progress.report(s->calls.progress.argument, done, total, up);
 }
 
 void ad_session_set_progress(ad_session *s, void (*progress)(void *, uint64_t, uint64_t, bool), void *argument) {
-    s->progress.report = progress;
-    s->progress.argument = argument;
+    s->calls.progress.report = progress;
+    s->calls.progress.argument = argument;
 }
 
 /* ---- parts ---- */
@@ -87,7 +88,7 @@ static int send_load(ad_session *s, uint64_t buffer, uint64_t offset, uint64_t w
     int status = ad__begin(s);
     if (status) return status;
     size_t mark = s->output.gathered.size;
-    *number = s->ops + 1;
+    *number = s->encoded.ops + 1;
     return ad__commit(s, mark, ad__encode_numbers(&s->output.gathered, AD_REQ_LOAD, 5, fields));
 }
 

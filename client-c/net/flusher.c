@@ -26,7 +26,7 @@ static bool has_work(const ad_session *s) { return s->output.gathered.size || s-
 /* Read acknowledgements when many operations are in flight. A program that waits for no reply then need not stop at a
  * full window to read them, and the unacknowledged bytes stay few enough for the cache. */
 static void read_due_acks(ad_session *s) {
-    const uint64_t in_flight = s->ops - s->window.acked;
+    const uint64_t in_flight = s->encoded.ops - s->window.acked;
     if (s->input.reading || s->resume.lost || (in_flight < DEEP && in_flight < s->window.ops / 32)) return;
     ad__read_now(s, false);
 }
@@ -70,7 +70,7 @@ static void *run_flusher(void *argument) {
         if (idle == 0 && !s->output.writing)
             ad__push_output(s); /* a failure ends the session, and the next call reports it */
         read_due_acks(s);
-        tick = s->ops - s->window.acked < DEEP ? TICK_NS : DEEP_TICK_NS;
+        tick = s->encoded.ops - s->window.acked < DEEP ? TICK_NS : DEEP_TICK_NS;
         if (idle == IDLE_TICKS) {
             await_work(s);
             idle = 0;

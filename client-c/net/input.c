@@ -215,7 +215,7 @@ static void end_piece(ad_session *s, ad_slot *slot, size_t n) {
         if (slot->got < slot->size)
             ad__kill_session_locked(s, "protocol violated: a reply of another size than the array's");
         else finish_slot(s, slot);
-    } else if (s->waiters) {
+    } else if (s->waiting.threads) {
         ad__wake_all(s); /* abandon_slot may wait for the end of the piece */
     }
     pthread_mutex_unlock(&s->lock);

@@ -41,15 +41,15 @@ static void remove_slot(ad_session *s, ad_slot *slot) {
 }
 
 void ad__wake_all(ad_session *s) {
-    if (s->waiters) pthread_cond_broadcast(&s->changed);
+    if (s->waiting.threads) pthread_cond_broadcast(&s->waiting.changed);
 }
 
 void ad__wait_changed(ad_session *s) {
     uint64_t until = ad__now() + STEP_NS;
     struct timespec t = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
-    s->waiters++;
-    pthread_cond_timedwait(&s->changed, &s->lock, &t);
-    s->waiters--;
+    s->waiting.threads++;
+    pthread_cond_timedwait(&s->waiting.changed, &s->lock, &t);
+    s->waiting.threads--;
 }
 
 /* Read without sleeping for a short time; true: bytes have come, or the connection has ended. Most replies come within
@@ -97,12 +97,12 @@ void ad__read_now(ad_session *s, bool all) {
 /* Ask the program whether to go on, every STEP_NS. AD_E_INTERRUPTED. The caller holds the lock, which is released
  * meanwhile. */
 static int check_interrupt(ad_session *s, uint64_t *checked) {
-    if (!s->interrupt.check) return 0;
+    if (!s->calls.interrupt.check) return 0;
     uint64_t now = ad__now();
     if (*checked > now || now - *checked < STEP_NS) return 0;
     *checked = now;
-    int (*check)(void *) = s->interrupt.check;
-    void *argument = s->interrupt.argument;
+    int (*check)(void *) = s->calls.interrupt.check;
+    void *argument = s->calls.interrupt.argument;
     pthread_mutex_unlock(&s->lock);
     int stop = check(argument);
     pthread_mutex_lock(&s->lock);

@@ -70,7 +70,7 @@ void ad__session_init_conditions(ad_session *s) {
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->changed, &attributes);
+    pthread_cond_init(&s->waiting.changed, &attributes);
     pthread_cond_init(&s->flusher.work, &attributes);
     pthread_condattr_destroy(&attributes);
 }
@@ -93,7 +93,7 @@ static void destroy_session(ad_session *s) {
     free(s->frees.ids);
     if (!ad__is_foreign(s)) { /* in a fork's child the threads that waited for them do not exist */
         pthread_cond_destroy(&s->flusher.work);
-        pthread_cond_destroy(&s->changed);
+        pthread_cond_destroy(&s->waiting.changed);
         pthread_mutex_destroy(&s->lock);
     }
     free(s);
@@ -105,7 +105,7 @@ static int create_session(ad_session **out) {
     if (!s) return ad__fail_memory();
     const char *trace = getenv("AD_TRACE");
     s->connection.fd = s->output.gathered_pass.fd = s->output.sending_pass.fd = s->connection.embedded.door = -1;
-    s->refs = 1;
+    s->references.all = 1;
     s->next_id.buffer = s->next_id.request = s->next_id.stream = s->next_id.event = s->next_id.window =
         s->next_id.module = 1;
     s->serial = ad__session_next_serial();
@@ -127,12 +127,12 @@ static int create_session(ad_session **out) {
 }
 
 ad_session *ad__session_retain(ad_session *s) {
-    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->references.all, 1, memory_order_relaxed);
     return s;
 }
 
 void ad__session_release(ad_session *s) {
-    if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1) destroy_session(s);
+    if (atomic_fetch_sub_explicit(&s->references.all, 1, memory_order_acq_rel) == 1) destroy_session(s);
 }
 
 /* ---- opening ---- */
@@ -201,7 +201,7 @@ static int greet_server(ad_session *s, ad_credentials *credentials, uint64_t dea
     else if (status == 0) status = check_welcome(s);
     s->window.ops = s->welcome.window_ops;
     s->window.bytes = s->welcome.window_bytes;
-    s->bytes = s->output.loaded = 0; /* the window and the resumed stream begin after hello */
+    s->encoded.bytes = s->output.loaded = 0; /* the window and the resumed stream begin after hello */
     s->window.count = 0;
     if (!status) ad__resume_begin(s, credentials);
     if (*token && s->output.sending.data && !s->output.writing)
@@ -289,11 +289,11 @@ void ad_session_get_info(ad_session *s, ad_session_info *info) {
         .version = s->welcome.version,
         .devices = s->welcome.devices,
         .memory = s->welcome.memory,
-        .operations = s->ops,
+        .operations = s->encoded.ops,
         .round_trips = s->counts.round_trips,
         .lent = atomic_load(&s->counts.lent),
         .copied = atomic_load(&s->counts.copied),
-        .messages_bytes = s->bytes + s->output.gathered.size,
+        .messages_bytes = s->encoded.bytes + s->output.gathered.size,
         .kernels = (s->welcome.features & AD_FEATURE_KERNELS) != 0,
     };
     if (!foreign) pthread_mutex_unlock(&s->lock);
@@ -302,7 +302,7 @@ void ad_session_get_info(ad_session *s, ad_session_info *info) {
 void ad_session_set_interrupt(ad_session *s, int (*check)(void *), void *argument) {
     if (ad__is_foreign(s)) return;
     pthread_mutex_lock(&s->lock);
-    s->interrupt.check = check;
-    s->interrupt.argument = argument;
+    s->calls.interrupt.check = check;
+    s->calls.interrupt.argument = argument;
     pthread_mutex_unlock(&s->lock);
 }

@@ -94,18 +94,24 @@ typedef struct ad_resume {
 /* The lock guards every member that says nothing else; members that are set before the session is handed out need none.
  */
 struct ad_session {
-    ad_session *next, **link; /* list of all sessions of this process; resume/inherit.c has its lock */
-    atomic_uint refs;         /* references: the caller's handle, each array and each module */
-    atomic_uint modules;      /* references that are modules' */
-    int generation;           /* generation of the process that opened the session, see ad__is_foreign */
-    uint64_t serial;          /* number among all sessions of this process */
-    bool closing;             /* ad_session_close has been called */
-    bool dead;                /* nothing can be sent or received any more, for the reason in `why` */
+    struct {
+        ad_session *next, **link;
+    } among_all; /* place in the list of all sessions of this process; resume/inherit.c has its lock */
+    struct {
+        atomic_uint all;     /* the caller's handle, each array and each module */
+        atomic_uint modules; /* those of modules */
+    } references;
+    int generation;  /* generation of the process that opened the session, see ad__is_foreign */
+    uint64_t serial; /* number among all sessions of this process */
+    bool closing;    /* ad_session_close has been called */
+    bool dead;       /* nothing can be sent or received any more, for the reason in `why` */
     char why[AD_FAULT_TEXT];
 
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* signalled after a reply, an acknowledgement, the end of a read or write, and death */
-    int waiters;            /* threads that wait for `changed` */
+    struct {
+        pthread_cond_t changed; /* signalled after a reply, an acknowledgement, the end of a read or write, and death */
+        int threads;            /* threads that wait for `changed` */
+    } waiting;
 
     struct {
         int fd;
@@ -120,14 +126,16 @@ struct ad_session {
     } handshake;
     ad_welcome welcome;
 
-    /* Operations encoded, and bytes of sealed frames, since welcome. */
-    uint64_t ops, bytes;
+    struct {
+        uint64_t ops, bytes; /* operations, and bytes of sealed frames, since welcome */
+    } encoded;
     struct {
         ad_bytes gathered; /* frames that gather; the last one is open and begins at `frame` */
         size_t frame;
         ad_bytes sending; /* frames on their way; bytes before `sent` have been sent */
         size_t sent;
-        uint64_t loaded; /* bytes of the stream that have been in `sending`; below s->bytes some are to be sent again */
+        uint64_t loaded;  /* bytes of the stream that have been in `sending`; below s->encoded.bytes some are to be sent
+                             again */
         uint64_t sent_at; /* ad__now's time of the last send */
         bool writing;     /* a thread writes to the connection */
         bool recheck;     /* that thread must look for more to send before it stops */
@@ -182,13 +190,15 @@ struct ad_session {
     ad_pool *_Atomic pool; /* memory shared with the server; NULL: none yet */
 
     struct {
-        int (*check)(void *argument);
-        void *argument;
-    } interrupt;
-    struct {
-        void (*report)(void *argument, uint64_t done, uint64_t total, bool up);
-        void *argument;
-    } progress; /* the program sets it between transfers, without the lock */
+        struct {
+            int (*check)(void *argument);
+            void *argument;
+        } interrupt;
+        struct {
+            void (*report)(void *argument, uint64_t done, uint64_t total, bool up);
+            void *argument;
+        } progress; /* the program sets it between transfers, without the lock */
+    } calls;        /* functions of the program */
     struct {
         bool on;
         ad_reader *reader;

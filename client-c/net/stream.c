@@ -31,8 +31,8 @@ static uint64_t get_usable_ops(const ad_session *s) { return s->window.ops - s->
 static uint64_t get_usable_bytes(const ad_session *s) { return s->window.bytes - s->window.bytes / 4; }
 
 static inline bool has_room(const ad_session *s) {
-    return s->ops - s->window.acked < get_usable_ops(s) && s->output.gathered.size < FULL_SIZE &&
-           s->bytes + s->output.gathered.size - s->window.acked_bytes < get_usable_bytes(s);
+    return s->encoded.ops - s->window.acked < get_usable_ops(s) && s->output.gathered.size < FULL_SIZE &&
+           s->encoded.bytes + s->output.gathered.size - s->window.acked_bytes < get_usable_bytes(s);
 }
 
 /* Record that all operations so far end at this byte. A mark covers a group of frames, so that marks are few. A group's
@@ -42,15 +42,15 @@ static void record_sent(ad_session *s) {
     unsigned last = (w->first + w->count - 1) % AD_WINDOW_MARKS,
              before = (last + AD_WINDOW_MARKS - 1) % AD_WINDOW_MARKS;
     uint64_t start = w->count > 1 ? w->mark[before].bytes : w->acked_bytes;
-    if (w->count == 0 || (s->bytes - start > w->bytes / 64 && w->count < AD_WINDOW_MARKS))
+    if (w->count == 0 || (s->encoded.bytes - start > w->bytes / 64 && w->count < AD_WINDOW_MARKS))
         last = (w->first + w->count++) % AD_WINDOW_MARKS;
-    w->mark[last].op = s->ops;
-    w->mark[last].bytes = s->bytes;
+    w->mark[last].op = s->encoded.ops;
+    w->mark[last].bytes = s->encoded.bytes;
 }
 
 void ad__record_ack(ad_session *s, uint64_t done) {
     ad_send_window *w = &s->window;
-    if (done > s->ops) {
+    if (done > s->encoded.ops) {
         ad__kill_session_locked(s, "protocol violated: the server acknowledged what was not sent");
         return;
     }
@@ -74,8 +74,8 @@ static void open_frame(ad_session *s) {
 
 /* Tell whether there is room for frees, which may use what get_usable_ops and get_usable_bytes keep from others. */
 static bool has_room_for_frees(const ad_session *s) {
-    return s->output.gathered.size < 2 * FULL_SIZE && s->ops - s->window.acked < s->window.ops &&
-           s->bytes + s->output.gathered.size - s->window.acked_bytes < s->window.bytes - s->window.bytes / 8;
+    return s->output.gathered.size < 2 * FULL_SIZE && s->encoded.ops - s->window.acked < s->window.ops &&
+           s->encoded.bytes + s->output.gathered.size - s->window.acked_bytes < s->window.bytes - s->window.bytes / 8;
 }
 
 /* Encode queued frees into the open frame. */
@@ -89,7 +89,7 @@ static void append_frees(ad_session *s) {
             s->output.gathered.failed = false;
             return;
         }
-        s->ops++;
+        s->encoded.ops++;
         s->frees.count -= n;
         s->frees.bytes = 0;
         memmove(s->frees.ids, s->frees.ids + n, s->frees.count * sizeof *s->frees.ids);
@@ -115,14 +115,14 @@ static void seal_frame(ad_session *s, uint64_t payload) {
 /* Move all that has gathered to output.sending. The caller sends the payload behind it. */
 static void move_to_sending(ad_session *s, const void *payload, size_t size) {
     ad_bytes empty = s->output.sending;
-    s->bytes += s->output.gathered.size + size;
+    s->encoded.bytes += s->output.gathered.size + size;
     record_sent(s);
     s->output.sending = s->output.gathered;
     s->output.sent = 0;
     s->output.sending_pass = s->output.gathered_pass;
     s->output.gathered_pass.fd = -1;
     ad__save_unacked(s, payload, size);
-    s->output.loaded = s->bytes;
+    s->output.loaded = s->encoded.bytes;
     empty.size = 0;
     s->output.gathered = empty;
     s->output.frame = 0;
@@ -173,8 +173,8 @@ static bool is_interrupted(ad_session *s, uint64_t *checked) {
     if (now - *checked < 50000000) return false;
     *checked = now;
     pthread_mutex_lock(&s->lock);
-    int (*check)(void *) = s->interrupt.check;
-    void *argument = s->interrupt.argument;
+    int (*check)(void *) = s->calls.interrupt.check;
+    void *argument = s->calls.interrupt.argument;
     bool dead = s->dead || (s->resume.leave_deadline && now > s->resume.leave_deadline);
     if (s->flusher.runs && pthread_equal(pthread_self(), s->flusher.thread)) check = NULL;
     pthread_mutex_unlock(&s->lock);
@@ -296,7 +296,7 @@ static void end_writing(ad_session *s) {
 /* Fill output.sending with the next bytes; false: there are none. */
 static bool load_sending(ad_session *s) {
     if (s->output.sent < s->output.sending.size) return true;
-    if (s->output.loaded < s->bytes) {
+    if (s->output.loaded < s->encoded.bytes) {
         ad__load_unacked(s);
         return !s->dead;
     }
@@ -321,7 +321,7 @@ int ad__push_output(ad_session *s) {
         s->output.recheck = false;
         if (!load_sending(s)) break;
         status = send_loaded(s, NULL, 0);
-        if (s->output.loaded < s->bytes || ad__must_send_receipt(s)) s->output.recheck = true;
+        if (s->output.loaded < s->encoded.bytes || ad__must_send_receipt(s)) s->output.recheck = true;
         if (s->resume.lost) break;
     }
     end_writing(s);
@@ -395,7 +395,7 @@ static int roll_back(ad_session *s, size_t mark, int status) {
 
 int ad__commit(ad_session *s, size_t mark, int status) {
     if (status || s->output.gathered.failed) return roll_back(s, mark, status);
-    s->ops++;
+    s->encoded.ops++;
     if (mark <= AD_FRAME_HEADER + AD_SWITCH_SIZE || mark <= s->frees.end + AD_SWITCH_SIZE) status = start_sending(s);
     else if (s->output.gathered.size >= SEND_SIZE && !s->output.writing) status = ad__push_output(s);
     pthread_mutex_unlock(&s->lock);
@@ -440,7 +440,7 @@ static int gather_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const u
         seal_frame(s, size);
         ad__bytes_append(&s->output.gathered, data, size);
         s->output.frame = s->output.gathered.size;
-        s->sealed.ops = s->ops + 1; /* ad__commit counts the operation */
+        s->sealed.ops = s->encoded.ops + 1; /* ad__commit counts the operation */
     }
     return ad__commit(s, mark, status);
 }
@@ -476,7 +476,7 @@ static int send_chunk(ad_session *s, uint64_t buffer, uint64_t offset, const uin
         end_writing(s);
         return roll_back(s, mark, status);
     }
-    s->ops++;
+    s->encoded.ops++;
     seal_frame(s, size);
     move_to_sending(s, data, size);
     if (s->resume.enabled) data = ad__unacked_last(&s->unacked, size); /* the copy is in the cache now */
@@ -543,7 +543,7 @@ int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint6
         close(fd);
         return roll_back(s, mark, status);
     }
-    *number = ++s->ops;
+    *number = ++s->encoded.ops;
     end_descriptor_frame(s, fd);
     status = ad__push_output(s);
     pthread_mutex_unlock(&s->lock);
@@ -583,7 +583,7 @@ int ad__pass_fork(ad_session *s, int fd, uint64_t key, const uint8_t secret[AD_S
     }
     /* `once`: a copy here would hide from the child that the server has ended */
     s->output.gathered_pass = (struct ad_pass){.fd = fd, .at = first, .once = true};
-    s->child.operation = ++s->ops;
+    s->child.operation = ++s->encoded.ops;
     seal_frame(s, 0);
     return ad__push_output(s);
 }

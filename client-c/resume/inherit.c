@@ -27,17 +27,17 @@ static ad_session *sessions;
 void ad__sessions_add(ad_session *s) {
     pthread_mutex_lock(&lock);
     s->child.fd = -1;
-    s->next = sessions;
-    s->link = &sessions;
-    if (s->next) s->next->link = &s->next;
+    s->among_all.next = sessions;
+    s->among_all.link = &sessions;
+    if (s->among_all.next) s->among_all.next->among_all.link = &s->among_all.next;
     sessions = s;
     pthread_mutex_unlock(&lock);
 }
 
 void ad__sessions_remove(ad_session *s) {
     pthread_mutex_lock(&lock);
-    *s->link = s->next;
-    if (s->next) s->next->link = s->link;
+    *s->among_all.link = s->among_all.next;
+    if (s->among_all.next) s->among_all.next->among_all.link = s->among_all.link;
     pthread_mutex_unlock(&lock);
 }
 
@@ -47,11 +47,13 @@ bool ad_session_usable(const ad_session *s) { return !ad__is_foreign(s); }
 
 /* Tell whether arrays refer to the session. The program's handle and modules refer to it, too, and a child has no use
  * for these. */
-static bool has_arrays(const ad_session *s) { return atomic_load(&s->refs) > 1 + atomic_load(&s->modules); }
+static bool has_arrays(const ad_session *s) {
+    return atomic_load(&s->references.all) > 1 + atomic_load(&s->references.modules);
+}
 
 static bool needs_child_session(const ad_session *s) {
     return s->handshake.welcomed && !s->dead && !ad__is_foreign(s) && has_arrays(s) &&
-           !ad__is_remote(&s->connection.address) && s->ops - s->window.acked < s->window.ops;
+           !ad__is_remote(&s->connection.address) && s->encoded.ops - s->window.acked < s->window.ops;
 }
 
 /* Tell whether all output has been sent, and no thread writes. */
@@ -110,7 +112,7 @@ static void prepare_child(ad_session *s) {
 static void prepare_fork(void) {
     pthread_mutex_lock(&lock);
     ad__fork_deadline = ad__now() + PATIENCE;
-    for (ad_session *s = sessions; s; s = s->next) {
+    for (ad_session *s = sessions; s; s = s->among_all.next) {
         pthread_mutex_lock(&s->lock);
         prepare_child(s);
     }
@@ -129,7 +131,7 @@ static void close_child_socket(ad_session *s) {
 static void continue_parent(void) {
     ad__lend_forked(false);
     ad__pools_forked();
-    for (ad_session *s = sessions; s; s = s->next) {
+    for (ad_session *s = sessions; s; s = s->among_all.next) {
         if (s->child.fd >= 0 && s->resume.enabled)
             ad__flusher_wake(s); /* the flusher sends the message again if the connection breaks */
         close_child_socket(s);
@@ -169,13 +171,13 @@ static void renew_session(ad_session *s) {
     reset_input(s);
     s->output.gathered.size = s->output.sending.size = s->output.frame = s->output.sent = s->frees.end = 0;
     s->output.writing = s->output.recheck = s->input.reading = false;
-    s->ops = s->bytes = s->output.loaded = s->child.operation = 0;
+    s->encoded.ops = s->encoded.bytes = s->output.loaded = s->child.operation = 0;
     ad__resume_renew(s);
     s->input.received = s->input.reported = s->input.replied = 0;
     s->window.acked = s->window.acked_bytes = 0;
     s->window.first = s->window.count = 0;
     s->input.slots = NULL;
-    s->waiters = 0;
+    s->waiting.threads = 0;
     s->stream.current = 0;
     s->stream.used = false;
     s->input.deferred.status = 0;
@@ -194,7 +196,7 @@ static void disown_session(ad_session *s) {
 /* Renew or disown the sessions. The forking thread holds the locks, and is the only thread of the child. */
 static void continue_child(void) {
     atomic_fetch_add_explicit(&ad__generation, 1, memory_order_relaxed);
-    for (ad_session *s = sessions; s; s = s->next) {
+    for (ad_session *s = sessions; s; s = s->among_all.next) {
         ad__session_init_conditions(s);
         if (s->child.fd >= 0) renew_session(s);
         else if (s->connection.fd >= 0) disown_session(s);

@@ -8,7 +8,7 @@
 void ad__frame_sealed(ad_session *s) {
     s->sealed.before_ops = s->sealed.ops;
     s->sealed.before_requests = s->sealed.requests;
-    s->sealed.ops = s->ops;
+    s->sealed.ops = s->encoded.ops;
     s->sealed.requests = s->next_id.request - 1;
 }
 
@@ -20,7 +20,7 @@ void ad__append_receipt(ad_session *s) {
     ad__bytes_append(&s->output.gathered, header, sizeof header);
     s->output.frame = s->output.gathered.size;
     ad__frame_sealed(s);
-    s->sealed.before_ops = s->ops; /* the server answers no receipt */
+    s->sealed.before_ops = s->encoded.ops; /* the server answers no receipt */
     s->sealed.before_requests = s->next_id.request - 1;
 }
 
@@ -45,11 +45,11 @@ static int make_unconnected_socket(void) { return socket(AF_UNIX, SOCK_STREAM | 
 void ad__load_unacked(ad_session *s) {
     const ad_unacked *u = &s->unacked;
     int next = ad__unacked_next_descriptor(u, s->output.loaded);
-    uint64_t to = next >= 0 && (unsigned)next + 1 < u->npassed ? u->passed[next + 1].at : s->bytes;
+    uint64_t to = next >= 0 && (unsigned)next + 1 < u->npassed ? u->passed[next + 1].at : s->encoded.bytes;
     s->output.sending.size = s->output.sent = 0;
     size_t n = ad__unacked_read(u, s->output.loaded, to, &s->output.sending);
     if (n == 0) {
-        s->output.loaded = s->bytes;
+        s->output.loaded = s->encoded.bytes;
         ad__kill_session_locked(s, "connection lost: what has to be sent again is not there");
     } else if (next >= 0 && u->passed[next].at < s->output.loaded + n) {
         s->output.sending_pass.at = (size_t)(u->passed[next].at - s->output.loaded);

@@ -230,7 +230,7 @@ static void adopt_connection(ad_session *s, const attempt *a) {
     s->output.loaded = a->received;
     c->lost = false;
     c->confirm = true;
-    if (a->received < s->unacked.begin || a->received > s->bytes) {
+    if (a->received < s->unacked.begin || a->received > s->encoded.bytes) {
         ad__kill_session_locked(s, "protocol violated: the server has received what was not sent, or too little");
         return;
     }

@@ -52,10 +52,12 @@ typedef struct ad_rate {
 struct ad_front {
     uv_loop_t loop;
     ad_config config;
-    int argc;
-    char **argv;
-    char program[4096]; /* path of this program's file */
-    char path[4096];    /* path as which it was started; an upgrade looks there for the new program */
+    struct {
+        int argc;
+        char **argv;
+        char program[4096]; /* path of this program's file */
+        char path[4096];    /* path as which it was started; an upgrade looks there for the new program */
+    } started;
     ad_domain *domains; /* domains of all workers, running and failed */
     ad_listener *listeners;
     ad_handshake *handshakes; /* newest first */
@@ -77,13 +79,15 @@ struct ad_front {
     char *socket;  /* path of the Unix socket; NULL: none */
     int status;    /* exit status of the process */
     uv_signal_t signals[AD_FRONT_SIGNALS];
-    uv_timer_t patience; /* timer: workers that do not stop are killed */
-    uv_timer_t retry;    /* timer: a worker may be started again */
-    uv_poll_t parent;    /* process of an embedded server's client */
-    uv_poll_t door;      /* socket by which that client opens further connections */
-    int door_fd;         /* descriptor of door; -1: there is none, and sessions end with their worker */
-    uv_timer_t silence;  /* timer: workers that do not answer are killed */
-    int64_t looked;      /* when the timer `silence` last ran, ns */
+    struct {
+        uv_timer_t patience; /* workers that do not stop are killed */
+        uv_timer_t retry;    /* a worker may be started again */
+        uv_timer_t silence;  /* workers that do not answer are killed */
+        int64_t looked;      /* when `silence` last ran, ns */
+    } timers;
+    uv_poll_t parent; /* process of an embedded server's client */
+    uv_poll_t door;   /* socket by which that client opens further connections */
+    int door_fd;      /* descriptor of door; -1: there is none, and sessions end with their worker */
 };
 
 /* main.c. Stop: end listening, tell the workers to stop, and end the loop when they have. why is what waiting
@@ -318,7 +322,7 @@ void ad__handover_layout(char out[AD_HAND_LAYOUT]);
 int ad__handover_check(ad_front *f, const char *theirs, ad_fault *fault);
 /* Make the arguments of this program, with `first` before them; the caller frees the list. NULL: no memory. */
 char **ad__handover_arguments(ad_front *f, char *first);
-/* Execute the program at f->path, and hand all over to it. Returns only if this cannot be done. */
+/* Execute the program at f->started.path, and hand all over to it. Returns only if this cannot be done. */
 void ad__handover_exec(ad_front *f, ad_fault *fault);
 /* In the new front: read the record. AD_E_PROTOCOL. */
 int ad__handover_read(ad_front *f, int record, ad_fault *fault);

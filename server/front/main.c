@@ -43,8 +43,8 @@ void ad__front_stop(ad_front *f, int status, const char *why) {
     ad__observability_close(f);
     ad__handshake_close_all(f, why);
     ad__domain_stop_all(f);
-    uv_timer_start(&f->patience, on_stop_timeout, PATIENCE, 0);
-    uv_unref((uv_handle_t *)&f->patience);
+    uv_timer_start(&f->timers.patience, on_stop_timeout, PATIENCE, 0);
+    uv_unref((uv_handle_t *)&f->timers.patience);
     for (int i = 0; i < AD_FRONT_SIGNALS; i++) uv_close((uv_handle_t *)&f->signals[i], NULL);
     if (uv_is_active((uv_handle_t *)&f->parent)) uv_close((uv_handle_t *)&f->parent, NULL);
     if (uv_is_active((uv_handle_t *)&f->door)) uv_close((uv_handle_t *)&f->door, NULL);
@@ -57,7 +57,8 @@ static void reload_config(ad_front *f) {
     ad_fault fault = {0};
     int unused;
     const ad_config_private private[] = {{"embedded-fd", &unused}, {"embedded-door", &unused}, {NULL, NULL}};
-    if (ad__config_load(&fresh, f->argc, f->argv, private, &action, &fault) || ad__entrance_load(f, &fault)) {
+    if (ad__config_load(&fresh, f->started.argc, f->started.argv, private, &action, &fault) ||
+        ad__entrance_load(f, &fault)) {
         ad__log(not_reloaded, fault.text);
     } else {
         ad__log_set(ad__log_level(fresh.log_level));
@@ -148,15 +149,15 @@ static int serve_embedded(ad_front *f, int fd, ad_fault *fault) {
 
 static int start_loop(ad_front *f) {
     int error = uv_loop_init(&f->loop);
-    if (!error) error = uv_timer_init(&f->loop, &f->patience);
-    if (!error) error = uv_timer_init(&f->loop, &f->retry);
+    if (!error) error = uv_timer_init(&f->loop, &f->timers.patience);
+    if (!error) error = uv_timer_init(&f->loop, &f->timers.retry);
     if (!error) error = ad__silence_watch(f);
     if (error) return error;
-    f->patience.data = f->retry.data = f;
+    f->timers.patience.data = f->timers.retry.data = f;
     ad__observability_init(f);
     ad__upgrade_init(f);
     if (*f->config.tls && !f->embedded) ad__spin_init(f);
-    uv_unref((uv_handle_t *)&f->retry);
+    uv_unref((uv_handle_t *)&f->timers.retry);
     signal(SIGPIPE, SIG_IGN);
     for (int i = 0; i < AD_FRONT_SIGNALS; i++) {
         const int number = ad__front_signals[i];
@@ -302,23 +303,23 @@ static bool is_this_program(const char *path) {
 
 static void find_program_in_path(ad_front *f, const char *name) {
     const char *folders = getenv("PATH");
-    *f->path = 0;
+    *f->started.path = 0;
     for (const char *at = folders; at && *at; at += strspn(at, ":")) {
         size_t n = strcspn(at, ":");
-        snprintf(f->path, sizeof f->path, "%.*s/%s", (int)n, at, name);
-        if (*at == '/' && is_this_program(f->path)) return;
+        snprintf(f->started.path, sizeof f->started.path, "%.*s/%s", (int)n, at, name);
+        if (*at == '/' && is_this_program(f->started.path)) return;
         at += n;
     }
 }
 
 /* Set the path where an upgrade looks for a new program: as this one was called, as links on the way may change. */
 static void set_program_path(ad_front *f, const char *called) {
-    char folder[sizeof f->path];
-    if (*called == '/') snprintf(f->path, sizeof f->path, "%s", called);
+    char folder[sizeof f->started.path];
+    if (*called == '/') snprintf(f->started.path, sizeof f->started.path, "%s", called);
     else if (strchr(called, '/') && getcwd(folder, sizeof folder))
-        snprintf(f->path, sizeof f->path, "%.*s/%s", (int)(sizeof f->path / 2), folder, called);
+        snprintf(f->started.path, sizeof f->started.path, "%.*s/%s", (int)(sizeof f->started.path / 2), folder, called);
     else find_program_in_path(f, called);
-    if (!is_this_program(f->path)) memcpy(f->path, f->program, sizeof f->path);
+    if (!is_this_program(f->started.path)) memcpy(f->started.path, f->started.program, sizeof f->started.path);
 }
 
 /* Remove the first argument if it is this option, and return its value. NULL: it is another one. */
@@ -362,11 +363,11 @@ int main(int argc, char **argv) {
     fill_standard_descriptors();
     if (token_for) return make_token(token_for);
     ad__log_name("front");
-    front.argc = argc;
-    front.argv = argv;
+    front.started.argc = argc;
+    front.started.argv = argv;
     ad__os_init("arrayd");
-    ssize_t n = readlink("/proc/self/exe", front.program, sizeof front.program - 1);
-    front.program[n < 0 ? 0 : n] = 0;
+    ssize_t n = readlink("/proc/self/exe", front.started.program, sizeof front.started.program - 1);
+    front.started.program[n < 0 ? 0 : n] = 0;
     set_program_path(&front, argc > 0 ? argv[0] : "");
     if (ad__config_load(&front.config, argc, argv, private, &action, &fault)) {
         fprintf(stderr, "arrayd: %s\n", fault.text);

@@ -181,11 +181,11 @@ static void change_signal_mask(int how) {
 void ad__handover_let_signals_in(void) { change_signal_mask(SIG_UNBLOCK); }
 
 char **ad__handover_arguments(ad_front *f, char *first) {
-    char **list = ad__os.calloc((size_t)f->argc + 2, sizeof *list);
+    char **list = ad__os.calloc((size_t)f->started.argc + 2, sizeof *list);
     if (!list) return NULL;
-    list[0] = f->path;
+    list[0] = f->started.path;
     list[1] = first;
-    for (int i = 1; i < f->argc; i++) list[i + 1] = f->argv[i];
+    for (int i = 1; i < f->started.argc; i++) list[i + 1] = f->started.argv[i];
     return list;
 }
 
@@ -202,7 +202,7 @@ static int execute_program(ad_front *f, const ad_hand *h, int record) {
             4u /* CLOSE_RANGE_CLOEXEC: also for descriptors that a library may have left open */);
 #endif
     set_descriptor_flags(h, record, 0);
-    execve(f->path, list, environ);
+    execve(f->started.path, list, environ);
     int error = errno;
     set_descriptor_flags(h, record, FD_CLOEXEC);
     change_signal_mask(SIG_UNBLOCK);
@@ -220,7 +220,7 @@ void ad__handover_exec(ad_front *f, ad_fault *fault) {
         ad__fault(fault, AD_E_SYSTEM, "what is to be handed over cannot be written down");
     } else {
         int error = execute_program(f, &h, record);
-        ad__fault(fault, AD_E_SYSTEM, "cannot execute %.200s: %s", f->path, strerror(error));
+        ad__fault(fault, AD_E_SYSTEM, "cannot execute %.200s: %s", f->started.path, strerror(error));
         close(record);
     }
     while (f->inherited) free_inherited(&f->inherited);

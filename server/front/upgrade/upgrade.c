@@ -181,7 +181,7 @@ static void on_check_exit(uv_process_t *process, int64_t status, int signal_numb
         ask_workers(f);
         return;
     }
-    snprintf(why, sizeof why, "%.200s cannot take over: %.200s", f->path,
+    snprintf(why, sizeof why, "%.200s cannot take over: %.200s", f->started.path,
              u->too_late ? "it does not answer"
              : *line     ? line
                          : "it does not say that it can");
@@ -197,7 +197,7 @@ static int spawn_check(ad_front *f, int out) {
     uv_stdio_container_t stdio[] = {
         {.flags = UV_IGNORE}, {.flags = UV_INHERIT_FD, .data.fd = out}, {.flags = UV_INHERIT_FD, .data.fd = out}};
     uv_process_options_t o = {
-        .exit_cb = on_check_exit, .file = f->path, .args = list, .stdio_count = 3, .stdio = stdio};
+        .exit_cb = on_check_exit, .file = f->started.path, .args = list, .stdio_count = 3, .stdio = stdio};
     f->upgrade.check.data = f;
     f->upgrade.checked = true;
     int status = uv_spawn(&f->loop, &f->upgrade.check, &o);
@@ -214,7 +214,7 @@ static int start_check(ad_front *f, ad_fault *fault) {
     f->upgrade.said = ends[0];
     if (!status) return 0;
     close(ends[0]);
-    return ad__fault(fault, AD_E_SYSTEM, "cannot start %.200s: %s", f->path, uv_strerror(status));
+    return ad__fault(fault, AD_E_SYSTEM, "cannot start %.200s: %s", f->started.path, uv_strerror(status));
 }
 
 int ad__upgrade_begin(ad_front *f, bool force, const char *by, ad_fault *fault) {

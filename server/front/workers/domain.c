@@ -274,14 +274,14 @@ static void on_worker_exit(uv_process_t *process, int64_t code, int signal_numbe
 }
 
 void ad__domain_worker_path(const ad_front *f, char *out, size_t size) {
-    const char *slash = strrchr(f->program, '/');
-    int n = slash ? (int)(slash - f->program) : 0;
+    const char *slash = strrchr(f->started.program, '/');
+    int n = slash ? (int)(slash - f->started.program) : 0;
     if (*f->config.worker) {
         snprintf(out, size, "%s", f->config.worker);
         return;
     }
-    snprintf(out, size, "%.*s/arrayd-worker", n, f->program);
-    if (access(out, X_OK)) snprintf(out, size, "%.*s/../lib/arrayd/arrayd-worker", n, f->program);
+    snprintf(out, size, "%.*s/arrayd-worker", n, f->started.program);
+    if (access(out, X_OK)) snprintf(out, size, "%.*s/../lib/arrayd/arrayd-worker", n, f->started.program);
 }
 
 /* Make the worker's environment: its waiting threads must not spin, as they would take the processor from the
@@ -382,8 +382,8 @@ static void on_retry_timer(uv_timer_t *timer);
 /* Try again after so many ns, or earlier if that is scheduled already. */
 static void schedule_retry(ad_front *f, int64_t wait) {
     uint64_t ms = wait > 0 ? (uint64_t)(wait / 1000000 + 1) : 1;
-    bool sooner = uv_is_active((uv_handle_t *)&f->retry) && uv_timer_get_due_in(&f->retry) <= ms;
-    if (!sooner) uv_timer_start(&f->retry, on_retry_timer, ms, 0);
+    bool sooner = uv_is_active((uv_handle_t *)&f->timers.retry) && uv_timer_get_due_in(&f->timers.retry) <= ms;
+    if (!sooner) uv_timer_start(&f->timers.retry, on_retry_timer, ms, 0);
 }
 
 static void on_retry_timer(uv_timer_t *timer) {

@@ -63,8 +63,8 @@ static void check_worker(ad_domain *d, int64_t ns) {
 static void on_liveness_timer(uv_timer_t *timer) {
     ad_front *f = timer->data;
     const int64_t now = ad__os_now(), most = 2 * get_look_interval(f);
-    const int64_t passed = now - f->looked < most ? now - f->looked : most;
-    f->looked = now;
+    const int64_t passed = now - f->timers.looked < most ? now - f->timers.looked : most;
+    f->timers.looked = now;
     for (ad_domain *d = f->domains; d; d = d->next) check_worker(d, passed);
 }
 
@@ -73,12 +73,12 @@ void ad__silence_heard(ad_domain *d, const ad_note *note) {
 }
 
 int ad__silence_watch(ad_front *f) {
-    int status = uv_timer_init(&f->loop, &f->silence);
+    int status = uv_timer_init(&f->loop, &f->timers.silence);
     if (status || get_silence_limit(f) <= 0) return status;
-    f->silence.data = f;
-    f->looked = ad__os_now();
+    f->timers.silence.data = f;
+    f->timers.looked = ad__os_now();
     const uint64_t ms = (uint64_t)(get_look_interval(f) / 1000000);
-    uv_timer_start(&f->silence, on_liveness_timer, ms, ms);
-    uv_unref((uv_handle_t *)&f->silence);
+    uv_timer_start(&f->timers.silence, on_liveness_timer, ms, ms);
+    uv_unref((uv_handle_t *)&f->timers.silence);
     return 0;
 }
