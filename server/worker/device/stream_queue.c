@@ -70,15 +70,19 @@ static ad_stream_queue *find_open_queue(ad_session *s, uint64_t id) {
 
 /* A device that the session may not use is not opened either: that would cost device memory. */
 ad_gpu *ad__session_gpu(ad_session *s, uint64_t device, ad_fault *fault) {
-    if (device >= AD_DEVICES || s->grants.devices >> device & 1) return ad__gpu_get(s->worker, device, fault);
-    ad__fault(fault, AD_E_DENIED, "%s may not use device %" PRIu64 " (grant devices)", s->principal, device);
-    return NULL;
+    if (device < AD_DEVICES && !(s->grants.devices >> device & 1)) {
+        ad__fault(fault, AD_E_DENIED, "%s may not use device %" PRIu64 " (grant devices)", s->principal, device);
+        return NULL;
+    }
+    ad_gpu *gpu = ad__gpu_get(s->worker, device, fault);
+    if (!gpu) ad__session_status(s, fault->code, fault);
+    return gpu;
 }
 
 int ad__stream_queue_open(ad_session *s, uint64_t id, uint64_t device, bool high, ad_fault *fault) {
     ad_gpu *gpu = ad__session_gpu(s, device, fault);
     ad_stream_queue *queue = NULL;
-    if (!gpu) return ad__session_status(s, fault->code, fault);
+    if (!gpu) return fault->code;
     if (find_open_queue(s, id)) return ad__fault(fault, AD_E_VALUE, "stream %" PRIu64 " exists already", id);
     for (unsigned i = 0; !queue && i < s->streams.count; i++) {
         ad_stream_queue *old = s->streams.queues[i];
@@ -284,11 +288,16 @@ static int record_mark(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
     return 0;
 }
 
-int ad__stream_queue_enqueued(ad_session *s, ad_stream_queue *queue, uint64_t number, ad_fault *fault) {
+/* Record that operation `number` was enqueued. */
+static int count_enqueued(ad_session *s, ad_stream_queue *queue, uint64_t number, ad_fault *fault) {
     queue->sequence++;
     if (!get_backend(s)->asynchronous) return 0;
     if (!queue->unmarked++) queue->unmarked_first = number;
     return queue->unmarked >= AD_MARK_OPS || queue->unmarked_ns > AD_MARK_NS ? record_mark(s, queue, fault) : 0;
+}
+
+int ad__session_enqueued(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
+    return count_enqueued(s, queue, s->fusion.count ? s->fusion.first : s->progress.done + 1, fault);
 }
 
 int ad__stream_queues_mark(ad_session *s, ad_fault *fault) {

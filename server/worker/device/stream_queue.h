@@ -99,8 +99,8 @@ int ad__stream_queue_uses(struct ad_session *s, ad_stream_queue *queue, struct a
                           ad_fault *fault);
 /* Make a buffer's home stream queue wait for all users of its memory, which is about to be freed. */
 int ad__stream_queue_frees(struct ad_session *s, struct ad_buffer *b, ad_fault *fault);
-/* Record that operation `number` was enqueued. */
-int ad__stream_queue_enqueued(struct ad_session *s, ad_stream_queue *queue, uint64_t number, ad_fault *fault);
+/* Record that the current operation, or the next one, was enqueued on a stream queue. */
+int ad__session_enqueued(struct ad_session *s, ad_stream_queue *queue, ad_fault *fault);
 /* Record a mark on every stream queue that has unmarked operations. */
 int ad__stream_queues_mark(struct ad_session *s, ad_fault *fault);
 /* Poll the marks and set s->complete. AD_E_DEVICE and others. */

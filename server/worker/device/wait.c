@@ -16,10 +16,6 @@ void ad__session_await(ad_session *s, ad_wait_for kind, ad_stream_queue *queue, 
         s->worker->engine.hurried = s->wait.since;
 }
 
-int ad__session_enqueued(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
-    return ad__stream_queue_enqueued(s, queue, s->fusion.count ? s->fusion.first : s->progress.done + 1, fault);
-}
-
 static const char *name_message(const ad_message *m) { return m->op.opcode ? ad__op_name(&m->op) : m->row->name; }
 
 int ad__session_status(ad_session *s, int status, const ad_fault *fault) {

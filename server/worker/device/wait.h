@@ -30,8 +30,6 @@ typedef struct ad_wait {
 
 /* Let the session wait; then the message at hand is executed again. */
 void ad__session_await(struct ad_session *s, ad_wait_for kind, struct ad_stream_queue *stream_queue, ad_event *event);
-/* Record that the current operation, or the next one, was enqueued on a stream queue. */
-int ad__session_enqueued(struct ad_session *s, struct ad_stream_queue *stream_queue, ad_fault *fault);
 /* Check a status of the backend, and return it. AD_E_DEVICE_LOST ends the process. */
 int ad__session_status(struct ad_session *s, int status, const ad_fault *fault);
 

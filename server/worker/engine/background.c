@@ -60,8 +60,8 @@ bool ad__background_begin(ad_session *s, int64_t ns) {
                      ad__os_now()); /* the operation keeps the engine, and can still be cancelled */
     if (ns < AD_BACKGROUND_NS || s->worker->backend->asynchronous || s->checkpoint.suspect.careful) return false;
     pthread_mutex_lock(&e->lock);
-    /* Whether it may begin has been asked before (ad__background_has_room). Another principal may have come since; in the
-     * engine the operation would keep it waiting to the end. */
+    /* Whether it may begin has been asked before (ad__background_has_room). Another principal may have come since; in
+     * the engine the operation would keep it waiting to the end. */
     const bool begins = e->in_thread && has_thread(e);
     if (begins) {
         s->turns.in_background = true;
@@ -109,12 +109,7 @@ bool ad__background_holds(const ad_shared *m) {
     return b;
 }
 
-/* ---- cancelling ---- */
-
-void ad__background_cancel(ad_session *s, int why) {
-    int not_yet = AD_CANCEL_NOT;
-    __atomic_compare_exchange_n(&s->turns.cancelled, &not_yet, why, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-}
+/* ---- long ones ---- */
 
 bool ad__background_tick(ad_worker *w) {
     ad_engine *e = &w->engine;
@@ -122,7 +117,7 @@ bool ad__background_tick(ad_worker *w) {
     const int64_t now = ad__os_now();
     for (ad_session *s = w->sessions; s && limit > 0; s = s->next) {
         const int64_t since = atomic_load(&s->turns.background_since);
-        if (since && (double)(now - since) > limit * 1e9) ad__background_cancel(s, AD_CANCEL_TIME);
+        if (since && (double)(now - since) > limit * 1e9) ad__engine_cancel(s, AD_CANCEL_TIME);
     }
     pthread_mutex_lock(&e->lock);
     const bool some = e->in_background;

@@ -47,7 +47,5 @@ bool ad__background_has_room(struct ad_session *s, int64_t ns);
 bool ad__background_holds(const struct ad_shared *m);
 /* I/O thread, periodically: cancel operations that exceed operation-time. True: a background operation exists. */
 bool ad__background_tick(struct ad_worker *w);
-/* Any thread: cancel the session's background operation, whose result is no longer needed. why: AD_CANCEL_... */
-void ad__background_cancel(struct ad_session *s, int why);
 
 #endif

@@ -294,6 +294,11 @@ void ad__engine_give_up(ad_engine *e) {
     stop_running(e);
 }
 
+void ad__engine_cancel(ad_session *s, int why) {
+    int not_yet = AD_CANCEL_NOT;
+    __atomic_compare_exchange_n(&s->turns.cancelled, &not_yet, why, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
 static bool has_chores(const ad_worker *w) { return w->hooks.engine->due(w) != INT64_MAX; }
 
 /* Shorten the time until the next call, so that unclaimed capabilities expire in time. */
@@ -449,7 +454,7 @@ static void request_end(ad_session *s, bool over) {
 
 void ad__engine_end(ad_session *s) {
     request_end(s, true);
-    ad__background_cancel(s, AD_CANCEL_OVER);
+    ad__engine_cancel(s, AD_CANCEL_OVER);
 }
 
 void ad__engine_finish(ad_session *s) { request_end(s, false); }

@@ -55,6 +55,8 @@ int ad__engine_start(struct ad_worker *w, ad_fault *fault);
 void ad__engine_stop(struct ad_worker *w);
 /* Engine thread: stop running the engine, and wake those that wait for it. The lock is held. */
 void ad__engine_give_up(ad_engine *e);
+/* Any thread: cancel the session's background operation, whose result is no longer needed. why: AD_CANCEL_... */
+void ad__engine_cancel(struct ad_session *s, int why);
 /* I/O thread: take the engine for good, so that no turn runs any more. Background operations get `patience` ns to
  * return; then they are abandoned. */
 void ad__engine_seize(struct ad_worker *w, int64_t patience);

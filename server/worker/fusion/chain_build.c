@@ -5,6 +5,7 @@
 #include "protocol/desc.h"
 #include "protocol/infer.h"
 #include "protocol/rows_ufunc.h"
+#include "server/worker/fusion/entries.h"
 
 #define NOT_HERE 0xff /* kind of a source: the value is not made in this chain */
 

@@ -8,6 +8,7 @@
  * for one chain and not for sixty-four. */
 #include "protocol/infer.h"
 #include "server/common/os.h"
+#include "server/worker/fusion/entries.h"
 #include "server/worker/fusion/queue.h"
 #include "server/worker/session.h"
 

@@ -103,15 +103,6 @@ typedef struct ad_fusion_queue {
 bool ad__fusion_is_eligible(const struct ad_session *s, const ad_op *op);
 /* Tell whether no two elements of the view share a byte, as far as a quick test shows. */
 bool ad__fusion_is_plain(const ad_desc *d);
-static inline bool ad__fusion_is_view(const ad_operand *o) { return !o->is_scalar && o->desc.form == AD_VIEW; }
-/* Tell whether a fusible operation ends a chain: a reduction or scan, whose value no queued operation may use. */
-static inline bool ad__fusion_is_end(const ad_op *op) {
-    return op->opcode == AD_REQ_REDUCE || (op->opcode == AD_REQ_CALL && op->row != AD_CALL_random);
-}
-/* Get the description whose shape must be that of all queued operations. */
-static inline const ad_desc *ad__fusion_shape_of(const ad_op *op) {
-    return &op->operand[op->opcode == AD_REQ_REDUCE ? 1 : 0].desc;
-}
 /* Offer an operation to the queue, which takes it over where that pays. */
 ad_fusion_offer ad__fusion_offer(struct ad_session *s, ad_op *op);
 /* Defer freeing a buffer until the queued operations that use it have been executed. False: none does. */
@@ -130,18 +121,6 @@ bool ad__fusion_continue(struct ad_session *s);
 void ad__fusion_run_one(struct ad_session *s, unsigned i);
 /* Execute a group as a chain. False: that is impossible, and nothing was executed. */
 bool ad__fusion_run_group(struct ad_session *s, const ad_groups *groups, const ad_group *g);
-/* Append an operation to the queue; its outputs have buffers. */
-void ad__fusion_append(struct ad_session *s, ad_stream_queue *queue, const ad_fusion_op *op);
-/* Copy all that an operation points at into an arena. False: no host memory. */
-bool ad__fusion_copy_op(ad_arena *to, ad_op *op);
 extern const ad_component ad__component_fusion;
-/* Tell whether launching queued operations takes longer than executing them. Then independent groups are launched
- * together. */
-bool ad__fusion_launch_costs_more(const struct ad_session *s);
-/* Release the buffers of queued operation i. */
-void ad__fusion_release_op(struct ad_session *s, unsigned i);
-/* Allocate memory for a buffer that has none yet; the second fills new memory with zeros. */
-int ad__fusion_provide_memory(struct ad_session *s, ad_stream_queue *queue, struct ad_buffer *b, ad_fault *fault);
-int ad__fusion_provide_zeros(struct ad_session *s, ad_stream_queue *queue, struct ad_buffer *b, ad_fault *fault);
 
 #endif

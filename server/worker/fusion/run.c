@@ -1,4 +1,5 @@
 /* Execute queued operations: a group as a chain, or one operation. drain.c decides which and when. */
+#include "server/worker/fusion/entries.h"
 #include "server/worker/fusion/queue.h"
 
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/worker/exec/job.h"
-#include "server/worker/migrate/migration.h"
+#include "server/worker/migrate/inside.h"
 #include "server/worker/spill/spill.h"
 
 typedef struct copying {

@@ -8,6 +8,7 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/common/report.h"
+#include "server/worker/migrate/inside.h"
 #include "server/worker/sharing/exports.h"
 #include "server/worker/recover/recover.h"
 #include "server/worker/session/session.h"

@@ -4,7 +4,7 @@
 
 #include "server/worker/sharing/exports.h"
 #include "server/worker/exec/job.h"
-#include "server/worker/migrate/migration.h"
+#include "server/worker/migrate/inside.h"
 
 /* A search for memory that two principals share, and what it has found. */
 typedef struct search {

@@ -19,15 +19,6 @@ static const ad_backend *get_backend(const ad_session *s) { return s->worker->ba
 
 /* ---- asking the compiler ---- */
 
-void ad__module_stop(ad_session *s) {
-    ad_building *b = s->modules.building;
-    if (!b) return;
-    if (b->binary) s->worker->compiler->release(s->worker->compiler, b->binary);
-    ad__arena_free(&b->arena);
-    free(b);
-    s->modules.building = NULL;
-}
-
 static int check_permission(const ad_session *s, ad_fault *fault) {
     if (!s->rights.may_run_kernels)
         return ad__fault(fault, AD_E_DENIED, "this server runs no kernels of %s: its option kernels is \"%s\"",
@@ -85,6 +76,7 @@ static int complete_job(ad_session *s, ad_building *b, int status, ad_fault *fau
     b->job.names = b->names;
     b->job.nnames = b->nnames;
     if (!status) status = get_backend(s)->module_job(b->gpu->device, &b->job, &b->arena, &b->fault);
+    ad__session_status(s, status, &b->fault);
     return status ? ad__fault(fault, status, "%s", b->fault.text) : 0;
 }
 

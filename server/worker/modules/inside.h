@@ -45,7 +45,7 @@ struct ad_building {
     int64_t since, next;
 };
 
-/* ---- modules.c ---- */
+/* ---- table.c ---- */
 /* Find a module, and move it to the front of the list. NULL: there is none. */
 ad_loaded *ad__module_find(ad_session *s, uint64_t id);
 void ad__module_add(ad_session *s, ad_loaded *m);
@@ -53,12 +53,10 @@ void ad__module_add(ad_session *s, ad_loaded *m);
 void ad__module_free(ad_session *s, ad_loaded *m);
 /* Add a kernel without settings, which the backend has not loaded. NULL: no memory. */
 ad_named_kernel *ad__module_kernel(ad_loaded *m, const char *name, size_t size);
-/* Copy a message's text with a NUL at its end. NULL with a fault. */
-const char *ad__module_text(ad_session *s, const ad_string *text, ad_fault *fault);
-
-/* ---- build.c ---- */
 /* Abandon what is being built, if anything is. */
 void ad__module_stop(ad_session *s);
+/* Copy a message's text with a NUL at its end. NULL with a fault. */
+const char *ad__module_text(ad_session *s, const ad_string *text, ad_fault *fault);
 
 /* ---- journal.c ---- */
 /* Write what a module is made from into the journal, if the session is journaled. AD_E_MEMORY, AD_E_LIMIT. */

@@ -19,25 +19,6 @@ static const ad_backend *get_backend(const ad_session *s) { return s->worker->ba
 
 /* ---- modules by id ---- */
 
-ad_loaded *ad__module_find(ad_session *s, uint64_t id) {
-    for (ad_loaded **at = &s->modules.first; *at; at = &(*at)->next) {
-        ad_loaded *m = *at;
-        if (m->id != id) continue;
-        *at = m->next;
-        m->next = s->modules.first;
-        s->modules.first = m;
-        return m;
-    }
-    return NULL;
-}
-
-void ad__module_add(ad_session *s, ad_loaded *m) {
-    m->users = 1;
-    m->next = s->modules.first;
-    s->modules.first = m;
-    s->modules.count++;
-}
-
 static const char *explain_loss(const ad_session *s, const ad_loaded *m) {
     switch (m->loss) {
     case AD_MODULE_KEPT: return s->modules.again.text;
@@ -57,19 +38,6 @@ static ad_loaded *find_loaded(ad_session *s, const char *what, uint64_t id, ad_f
     return m && m->module ? m : NULL;
 }
 
-void ad__module_free(ad_session *s, ad_loaded *m) {
-    if (m->module) get_backend(s)->module_close(m->module);
-    while (m->kernels) {
-        ad_named_kernel *k = m->kernels;
-        m->kernels = k->next;
-        free(k);
-    }
-    if (m->recipe) s->modules.text -= m->recipe->bytes;
-    ad__recipe_release(s->checkpoint.journal, m->recipe);
-    free(m->names);
-    free(m);
-}
-
 static void release_module(ad_session *s, ad_loaded *m) {
     if (--m->users) return;
     m->last_op = s->progress.done + 1;
@@ -82,19 +50,6 @@ void ad__module_variable_gone(ad_session *s, ad_buffer *b) {
     ad__quota_leave(b->home, AD_USE_VARIABLE, b->size);
     release_module(s, b->module);
     b->module = NULL;
-}
-
-void ad__modules_reap(ad_session *s) {
-    bool idle = ad__stream_queues_idle(s);
-    for (ad_loaded **at = &s->modules.dropped; *at;) {
-        ad_loaded *m = *at;
-        if (!idle && m->last_op > s->progress.complete) {
-            at = &m->next;
-            continue;
-        }
-        *at = m->next;
-        ad__module_free(s, m);
-    }
 }
 
 static int drop_module(ad_session *s, uint64_t id, ad_fault *fault) {
@@ -113,27 +68,6 @@ static const char *get_lowered(const ad_loaded *m, const char *name) {
     for (size_t i = 0; i < m->nnames; i++)
         if (!strcmp(m->names[i], name)) return m->names[m->nnames + i];
     return name;
-}
-
-const char *ad__module_text(ad_session *s, const ad_string *text, ad_fault *fault) {
-    char *copy = ad__arena_alloc(&s->messages.arena, text->size + 1);
-    if (!copy) {
-        ad__fault(fault, AD_E_MEMORY, "out of host memory");
-        return NULL;
-    }
-    if (text->size) memcpy(copy, text->data, text->size);
-    copy[text->size] = 0;
-    if (strlen(copy) == text->size) return copy;
-    ad__fault(fault, AD_E_VALUE, "a name or option contains a NUL character");
-    return NULL;
-}
-
-ad_named_kernel *ad__module_kernel(ad_loaded *m, const char *name, size_t size) {
-    ad_named_kernel *k = ad__os.malloc(sizeof *k + size);
-    if (!k) return NULL;
-    *k = (ad_named_kernel){.next = m->kernels, .shared = -1, .carveout = -1, .size = size};
-    if (size) memcpy(k->name, name, size);
-    return m->kernels = k;
 }
 
 static ad_named_kernel *find_known_kernel(ad_loaded *m, const ad_string *name) {
@@ -311,16 +245,6 @@ int ad__handle_global(ad_session *s, ad_message *m, ad_fault *fault) {
     int status = make_alias(s, m, &size, fault);
     if (!status) ad__reply_ints(s, m->u[0], 1, (int64_t[]){(int64_t)size});
     return status;
-}
-
-void ad__modules_close(ad_session *s) {
-    ad__module_stop(s);
-    while (s->modules.first) {
-        ad_loaded *m = s->modules.first;
-        s->modules.first = m->next;
-        ad__module_free(s, m);
-    }
-    ad__modules_reap(s);
 }
 
 const ad_modules_hooks ad__modules_hooks = {

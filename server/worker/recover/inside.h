@@ -43,8 +43,11 @@ typedef struct ad_recovery {
     uint64_t guilty;     /* sessions whose thread got the ending signal; if any, they alone are suspected */
 } ad_recovery;
 
+/* ---- left.c ---- */
+/* Get what the worker before has left. NULL: no host memory. */
+ad_recovery *ad__recovery_left(ad_worker *w);
+/* Tell whether another worker recovers the principal's sessions. */
 bool ad__recovery_skips(const ad_recovery *r, const char *who);
-
 /* Get the address of `size` bytes at an offset of the journal. NULL: the offset is 0, or not all are in it. */
 void *ad__recovery_get(const ad_recovery *r, ad_at at, uint64_t size);
 

@@ -13,11 +13,6 @@
 
 #define FIRST_COMMONS 256
 
-void *ad__recovery_get(const ad_recovery *r, ad_at at, uint64_t size) {
-    if (!at || at % 8 || at > r->size || size > r->size - at || size > r->memory) return NULL;
-    return r->base + at;
-}
-
 ad_poison *ad__recovery_poison(const ad_recovery *r, ad_at at) {
     const ad_journal_poison *p = ad__recovery_get(r, at, sizeof *p);
     ad_fault why;

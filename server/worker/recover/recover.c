@@ -17,64 +17,6 @@
 
 #define LIVES 8 /* workers that may die of one checkpoint before its session is dropped */
 
-/* ---- what arrayd holds ---- */
-
-static ad_recovery *get_recovery(ad_worker *w) {
-    if (!w->before.left) w->before.left = ad__os.calloc(1, sizeof *w->before.left);
-    return w->before.left;
-}
-
-void ad__recovery_take(ad_worker *w, const ad_note *note, int fd) {
-    ad_recovery *r = get_recovery(w);
-    if (fd < 0) return; /* a row that needs the descriptor finds it missing */
-    if (r && note->kind == AD_NOTE_OLD_SLAB) {
-        ad_old_slab *list = ad__os_grow(r->slab, r->nslabs, &r->slab_room, sizeof *list);
-        if (list) {
-            r->slab = list;
-            r->slab[r->nslabs] = (ad_old_slab){.id = note->id, .size = note->size, .fd = fd};
-            memcpy(r->slab[r->nslabs++].who, note->who, sizeof note->who);
-            return;
-        }
-    } else if (r) {
-        ad_old_descriptor *list = ad__os_grow(r->passed, r->npassed, &r->passed_room, sizeof *list);
-        if (list) {
-            r->passed = list;
-            r->passed[r->npassed++] = (ad_old_descriptor){note->id, note->size, note->process, fd};
-            return;
-        }
-    }
-    close(fd);
-}
-
-void ad__recovery_without(ad_worker *w, const char *who) {
-    ad_recovery *r = get_recovery(w);
-    char(*list)[AD_PRINCIPAL_SIZE] = r ? ad__os_grow(r->without, r->nwithout, &r->without_room, sizeof *list) : NULL;
-    if (!list) _exit(4); /* two workers would recover the same memory */
-    r->without = list;
-    snprintf(list[r->nwithout++], sizeof *list, "%s", who);
-}
-
-bool ad__recovery_skips(const ad_recovery *r, const char *who) {
-    size_t i = 0;
-    while (i < r->nwithout && strncmp(r->without[i], who, sizeof *r->without)) i++;
-    return i < r->nwithout;
-}
-
-void ad__recovery_close(ad_worker *w) {
-    ad_recovery *r = w->before.left;
-    if (!r) return;
-    for (size_t i = 0; i < r->nslabs; i++) close(r->slab[i].fd);
-    for (size_t i = 0; i < r->npassed; i++)
-        if (r->passed[i].fd >= 0) close(r->passed[i].fd);
-    if (r->base) munmap(r->base, r->size);
-    free(r->slab);
-    free(r->passed);
-    free(r->common);
-    free(r->without);
-    free(r);
-    w->before.left = NULL;
-}
-
 /* ---- reading the journal ---- */
 
 static int open_journal(ad_recovery *r, int fd, ad_fault *fault) {
@@ -333,9 +275,9 @@ void ad__recovery_run(ad_worker *w, const ad_note *note, int fd) {
     int64_t begun = ad__os_now();
     w->device.next_slab = note->id;
     snprintf(w->before.ended_by, sizeof w->before.ended_by, "%.*s", AD_DEATH_TEXT - 1, note->text);
-    if (get_recovery(w)) w->before.left->death = (ad_death)note->size;
-    int status = get_recovery(w) ? recover_sessions(w, fd, &sessions, &lost, &fault)
-                                 : ad__fault(&fault, AD_E_MEMORY, "out of memory");
+    if (ad__recovery_left(w)) w->before.left->death = (ad_death)note->size;
+    int status = ad__recovery_left(w) ? recover_sessions(w, fd, &sessions, &lost, &fault)
+                                      : ad__fault(&fault, AD_E_MEMORY, "out of memory");
     if (fd >= 0) close(fd);
     if (w->before.left) ad__recovery_give_back(w);
     ad__log_other(status || lost, recovered, sessions, lost, (long)((ad__os_now() - begun) / 1000000),

@@ -20,16 +20,9 @@
 #include "server/common/rights.h"
 #include "server/worker/handlers.h"
 #include "server/worker/sharing/sharing.h"
+#include "server/worker/sharing/leases.h"
 #include "server/worker/spill/spill.h"
 #include "server/worker/session/session.h"
-
-bool ad__is_stream_socket(int fd) {
-    int domain = 0, type = 0;
-    socklen_t size = sizeof domain;
-    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) || domain != AF_UNIX) return false;
-    size = sizeof type;
-    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
-}
 
 /* Send the child's welcome. It does not name the server's instance, which the child knows from its parent. */
 static int send_welcome(ad_session *child, ad_fault *fault) {

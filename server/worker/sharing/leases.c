@@ -7,6 +7,14 @@
 
 #include "server/worker/sharing/sharing.h"
 
+bool ad__is_stream_socket(int fd) {
+    int domain = 0, type = 0;
+    socklen_t size = sizeof domain;
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) || domain != AF_UNIX) return false;
+    size = sizeof type;
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+}
+
 int ad__lease_watch(ad_worker *w, ad_lease *l, ad_fault *fault) {
     struct epoll_event end = {.events = EPOLLRDHUP, .data.ptr = l};
     if (!epoll_ctl(w->io.leases, EPOLL_CTL_ADD, l->fd, &end)) return 0;

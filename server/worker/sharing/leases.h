@@ -15,6 +15,8 @@ struct ad_lease {
     void (*over)(ad_worker *w, ad_lease *l); /* Runner: the other end was closed. */
 };
 
+/* True if a client's descriptor is a Unix stream socket. */
+bool ad__is_stream_socket(int fd);
 /* Watch the other end from now on. AD_E_SYSTEM. */
 int ad__lease_watch(ad_worker *w, ad_lease *l, ad_fault *fault);
 /* Stop watching a lease, and close this end. */

@@ -3,20 +3,15 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "server/common/os.h"
 #include "server/worker/handlers.h"
-#include "server/worker/sharing/exports.h"
-#include "server/worker/sharing/imports.h"
 #include "server/worker/exec/job.h"
 #include "server/worker/spill/quota.h"
 #include "server/worker/spill/spill.h"
 #include "server/worker/session.h"
 #include "server/worker/io/reply.h"
 #include "server/worker/checkpoint/buffer_free.h"
-
-#define LOOK 1000000 /* ns after which the streams of retired orphans and of leaving imports are checked again */
 
 static bool is_session_queue(const ad_session *s, const ad_stream_queue *queue) { return queue && queue->session == s; }
 
@@ -121,11 +116,10 @@ int ad__shared_join(ad_session *s, ad_shared *m, uint64_t id, bool readonly, ad_
 
 /* ---- the end ---- */
 
-static void set_due(ad_worker *w, int64_t at) {
-    if (at < w->sharing->due) w->sharing->due = at;
+void ad__sharing_due_soon(ad_worker *w) {
+    const int64_t soon = ad__os_now() + AD_SHARING_LOOK;
+    if (soon < w->sharing->due) w->sharing->due = soon;
 }
-
-void ad__sharing_due_soon(ad_worker *w) { set_due(w, ad__os_now() + LOOK); }
 
 static void retire_orphan(ad_worker *w, ad_stream_queue *queue) {
     const ad_backend *backend = w->backend;
@@ -409,70 +403,3 @@ int ad__sharing_begin(ad_session *s, const ad_message *m, unsigned grant, ad_fau
     /* Other sessions must get only what is committed. */
     return ad__checkpoint_is_committed(s) ? 0 : AD_WAITS;
 }
-
-/* ---- the whole ---- */
-
-int ad__sharing_open(ad_worker *w) {
-    w->sharing = ad__os.calloc(1, sizeof *w->sharing);
-    if (!w->sharing) return AD_E_MEMORY;
-    w->sharing->due = INT64_MAX;
-    if (getrandom(&w->sharing->number, sizeof w->sharing->number, 0) != (ssize_t)sizeof w->sharing->number)
-        return AD_E_SYSTEM;
-    w->sharing->number >>= 1; /* integers in replies are signed */
-    return 0;
-}
-
-/* Close retired orphans whose streams have passed. False: some are left. */
-static bool close_orphans(ad_worker *w, bool wait) {
-    ad_stream_queue **at = &w->sharing->going;
-    while (*at) {
-        ad_stream_queue *queue = *at;
-        if (wait) w->backend->stream_wait(queue->stream, NULL);
-        if (!wait && w->backend->event_done(queue->fence, NULL) == 0) {
-            at = &queue->next;
-            continue;
-        }
-        *at = queue->next;
-        ad__stream_queue_close(w->backend, queue);
-    }
-    return !w->sharing->going;
-}
-
-void ad__sharing_sweep(ad_worker *w) {
-    int64_t now = ad__os_now();
-    ad__leases_sweep(w);
-    if (now < w->sharing->due) return;
-    w->sharing->due = INT64_MAX;
-    int64_t next = ad__capabilities_expire(w, now);
-    const bool orphans_gone = close_orphans(w, false), imports_gone = ad__imports_settle(w);
-    if (!(orphans_gone && imports_gone)) next = next < now + LOOK ? next : now + LOOK;
-    set_due(w, next);
-}
-
-int64_t ad__sharing_due(const ad_worker *w) { return w->sharing->ended ? 0 : w->sharing->due; }
-
-void ad__sharing_end(ad_session *s) {
-    ad__imports_end(s);
-    ad__exports_end(s);
-    ad__capabilities_end(s->worker, s);
-    ad__paying_end(s);
-}
-
-void ad__sharing_close(ad_worker *w) {
-    if (!w->sharing) return;
-    ad__capabilities_end(w, NULL);
-    ad__names_close(w);
-    ad__exports_close(w);
-    close_orphans(w, true);
-    free(w->sharing);
-    w->sharing = NULL;
-}
-
-const ad_component ad__component_sharing = {.name = "sharing", .drop = ad__sharing_end};
-const ad_sharing_hooks ad__sharing_hooks = {.uses = ad__shared_uses,
-                                            .leave = ad__shared_leave,
-                                            .orphan = ad__sharing_orphan,
-                                            .import_order = ad__import_order,
-                                            .import_check_write = ad__import_check_write,
-                                            .imports_meet = ad__imports_meet,
-                                            .import_gone = ad__import_gone};

@@ -37,6 +37,8 @@ struct ad_capability {
     char principal[AD_PRINCIPAL_SIZE];
 };
 
+/* ns after which the streams of retired orphans and of leaving imports are checked again */
+#define AD_SHARING_LOOK 1000000
 #define AD_CAPABILITY_BUCKETS 1024
 #define AD_CAPABILITIES 65536 /* capabilities that a session may have */
 
@@ -98,8 +100,6 @@ ad_shared *ad__shared_restore(ad_worker *w, ad_stream_queue *home, const ad_bloc
 /* Count a holder of a principal, and end that. Buffers do so by join and leave. */
 void ad__shared_hold(ad_shared *shared, const char *principal);
 void ad__shared_release(ad_worker *w, ad_shared *shared, const char *principal);
-/* True if a client's descriptor is a Unix stream socket. */
-bool ad__is_stream_socket(int fd);
 /* Make a stream queue an orphan: its session is over, and others hold its memory. */
 void ad__sharing_orphan(ad_worker *w, ad_stream_queue *queue);
 /* Begin SHARE, ATTACH, PUBLISH, ATTACH_NAME, UNPUBLISH or NAMES, which needs the grant (0: none). AD_E_DENIED, or

@@ -1,5 +1,4 @@
-/* Types and functions that the files of the compile service share: service.c has the table of jobs, jobs.c the
- * thread.
+/* Types and functions that the files of the compile service share: table.c has the jobs, jobs.c the thread.
  *
  *     get ──▶ table ──▶ fresh ──▶ thread ──▶ disk: a hit is done at once
  *               ▲                   └──▶ waiting ──▶ arrayd-compile ──▶ disk
@@ -73,6 +72,12 @@ typedef struct ad_service {
 void *ad__compile_thread(void *service);
 /* Thread: find the compilers of this machine, and open the cache on disk. */
 void ad__compile_prepare(ad_service *s);
+/* ---- table.c ---- */
+/* The functions of ad_compiler. */
+int ad__compile_get(ad_compiler *compiler, const ad_compile_job *job, const ad_binary **out, ad_fault *fault);
+void ad__compile_release(ad_compiler *compiler, const ad_binary *binary);
+/* Free all entries, when the thread has ended. */
+void ad__compile_free_all(ad_service *s);
 /* Put an entry at the end; take the first one, NULL: empty. */
 void ad__queue_put(ad_queue *q, ad_entry *e);
 ad_entry *ad__queue_take(ad_queue *q);
