@@ -1,4 +1,4 @@
-/* What operations report about their data after they have been enqueued (ad_check of kernels/backend.h). */
+/* Checks: what operations report about their data after they have been enqueued (ad_check of kernels/backend.h). */
 #ifndef AD_KERNELS_CUDA_BACKEND_CHECKS_H
 #define AD_KERNELS_CUDA_BACKEND_CHECKS_H
 

@@ -48,7 +48,7 @@ struct ad_event {
 /* Status of a CUDA call: 0, or *fault filled with `what` and CUDA's words. Out of memory gives AD_E_MEMORY; an error
  * after which the context cannot be used AD_E_DEVICE_LOST; any other AD_E_DEVICE. */
 int ad_cuda_status(cudaError_t error, const char *what, ad_fault *fault);
-/* The same for the kernel that was just launched. */
+/* Get the status of the kernel that was just launched, as ad_cuda_status does. */
 int ad_cuda_launched(const char *what, ad_fault *fault);
 /* Make CUDA calls of this thread go to the device. Costs nothing when they already do. */
 int ad_cuda_enter(const ad_device *device, ad_fault *fault);

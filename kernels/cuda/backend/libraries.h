@@ -1,10 +1,12 @@
-/* cuBLAS, cuSOLVER and cuFFT: handles, made when first asked for; and what they say.
+/* Handles of cuBLAS, cuSOLVER and cuFFT, which are made when first asked for, and the errors of these libraries.
  *
- * cuBLAS has one for a device, which is bound to the stream it was asked for until it is asked for again: ask at the
- * beginning of each operation, never keep it. cuSOLVER has one for each stream: one that goes from stream to stream
- * fails now and then (Xgetrs with CUSOLVER_STATUS_INTERNAL_ERROR). Nothing here allocates device memory behind the
- * quota's back: cuBLAS works in the scratch memory that it is given, cuSOLVER's 64-bit interface takes its own as
- * arguments, and plans of cuFFT are to be made with cufftSetAutoAllocation(plan, 0) and run with cufftSetWorkArea. */
+ * A device has one handle of cuBLAS. It stays bound to a stream until somebody asks for it again, so ask at the
+ * beginning of each operation and never keep it. Each stream has a handle of cuSOLVER of its own: one that goes from
+ * stream to stream fails now and then (Xgetrs with CUSOLVER_STATUS_INTERNAL_ERROR).
+ *
+ * Nothing here allocates device memory behind the quota's back. cuBLAS works in the scratch memory that it is given,
+ * and cuSOLVER's 64-bit interface takes its own as arguments. Make plans of cuFFT with cufftSetAutoAllocation(plan, 0),
+ * and run them with cufftSetWorkArea. */
 #ifndef AD_KERNELS_CUDA_BACKEND_LIBRARIES_H
 #define AD_KERNELS_CUDA_BACKEND_LIBRARIES_H
 
@@ -15,17 +17,18 @@
 #include "kernels/call.h"
 #include "kernels/cuda/backend/device.h"
 
-/* What NVIDIA recommends for its fastest products: 32 MiB since Hopper, 4 MiB before. For small ones less does. */
+/* Get the workspace that NVIDIA recommends for its fastest products: 32 MiB since Hopper, 4 MiB before. Small products
+ * need less. */
 uint64_t ad_cuda_blas_workspace(const ad_device *device);
 
-/* workspace: bytes of scratch memory for cuBLAS to work in (0: none, which not all its algorithms can do with); taken
- * from ad_call_workspace, and fewer when there are not as many. Host scalars; default math mode (no TF32). */
+/* Get the handle of cuBLAS. workspace: bytes of scratch memory, taken from ad_call_workspace; there may be fewer. With
+ * 0 not all algorithms of cuBLAS work. Scalars are on the host; the math mode is the default one (no TF32). */
 int ad_cuda_blas(ad_call *c, uint64_t workspace, cublasHandle_t *out);
 int ad_cuda_solver(ad_call *c, cusolverDnHandle_t *out);
 void ad_cuda_solver_close(ad_stream *stream);
 /* Parameters for cuSOLVER's 64-bit interface, all defaults. */
 int ad_cuda_solver_parameters(ad_call *c, cusolverDnParams_t *out);
-/* Where the device's plans of cuFFT are (call/fft/plans.h). */
+/* Get the place of the device's plans of cuFFT (call/fft/plans.h). */
 int ad_cuda_fft_plans_of(ad_call *c, struct ad_cuda_fft_plans ***out);
 
 /* As ad_cuda_status. */

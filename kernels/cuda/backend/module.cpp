@@ -63,7 +63,7 @@ void forget(ad_kernel *k) {
     delete k;
 }
 
-/* What the driver would refuse in fewer words. */
+/* Check a launch, because the driver's own errors say less. */
 int check(const ad_launch *l, ad_fault *fault) {
     const ad_kernel *k = l->kernel;
     const ad_launch_limits limits = {k->name, k->sizes, k->nparameters, k->max_threads, k->max_dynamic};

@@ -1,7 +1,7 @@
-/* CUDA loads a kernel when it is first launched, and may then wait for whatever runs on the device, with the host's
- * thread that launches it: the first sum of one user would wait for the end of another one's long product. So all
- * kernels of this library are loaded ahead of time. Which there are is known from what nvcc's code tells the runtime
- * before `main`: the linker leads those calls here first (--wrap in flags.mk). */
+/* Loading all kernels of this library ahead of time. CUDA would load a kernel when it is first launched, and then it
+ * may wait for whatever runs on the device. So the first sum of one user would wait for the end of another one's long
+ * product. nvcc's code registers its kernels with the runtime before `main`, and the linker leads those calls here
+ * first (--wrap in flags.mk). */
 #include <cuda_runtime.h>
 
 #include "kernels/cuda/backend/device.h"

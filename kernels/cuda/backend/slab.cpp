@@ -136,7 +136,7 @@ void unmap(CUdeviceptr base) {
     }
 }
 
-/* What was freed by somebody else must not be seen. */
+/* Clear memory, so that nobody sees what another user has freed. */
 int clear(const ad_device *device, const mapping *m, ad_fault *fault) {
     int rc = ad_cuda_status(cudaMemsetAsync(reinterpret_cast<void *>(m->base), 0, m->size, device->own),
                             "zeroing a slab", fault);

@@ -118,7 +118,7 @@ int ad_cuda_stream_follow(ad_stream *stream, ad_event *event, ad_fault *fault) {
                   : ad_cuda_status(cudaStreamWaitEvent(stream->cuda, event->cuda, 0), "cudaStreamWaitEvent", fault);
 }
 
-/* Of the host, written by the device: one address for both. */
+/* Open checks in memory of the host that the device writes; host and device use the same address. */
 int ad_cuda_check_open(ad_device *device, int n, ad_check **out, ad_fault *fault) {
     void *memory = nullptr;
     const size_t size = size_t(n) * sizeof(ad_check);

@@ -1,5 +1,5 @@
-/* Copies between host and device, and the host memory that they need. What may lie anywhere in host memory goes through
- * a ring of pinned chunks: copied there, it is safe, and the device fetches it while the next chunk is being filled. */
+/* Copies between host and device, and the host memory that they need. Pageable memory goes through a ring of pinned
+ * chunks. The device fetches one chunk while the next one is being filled. */
 #include <algorithm>
 #include <new>
 

@@ -1,6 +1,6 @@
-/* Kernels are loaded when they are first used: this library's (preload.cpp), and those of cuBLAS and cuFFT, 20 to 60 ms
- * for each family. A thread does that before anybody needs them: with ours it begins at once, with those of the
- * libraries a little later, so that a server that lives for one short program does not pay for them. */
+/* A thread that loads kernels before anybody needs them: this library's (preload.cpp), and those of cuBLAS and cuFFT,
+ * which take 20 to 60 ms for each family. It begins with ours at once. It loads those of the libraries a little later,
+ * so that a server that lives for one short program does not pay for them. */
 #include <errno.h>
 #include <new>
 #include <pthread.h>
@@ -94,7 +94,7 @@ void *warm(void *argument) {
 
 } // namespace
 
-/* It is no misfortune if there is no thread. */
+/* Start the thread. Without one, kernels are loaded when they are first used. */
 void ad_cuda_warmer_open(ad_device *device) {
     pthread_condattr_t clock;
     ad_cuda_warmer *w = new (std::nothrow) ad_cuda_warmer{};

@@ -1,6 +1,6 @@
-/* nonzero, compress and place: what a mask picks out. A first pass counts the true elements of each tile of the mask, a
- * second adds the counts up, and a third lists each tile's true elements in shared memory and moves what they stand
- * for, so that neighbouring threads have neighbouring elements of the result. */
+/* nonzero, compress and place: what a mask picks out. A first pass counts the true elements of each tile of the mask,
+ * and a second one adds the counts up. A third one lists each tile's true elements in shared memory and moves the
+ * elements that they stand for. So neighbouring threads have neighbouring elements of the result. */
 #include "kernels/cuda/call/index/index.h"
 
 #include <pthread.h>
@@ -52,7 +52,7 @@ __device__ int warp_sum(int v) {
     return v;
 }
 
-/* What is done with the number of true elements. answer: host memory, or NULL; wanted: what it must be, or -1. */
+/* The use of the number of true elements. answer: host memory, or NULL; wanted: what it must be, or -1. */
 struct verdict {
     int64_t *answer;
     int64_t wanted;

@@ -1,4 +1,4 @@
-/* What a kernel of a chain takes (source.cpp generates them): for the host, and for the compiler at run time. */
+/* The argument of a chain's kernel (source.cpp generates those), for the host and for the compiler at run time. */
 #ifndef AD_KERNELS_CUDA_FUSE_ARGUMENT_H
 #define AD_KERNELS_CUDA_FUSE_ARGUMENT_H
 

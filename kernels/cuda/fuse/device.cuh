@@ -1,5 +1,5 @@
-/* What the kernels of chains are made of, besides the rows' own expressions. Compiled at run time, without CUDA's
- * headers and without the C library's. */
+/* The parts of the kernels of chains, besides the rows' own expressions. They are compiled at run time, without the
+ * headers of CUDA and of the C library. */
 #ifndef AD_KERNELS_CUDA_FUSE_DEVICE_CUH
 #define AD_KERNELS_CUDA_FUSE_DEVICE_CUH
 
@@ -130,8 +130,8 @@ fuse_store_strided(const ad_fuse_operand &o, const fuse_place<Outer> &p, const v
         if (i < p.count) *reinterpret_cast<S *>(to + i * o.inner) = v.get(i);
 }
 
-/* Hides from the compiler where a value comes from: a sign is changed as it stands in the table, and not by way of the
- * operation before, which would give a NaN another sign. */
+/* Hide from the compiler where a value comes from. A sign is then changed as the table says, and not in the operation
+ * before, which would give a NaN another sign. */
 template <class T> __device__ __forceinline__ T fuse_apart(T v) {
     if constexpr (is_complex<T>) return T(fuse_apart(v.re), fuse_apart(v.im));
 #ifdef __CUDA_ARCH__

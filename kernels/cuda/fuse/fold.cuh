@@ -1,8 +1,9 @@
-/* The end of a chain: reductions that compute elements where those of reduce/fold.cuh read them, and take them in the
- * same order into the same states, so that results have the same bits. Compiled at run time.
+/* The end of a chain: reductions that compute elements where those of reduce/fold.cuh read them. They take them in the
+ * same order into the same states, so results have the same bits. Compiled at run time.
  *
- * Addresses are offsets into a row-major array that there is not. Values, of the generated source: chunk<V>(f, e) gives
- * elements e .. e + V - 1, e a multiple of V; ROLLED: its instructions are many, and to be written out once. */
+ * Addresses are offsets into a row-major array that does not exist. The generated source has `values`: chunk<V>(f, e)
+ * gives elements e .. e + V - 1, where e is a multiple of V; ROLLED says that its instructions are many, and to be
+ * written out once. */
 #ifndef AD_KERNELS_CUDA_FUSE_FOLD_CUH
 #define AD_KERNELS_CUDA_FUSE_FOLD_CUH
 

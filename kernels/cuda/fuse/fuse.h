@@ -1,10 +1,10 @@
-/* Chains of elementwise operations as kernels of their own: source from the rows of ufunc.def, compiled at run time by
- * way of the device's compiler, kept by the signature of the chain.
+/* Chains of elementwise operations as kernels of their own. Their source is made from the rows of ufunc.def, compiled
+ * at run time by the device's compiler, and kept by the signature of the chain.
  *
- * A chain is made ready once (ad_fuse_plan_make): its operands' dimensions brought into a good order and joined, and
- * the form chosen that its kernel needs. Signature and source are functions of chain and form alone; what else a launch
- * has (addresses, sizes, strides, scalars) is the kernel's argument. source.cpp, plan.cpp and
- * headers.cpp need no CUDA, so that they can be tested where there is none. */
+ * A chain is made ready once (ad_fuse_plan_make): its operands' dimensions are brought into a good order and joined,
+ * and the form that its kernel needs is chosen. Signature and source are functions of chain and form alone. The rest of
+ * a launch (addresses, sizes, strides, scalars) is the kernel's argument. source.cpp, plan.cpp and headers.cpp need no
+ * CUDA, so they can be tested without it. */
 #ifndef AD_KERNELS_CUDA_FUSE_FUSE_H
 #define AD_KERNELS_CUDA_FUSE_FUSE_H
 
@@ -23,14 +23,14 @@
 
 /* How a row of an operand lies; RANDOM: nowhere, its elements are made (random.cuh). */
 enum { AD_FUSE_PACKED, AD_FUSE_APART, AD_FUSE_ONE, AD_FUSE_RANDOM };
-/* What a kernel's source includes besides what all do. */
+/* The headers that a kernel's source includes besides those that all include. */
 enum { AD_FUSE_WITH_RANDOM = 1, AD_FUSE_WITH_END = 2, AD_FUSE_WITH_SCAN = 4 };
 /* Ends that are scans, besides AD_FOLD_SUMS ... */
 enum { AD_FUSE_SCAN_SUM = 64, AD_FUSE_SCAN_PRODUCT };
 
-/* A chain's end whose kernel computes what it takes: which states or scan (AD_FOLD_SUMS ..., AD_FUSE_SCAN_SUM ...;
- * AD_FOLD_NO_FAMILY: there is no such end), how elements would be read (AD_FOLD_UNIT ..., AD_SCAN_TILED ...), and the
- * operation's types: of what it reads, and what it computes in. */
+/* A chain's end whose kernel computes what it takes. It says which states or scan it has (AD_FOLD_SUMS ...,
+ * AD_FUSE_SCAN_SUM ...; AD_FOLD_NO_FAMILY: there is no such end) and how elements would be read (AD_FOLD_UNIT ...,
+ * AD_SCAN_TILED ...). It also has the operation's types: the type that it reads, and the one that it computes in. */
 typedef struct ad_fuse_end {
     uint8_t family, way, input, loop;
 } ad_fuse_end;
@@ -68,7 +68,7 @@ int ad_fuse_includes(const ad_fuse_form *form); /* AD_FUSE_WITH_... */
 /* False: not for one kernel of ours. The last output of a chain with an end is what that takes, row-major; its base
  * is for the caller to set, and so are the scalars. */
 bool ad_fuse_plan_make(const ad_chain *chain, int multiprocessors, ad_fuse_plan *plan);
-/* The same for a chain whose only result goes into its end. whole: the end reads nothing but whole chunks. */
+/* Make the plan of a chain whose only result goes into its end. whole: the end reads nothing but whole chunks. */
 bool ad_fuse_plan_end(const ad_chain *chain, const ad_fuse_end *end, bool whole, ad_fuse_plan *plan);
 /* The rows that have no kernel here: complex functions of libcu++, which compiles for most of a second. */
 bool ad_fuse_has_row(int row, int loop);
@@ -80,7 +80,7 @@ int ad_fuse_wants(const ad_chain_node *node, int k);
 /* Bytes written to key, which tell kernels apart; 0: too many. */
 int ad_fuse_signature(const ad_chain *chain, const ad_fuse_form *form, uint8_t *key);
 std::string ad_fuse_source(const ad_chain *chain, const ad_fuse_form *form);
-/* What is to be compiled; source must stay. includes: of its form. */
+/* Describe the compiler's job; source must stay. includes: of its form. */
 void ad_fuse_job(const char *source, size_t size, const char *arch, int includes, ad_compile_job *job);
 const ad_compile_header *ad_fuse_headers(int includes, size_t *count);
 

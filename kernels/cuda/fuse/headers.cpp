@@ -49,7 +49,7 @@ AD_EMBEDDED_FOR_SCANS(AD_EMBED)
 
 namespace {
 
-/* What the compiler at run time has not: the C library, and of ours what includes more than is wanted. */
+/* Headers that the compiler at run time lacks: the C library's, and short forms of ours that include too much. */
 const char stdint_text[] = "#pragma once\n"
                            "typedef signed char int8_t;\n"
                            "typedef short int16_t;\n"

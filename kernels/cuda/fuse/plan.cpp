@@ -53,7 +53,7 @@ void add_random(walk *w, uint64_t first) {
     w->base[w->nop++] = reinterpret_cast<char *>(uintptr_t(first));
 }
 
-/* What the chain's end takes, in row-major order; its address is not known yet. */
+/* Add the value that the chain's end takes, in row-major order; its address is not known yet. */
 void add_end(walk *w, int64_t size) {
     for (int d = w->ndim - 1; d >= 0; d--) {
         w->stride[w->nop][d] = size;

@@ -1,8 +1,8 @@
-/* Random numbers in the kernels of chains: what kernels/cuda/call/random/random.cu would have written. Compiled at run
- * time.
+/* Random numbers in the kernels of chains: those that kernels/cuda/call/random/random.cu would have written. Compiled
+ * at run time.
  *
- * The operand of a source is an array that there is not: its base is the number of the first element, and its strides
- * are in elements, so an address is an element's number in the stream of the key. */
+ * The operand of a source is an array that does not exist. Its base is the number of the first element, and its strides
+ * are in elements. So an address is an element's number in the stream of the key. */
 #ifndef AD_KERNELS_CUDA_FUSE_RANDOM_CUH
 #define AD_KERNELS_CUDA_FUSE_RANDOM_CUH
 

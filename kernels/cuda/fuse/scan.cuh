@@ -1,7 +1,8 @@
-/* The end of a chain: running sums and products that compute elements where those of call/scan/parts.cuh read them, and
- * take them in the same order, so that results have the same bits. Compiled at run time.
+/* The end of a chain: running sums and products that compute elements where those of call/scan/parts.cuh read them.
+ * They take them in the same order, so results have the same bits. Compiled at run time.
  *
- * Addresses are offsets into a row-major array that there is not. Values: as for fold.cuh. */
+ * Addresses are offsets into a row-major array that does not exist. The generated source has `values`, as for fold.cuh.
+ */
 #ifndef AD_KERNELS_CUDA_FUSE_SCAN_CUH
 #define AD_KERNELS_CUDA_FUSE_SCAN_CUH
 

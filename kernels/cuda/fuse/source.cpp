@@ -32,7 +32,7 @@ const ad_rule_row *rule_of(const ad_chain_node *n) { return &ad__rules[ad__ufunc
 
 /* ---- the element ---- */
 
-/* What a source is called; scalars count up, one name for each use. */
+/* Get the name of a source; scalars count up, one name for each use. */
 std::string name_of(const ad_source &s, int *scalars) {
     if (s.kind == AD_SOURCE_INPUT) return number("i", s.index);
     if (s.kind == AD_SOURCE_SCALAR) return number("s", (*scalars)++);
@@ -40,7 +40,7 @@ std::string name_of(const ad_source &s, int *scalars) {
     return number("v", s.index) + (s.part ? "b" : "");
 }
 
-/* Of input k, those that are random after the others. */
+/* Get the name of input k; random inputs come after the others. */
 std::string name_of_operand(const ad_fuse_form *f, int k) {
     return k < f->nin ? number("i", k) : number("g", k - f->nin);
 }
@@ -167,8 +167,8 @@ void write_stores(writer &w, const ad_fuse_form *f, bool packed) {
           << "], at[u], " << (packed ? number("pack(e", k) + ")" : number("o", k)) << ");\n";
 }
 
-/* Where the elements of a chunk are computed a few at a time they pass through the first places, so that no register
- * is indexed. */
+/* Write the steps of a chunk whose elements are computed a few at a time. They pass through the first places, so no
+ * register is indexed. */
 void write_steps(writer &w, const ad_fuse_form *f) {
     for (int k = 0; k < f->nout; k++) w << "        vec<" << type(f->dtype[k]) << ", V> o" << k << " = {};\n";
     w << "#pragma unroll 1\n        for (int n = 0; n < V; n += N) {\n";

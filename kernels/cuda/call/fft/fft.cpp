@@ -62,8 +62,8 @@ bool fit_side(const array &x, const axis_list &axes, ad_cuda_fft_side *side) {
     return true;
 }
 
-/* Which axis of the batch a plan should have, of those that both sides can step along: one whose elements lie beside
- * each other, where the points do not, else the longest. -1: none. */
+/* Choose the axis of the batch for a plan, among those that both sides can step along: one whose elements lie beside
+ * each other where the points do not, else the longest. -1: none. */
 int best_batch(const walk<2> &w, const int64_t (&size)[2], bool apart) {
     int best = -1;
     bool best_beside = false;
@@ -318,8 +318,8 @@ int from_real(ad_call *c, const array &x, const array &out) {
     return apply_all(c, -1, out, out, others, factor);
 }
 
-/* What has to be zero in the transform of real numbers, and is ignored: the imaginary parts at frequency zero and, for
- * an even number of points, at half the number. */
+/* Clear the imaginary parts that a transform to real numbers ignores: those at frequency zero and, for an even number
+ * of points, at half the number. */
 int clear_imaginary(ad_call *c, const array &x, int axis, int64_t n) {
     static const char nothing[16] = {};
     array parts = x, zero;

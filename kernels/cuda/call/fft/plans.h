@@ -15,8 +15,8 @@ struct ad_cuda_fft_side {
     long long embed[AD_CUDA_FFT_RANK], stride, dist;
 };
 
-/* What a plan is made for; all of it, unused places being 0, is the key. n: points along each axis, of the real side
- * where there is one. */
+/* The properties of a plan, all of which are its key; unused places are 0. n: points along each axis, counted on the
+ * real side where there is one. */
 struct ad_cuda_fft_plan {
     long long kind, wide, rank, n[AD_CUDA_FFT_RANK], batch;
     ad_cuda_fft_side from, to;

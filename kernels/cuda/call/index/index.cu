@@ -122,7 +122,7 @@ template <class W> __global__ void __launch_bounds__(THREADS)
     scatter_some<W, EACH>(s, blockIdx.x * uint32_t(THREADS * EACH) + threadIdx.x, THREADS);
 }
 
-/* Whether its indices are in bounds; *offset: of the place in the indexed array. */
+/* Check that the indices of a place are in bounds, and set *offset to the place in the indexed array. */
 __device__ bool check_place(const ad_cuda_selection &s, uint32_t place, int64_t *offset) {
     int64_t plain, entry[AD_SELECTION_INDICES];
     bool good = true;
@@ -468,7 +468,7 @@ int64_t inner_count(const ad_cuda_request *r) {
     return n;
 }
 
-/* Where nothing is to be moved: indices are checked all the same. */
+/* Check the indices where nothing is to be moved. */
 int only_check(ad_call *c, ad_cuda_request *r) {
     parts p;
     if (count(r->index[0]) == 0) return 0;

@@ -27,8 +27,8 @@ struct ad_cuda_selection {
 
 constexpr int64_t AD_NO_PLACE = INT64_MIN;
 
-/* What a call selects, on the host. plain: a block's place in order; both: the elements of a block, in the plain array
- * and in the indexed one; index: k arrays of shape B. */
+/* The selection of a call, on the host. plain: a block's place in order; both: the elements of a block, in the plain
+ * array and in the indexed one; index: k arrays of shape B. */
 struct ad_cuda_request {
     int k;
     ad::array index[AD_MAX_NDIM];
@@ -62,8 +62,8 @@ __device__ inline bool index_offset(const ad_cuda_selection &s, int a, int64_t v
     return uint64_t(v) + uint64_t(size) < 2 * uint64_t(size);
 }
 
-/* Where the unit's word lies in the plain array, inside its block of the indexed one, and its entry of each index
- * array. */
+/* Find where the unit's word lies in the plain array and inside its block of the indexed one, and its entry of each
+ * index array. */
 __device__ inline void locate(const ad_cuda_selection &s, uint32_t unit, int64_t *plain, int64_t *indexed,
                               int64_t (&entry)[AD_SELECTION_INDICES]) {
     uint32_t word, place = s.by_words.divide(unit, &word);

@@ -32,7 +32,7 @@ int eig_each(const ad_solver &s, const eig_job &job) {
     return rc;
 }
 
-/* What is not finite would keep iterations from ending. */
+/* Compute eigenvalues. Numbers that are not finite are replaced first, as they would keep iterations from ending. */
 int eig(ad_call *c, eig_job *job) {
     const int64_t batch = matrices(job->a);
     ad_solver s;

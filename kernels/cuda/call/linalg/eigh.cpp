@@ -83,7 +83,7 @@ int eigh_batched(const ad_solver &s, const eigh_job &job) {
     });
 }
 
-/* What is not finite would keep iterations from ending. */
+/* Compute eigenvalues. Numbers that are not finite are replaced first, as they would keep iterations from ending. */
 int eigh(ad_call *c, eigh_job *job) {
     const int64_t batch = matrices(job->a);
     ad_solver s;

@@ -1,4 +1,4 @@
-/* What the decompositions need besides the libraries: infos, pointers, triangles, reflectors. */
+/* Kernels that the decompositions need besides the libraries: infos, pointers, triangles, reflectors. */
 #include "kernels/cuda/call/linalg/linalg.h"
 #include "kernels/cuda/backend/checks.h"
 
@@ -62,7 +62,8 @@ template <class R> __global__ void clean_kernel(R *a, int64_t n, int *flag) {
 
 template <class R> __global__ void conjugate_kernel(complex<R> *a, int64_t n) { AD_EACH(i, n) a[i].im = -a[i].im; }
 
-/* Where geev failed the values are anything: kept within the matrix all the same. */
+/* Join the real and imaginary parts of vectors. Where geev has failed its values are anything, so places are kept
+ * within the matrix. */
 template <class R>
 __global__ void join_kernel(complex<R> *to, const R *from, const complex<R> *values, int64_t n, int64_t all) {
     AD_EACH(i, all) {

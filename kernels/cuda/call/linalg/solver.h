@@ -95,7 +95,7 @@ template <class F> int ad_linalg_parts(int64_t batch, F f) {
 /* Many matrices that are small enough for a thread block each. */
 inline bool ad_linalg_batched(int64_t batch, int64_t n, int64_t most) { return batch > 1 && n <= most; }
 
-/* What the functions without 64-bit versions count in. */
+/* Check that sizes fit the int of functions that have no 64-bit version. */
 inline int ad_linalg_fits(ad_call *c, const ad::array &a) {
     if (ad::rows(a) <= INT_MAX && ad::columns(a) <= INT_MAX) return 0;
     return ad__fault(c->fault, AD_E_UNSUPPORTED, "a matrix has more than %d rows or columns", INT_MAX);

@@ -1,7 +1,7 @@
-/* Singular values. cuSOLVER wants no more columns than rows, and a packed matrix is its transpose by columns: a wide
- * one is taken as it lies, a tall one is copied by columns.
+/* Singular values. cuSOLVER wants no more columns than rows, and a packed matrix is its transpose by columns. So a wide
+ * matrix is taken as it lies, and a tall one is copied by columns.
  *
- * With x = p s q' for the matrix x by columns that is decomposed, and everything by rows:
+ * The matrix x by columns is decomposed as x = p s q'. By rows this means:
  *   wide, x = a^T: vh is p as it lies, u the conjugate of q by columns;
  *   tall, x = a: u is p by columns, vh the conjugate of q as it lies. */
 #include "kernels/cuda/call/linalg/solver.h"
@@ -121,8 +121,9 @@ int qr_one(const ad_solver &s, const svd_job &job, svd_one *one, int64_t i) {
     return rc < 0 ? rc : ad_linalg_conjugate(s.c, &q);
 }
 
-/* By polar decomposition and eigenvalues: several times as fast, but only in double precision as accurate, and not for
- * matrices that are nearly singular: these it changes, and says how far. It waits for the device. */
+/* Get the scratch memory of gesvdp, and wait for the device. gesvdp uses polar decomposition and eigenvalues. It is
+ * several times as fast, but only in double precision as accurate, and it changes matrices that are nearly singular and
+ * says how far. */
 int polar_room(const ad_solver &s, const svd_job &job, svd_one *one) {
     const bool complex = is_complex_dtype(job.x.dtype);
     const int dtype = complex ? AD_COMPLEX128 : AD_FLOAT64;
@@ -147,7 +148,7 @@ int polar_room(const ad_solver &s, const svd_job &job, svd_one *one) {
     return rc < 0 ? rc : one->room.open(s.c);
 }
 
-/* Whether what gesvdp gave can be kept: it changed singular values by no more than `distance`. */
+/* Tell whether the result of gesvdp can be kept: it changed singular values by no more than `distance`. */
 int polar_holds(const ad_solver &s, const svd_job &job, const svd_one &one, const int *info, double distance) {
     cudaStream_t stream = s.c->stream->cuda;
     double largest = 0;

@@ -171,7 +171,7 @@ int multiply_pointers(const job *j, int64_t begin, int64_t end) {
                                                j->type.compute, CUBLAS_GEMM_DEFAULT));
 }
 
-/* Where one b serves many products whose rows follow each other, they are one product of more rows. */
+/* Join products that have one b, and whose rows follow each other, into one product of more rows. */
 void fold_rows(ad_cuda_product *p, int64_t size) {
     walk<3> &w = p->batch;
     while (w.ndim > 0 && w.stride[w.ndim - 1][2] == 0) {

@@ -63,7 +63,7 @@ struct task {
     void *sums; /* splits > 1: of every element of every result, in order */
 };
 
-/* Which part of the work a block has. */
+/* The part of the work that a block has. */
 struct part {
     int64_t item, row, column, begin, end; /* blocks of rows and columns; range of the inner dimension */
     const char *a, *b;

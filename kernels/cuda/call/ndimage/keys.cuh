@@ -1,5 +1,5 @@
-/* Elements of any real type as unsigned integers in the same order, where the type is a number of bytes and a few values
- * rather than a template's argument: there is one kernel for all types of a size. */
+/* Elements of any real type as unsigned integers in the same order. The type is a number of bytes and a few values, not
+ * a template's argument, so there is one kernel for all types of a size. */
 #ifndef AD_KERNELS_CUDA_CALL_NDIMAGE_KEYS_CUH
 #define AD_KERNELS_CUDA_CALL_NDIMAGE_KEYS_CUH
 

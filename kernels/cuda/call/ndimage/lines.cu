@@ -63,8 +63,8 @@ template <class K> struct choosing {
 
 /* ---- tiles ---- */
 
-/* Where element `at` of a lane stands in shared memory. Lanes in order: a gap after each 32, so that threads, whose
- * elements are EACH apart, reach different banks. */
+/* Get the slot of element `at` of a lane in shared memory. Lanes in order have a gap after each 32 elements. Threads,
+ * whose elements are EACH apart, then reach different banks. */
 template <bool Across> __device__ int slot_of(int at) { return Across ? at * ACROSS : at + at / 32; }
 
 template <class T> __device__ const T *lane_of(const lines<T> &l, int64_t lane) {
@@ -114,7 +114,7 @@ __device__ void take_taps(const T *tile, int at, const W *weight, int taps, T (&
     }
 }
 
-/* What a thread makes: lane and first result within the tile; lane -1: nothing. */
+/* A thread's work: lane and first result within the tile; lane -1: nothing. */
 struct share {
     int lane, first;
 };

@@ -1,4 +1,4 @@
-/* What filters of images share. */
+/* Types and functions that the filters of images share. */
 #ifndef AD_KERNELS_CUDA_CALL_NDIMAGE_NDIMAGE_H
 #define AD_KERNELS_CUDA_CALL_NDIMAGE_NDIMAGE_H
 

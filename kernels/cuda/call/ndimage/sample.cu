@@ -1,7 +1,7 @@
 /* Splines: spline1d makes their coefficients, sample evaluates them.
  *
- * A lane is filtered in segments by a thread each: what is further away than AD_SPLINE_REACH elements has no part in a
- * result, so a thread begins that far before its segment, or at the lane's end, where the mode says what comes before.
+ * A lane is filtered in segments, each by one thread. Elements further away than AD_SPLINE_REACH have no part in a
+ * result. So a thread begins that far before its segment, or at the lane's end, where the mode says what comes before.
  */
 #include "kernels/cuda/backend/divide.h"
 #include "kernels/cuda/call/ndimage/ndimage.h"
@@ -127,7 +127,7 @@ template <class T> int make_coefficients(ad_call *c, const array *x, const array
 
 /* ---- sample ---- */
 
-/* Where points are: at coordinates that an array has, or that a matrix makes of their places in the result. */
+/* The points: coordinates of an array, or those that a matrix makes of places in the result. */
 struct points {
     const char *where; /* packed */
     bool affine, single;

@@ -1,7 +1,7 @@
 /* Filters with windows of any shape, which are lists of offsets: correlate, rank_filter and grey_filter.
  *
- * One kernel copies the offsets, and says how far they reach and where each leads from an element all of whose window
- * is within the array; what comes then makes one result a thread. */
+ * One kernel copies the offsets, and finds how far they reach. It also finds where each one leads from an element whose
+ * whole window is within the array. In the kernels that follow, each thread makes one result. */
 #include "kernels/cuda/backend/divide.h"
 #include "kernels/cuda/call/ndimage/keys.cuh"
 #include "kernels/cuda/call/ndimage/ndimage.h"
@@ -105,7 +105,7 @@ template <bool Small, class T> __device__ int64_t split_place(const windows<T> &
     return at;
 }
 
-/* Whether all of the window is within the array. */
+/* Tell whether the whole window is within the array. */
 template <bool Small, class T> __device__ bool is_inside(const windows<T> &w, int64_t place) {
     for (int d = w.ndim - 1; d >= 0; d--) {
         const int64_t at = split_place<Small>(w, &place, d);
@@ -216,7 +216,8 @@ __device__ __forceinline__ void sort_keys(R (&key)[N], std::index_sequence<I...>
     (compare_two<network_of<N>.at[I].a, network_of<N>.at[I].b>(key), ...);
 }
 
-/* Of at most N elements. Rank not below 0: exactly N, and of the network what that rank depends on remains. */
+/* Sorting of at most N elements. Rank not below 0: of exactly N, with only those steps of the network that the rank
+ * depends on. */
 template <class K, int N, int Rank> struct sorting {
     using type = K;
     template <bool Small> static __device__ K make(const windows<K> &w, int64_t place, bool inside) {

@@ -1,4 +1,4 @@
-/* What the files of call `curand` share. */
+/* Functions that the files of call `curand` share. */
 #ifndef AD_KERNELS_CUDA_CALL_RANDOM_CURAND_CUH
 #define AD_KERNELS_CUDA_CALL_RANDOM_CURAND_CUH
 

@@ -1,4 +1,4 @@
-/* What the files of call `random` share. */
+/* Functions that the files of call `random` share. */
 #ifndef AD_KERNELS_CUDA_CALL_RANDOM_RANDOM_CUH
 #define AD_KERNELS_CUDA_CALL_RANDOM_RANDOM_CUH
 

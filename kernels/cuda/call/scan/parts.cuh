@@ -1,11 +1,13 @@
-/* What the kernels of running sums and products are made of, those compiled by nvcc (scan.cuh) and those at run
- * time (fuse/scan.cuh).
+/* The parts of the kernels of running sums and products, those compiled by nvcc (scan.cuh) and those at run time
+ * (fuse/scan.cuh).
  *
- * One pass over memory: a tile (the piece of a lane that a block has) adds up its elements and tells the sum to those
- * behind it, then looks back over what the tiles before it have told, sums or already results, until it knows what
- * comes before it. Messages are 16 bytes that are written and read as one, value and tag together: the tag says that
- * the message is of this operation, so that the memory needs no preparation. Blocks are started in the order of their
- * numbers and only ever wait for lower ones. */
+ * They pass over memory once. A tile is the piece of a lane that a block has. It adds up its elements and tells the sum
+ * to the tiles behind it. Then it looks back over what the tiles before it have told, sums or already results, until it
+ * knows what comes before it.
+ *
+ * Messages are 16 bytes that are written and read as one, value and tag together. The tag says that the message is of
+ * this operation, so the memory needs no preparation. Blocks are started in the order of their numbers and only ever
+ * wait for lower ones. */
 #ifndef AD_KERNELS_CUDA_CALL_SCAN_PARTS_CUH
 #define AD_KERNELS_CUDA_CALL_SCAN_PARTS_CUH
 
@@ -117,7 +119,7 @@ template <class Op> __device__ typename Op::T scan_look_back(const ad_scan &s, i
         while (true) {
             if (what == 0) what = scan_message<T>::hear(s, at, &v);
             results = __ballot_sync(0xffffffffu, what == SCAN_RESULT);
-            /* Those before the nearest result do not matter. */
+            /* Messages before the nearest result do not matter. */
             unsigned wanted = results == 0 ? 0xffffffffu : (2u << (__ffs(int(results)) - 1)) - 1;
             if ((__ballot_sync(0xffffffffu, what == 0) & wanted) == 0) break;
         }
@@ -188,7 +190,7 @@ template <class L, int N> __device__ void scan_store(char *p, const L (&y)[N], i
 
 /* ---- lanes whose elements lie next to each other ---- */
 
-/* What a warp has of its lanes, as vectors: one of each thread at a time, Loads times. */
+/* A warp's part of its lanes, as vectors: one of each thread at a time, Loads times. */
 template <class Op, int Loads> struct scan_stretch {
     using T = typename Op::T;
     using S = typename Op::input;

@@ -68,7 +68,7 @@ int scan_contiguous(plan *p) {
     return rc < 0 ? rc : launch(p, p->kernels.tiled, blocks);
 }
 
-/* Whether `side` can read its lanes as 8 bytes; they are counted so then. */
+/* Tell whether `side` can read its lanes as 8 bytes; if so, they are counted as such. */
 bool take_side(plan *p, const array &out, const array &x) {
     ad_scan *s = &p->scan;
     ad_fold_axis *a = &s->lane[0];

@@ -18,7 +18,7 @@ template <class Op> __global__ void __launch_bounds__(AD_SCAN_THREADS) scan_rows
 
 /* ---- lanes side by side, with any strides ---- */
 
-/* What comes before each of SIDE lanes, of which messages lie next to each other; place, step: of the first. */
+/* Get what comes before each of SIDE lanes, whose messages lie next to each other; place, step: of the first. */
 template <class Op, int Side>
 __device__ void scan_look_up(const ad_scan &s, int64_t place, int64_t step, typename Op::T (&before)[Side]) {
     using T = typename Op::T;

@@ -1,5 +1,5 @@
-/* Stable sorting of rows of keys, alone or with an index each: blocks sort as many elements as shared memory holds (a
- * piece of a row, or several short rows), then runs are merged two by two. */
+/* Stable sorting of rows of keys, alone or with an index each. Blocks sort as many elements as shared memory holds: a
+ * piece of a row, or several short rows. Then runs are merged two by two. */
 #include "kernels/cuda/call/sort/sort.h"
 
 #include "kernels/call_order.h"
@@ -103,7 +103,8 @@ template <class K, bool Indexed> __device__ void put_back(room<K, Indexed> &r, i
         }
 }
 
-/* What a block has to sort: `rows` rows of `length`, which come from `first` on; those of a long row are one. */
+/* The work of a block: `rows` rows of `length`, which come from `first` on; the pieces of a long row count as one row.
+ */
 struct share {
     int64_t first;  /* of the block's elements */
     int64_t column; /* of its first element in its row */

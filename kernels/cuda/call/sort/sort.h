@@ -1,5 +1,4 @@
-/* What sort and argsort are made of. Rows of n elements each lie one behind the other; all addresses are the device's.
- */
+/* The steps of sort and argsort. Rows of n elements each lie one behind the other; all addresses are the device's. */
 #ifndef AD_KERNELS_CUDA_CALL_SORT_SORT_H
 #define AD_KERNELS_CUDA_CALL_SORT_SORT_H
 
@@ -7,8 +6,8 @@
 
 #include "kernels/call.h"
 
-/* ---- keys (keys.cu): those of call_order.h, in 32 bits for real types of up to 4 bytes, in 64 for those of
- * 8 and for complex64. complex128 has two of 64 bits, of which the first counts more. ---- */
+/* ---- keys (keys.cu) ---- Keys are those of call_order.h. They have 32 bits for real types of up to 4 bytes, and 64
+ * for those of 8 and for complex64. complex128 has two of 64 bits, of which the first counts more. */
 
 enum { AD_KEYS_VALUES, AD_KEYS_EQUAL /* one for both zeros */, AD_KEYS_SECOND /* as that, of a complex128 */ };
 inline int ad_cuda_key_size(int dtype) { return ad::itemsize(dtype) > 4 ? 8 : 4; }

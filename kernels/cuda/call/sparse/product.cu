@@ -1,5 +1,5 @@
-/* Products with sparse matrices. Some lanes of a warp, by the average length of rows, share a row; rows far longer than
- * a warp should have are left to blocks that share them, so that no block takes long. */
+/* Products with sparse matrices. Some lanes of a warp, by the average length of rows, share a row. Rows far too long
+ * for a warp are left to blocks that share them, so no block takes long. */
 #include "kernels/cuda/call/sparse/sparse.cuh"
 
 namespace {

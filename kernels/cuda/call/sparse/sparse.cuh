@@ -1,6 +1,6 @@
-/* What the kernels on sparse matrices share. indptr, which nobody else writes, is looked through by a kernel of its
- * own; those that follow do nothing where it is wrong. An index is bounded in the register that it has been read into.
- */
+/* Functions that the kernels on sparse matrices share. A kernel of its own looks through indptr, which nobody else
+ * writes; the kernels that follow do nothing where it is wrong. An index is bounded in the register that it has been
+ * read into. */
 #ifndef AD_KERNELS_CUDA_CALL_SPARSE_SPARSE_CUH
 #define AD_KERNELS_CUDA_CALL_SPARSE_SPARSE_CUH
 
@@ -14,7 +14,7 @@ using namespace ad;
 
 constexpr int THREADS = 256;
 
-/* What every kernel is given. */
+/* The arguments of every kernel. */
 template <class T, class I> struct sparse_task {
     csr<T, I> m;
     panel<const T> x;

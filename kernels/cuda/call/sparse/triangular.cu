@@ -13,7 +13,7 @@ template <class T, class I> struct solving {
     bool lower, unit;
 };
 
-/* Whether entry j of a row belongs to the triangle that is solved. */
+/* Tell whether entry j of a row belongs to the triangle that is solved. */
 __device__ inline bool depends_on(int64_t row, int64_t j, bool lower) { return lower ? j < row : j > row; }
 
 /* Wait for the rows that this lane's entries name; add up what of them is on the diagonal. */
