@@ -175,7 +175,7 @@ soak: all $(VENV)/.stamp ## many clients, some killed, some cut off, for SOAK_SE
 asan ubsan tsan: $(VENV)/.stamp ## build that variant and run the tests of the C programs under the sanitizer
 	@$(MAKE) --no-print-directory VARIANT=$@ all tests
 	@$(MAKE) --no-print-directory VARIANT=release python
-	@$(VPYTHON) tests/run.py --build build/$@ unit wire fault
+	@$(VPYTHON) tests/run.py --build build/$@ unit native wire fault
 
 fuzz: ## fuzz what reads untrusted bytes, FUZZ_SECONDS (60) for each target; needs clang
 	@$(MAKE) --no-print-directory VARIANT=fuzz fuzzers
@@ -259,9 +259,9 @@ $(OBJ)/%.o: %.cpp $(OBJ)/flags | build/.deps
 	$Q$(CXX) $(CXX_FLAGS) $(EXTRA) $(DEPEND) -c $< -o $@
 
 $(OBJ)/client-python/%.o: EXTRA = $(PYTHON_FLAGS) $(FETCHED_FLAGS)
-$(OBJ)/client-c/interop/dlpack.o $(OBJ)/tests/unit/client_dlpack.o: EXTRA = $(FETCHED_FLAGS)
+$(OBJ)/client-c/interop/dlpack.o $(OBJ)/tests/unit/embedded_dlpack.o: EXTRA = $(FETCHED_FLAGS)
 $(OBJ)/client-c/interop/dlpack.o $(OBJ)/client-python/src/export.o $(OBJ)/client-python/src/lend.o \
-$(OBJ)/tests/unit/client_dlpack.o: | $(FETCHED)/.stamp
+$(OBJ)/tests/unit/embedded_dlpack.o: | $(FETCHED)/.stamp
 $(OBJ)/kernels/%.o: EXTRA = $(KERNEL_CXXFLAGS) $(BLAS_FLAGS)
 $(OBJ)/tests/unit/kernels_%.o: EXTRA = $(KERNEL_CXXFLAGS) $(BLAS_FLAGS)
 
@@ -368,6 +368,9 @@ UNIT_protocol := $(A_PROTOCOL)
 UNIT_kernels := $(A_KERNELS) $(A_PROTOCOL)
 UNIT_server := $(A_SERVER) $(A_PROTOCOL)
 UNIT_client := $(A_CLIENT)
+# These take real kernels, compilers and servers: tests/run.py has them as the suite native.
+UNIT_embedded := $(A_CLIENT)
+UNIT_service := $(A_SERVER) $(A_PROTOCOL)
 # Rooms of the worker are tested with those below them alone, so a call that goes up does not link.
 ROOMS := base memory journal device spill io checkpoint engine modules exec fusion session sharing recover
 rooms_to = $(foreach r,$(wordlist 1,$(words $(shell echo $(ROOMS) | sed 's/ $(1)\b.*/ x/')),$(ROOMS)),\
@@ -378,6 +381,7 @@ $(foreach r,$(ROOM_TESTS),$(eval LIBS_$r = $$(INI_LIBS) $$(UV_LIBS)))
 UNIT_fuse := $(call objects,$(FUSE_PORTABLE)) $(A_PROTOCOL)
 LIBS_kernels = $(BLAS_LIBS) $(KERNEL_LIBS)
 LIBS_server = $(INI_LIBS) $(UV_LIBS)
+LIBS_service = $(LIBS_server)
 
 # Criterion itself does not start under the thread sanitizer; tests/unit/plain stands in for it.
 ifeq ($(VARIANT),tsan)

@@ -19,7 +19,10 @@ from sampling import LONG, read_long
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parent
-SUITES = ["unit", "wire", "ops", "api", "late", "fault", "build"]  # in this order; gpu only when asked for
+SUITES = ["unit", "native", "wire", "ops", "api", "late", "fault", "build"]  # in this order; gpu only when asked for
+# The programs of tests/unit that take real kernels, compilers and servers. The others are the suite unit, which takes
+# seconds.
+NATIVE = {"kernels", "service", "embedded"}
 # The ops suite again, on a backend that completes operations later than it is asked to, as a GPU does.
 LATE = ["core_sessions", "core_index", "indexing", "errors", "reductions", "sorting", "threads", "roundtrips", "cuda",
         "windows", "decompositions", "fft", "priority", "modules", "fusion", "fusion_scans", "sharing",
@@ -48,10 +51,12 @@ def commands(suite, build, report, options):
 
     if options.rest and suite not in SAMPLED:
         return
-    if suite == "unit":
+    if suite in ("unit", "native"):
         for program in sorted(p for p in (build / "tests").glob("*") if p.is_file() and os.access(p, os.X_OK)):
-            xml = report / f"unit-{program.name}.xml"
-            yield f"unit/{program.name}", [program, f"--xml={xml}", f"--timeout={HANGS}"], xml, {}
+            if (program.name in NATIVE) != (suite == "native"):
+                continue
+            xml = report / f"{suite}-{program.name}.xml"
+            yield f"{suite}/{program.name}", [program, f"--xml={xml}", f"--timeout={HANGS}"], xml, {}
     elif suite == "late":
         yield pytest("late", [HERE / "ops" / f"test_{name}.py" for name in LATE], ARRAYD_CPU_LATE="1")
     elif suite == "gpu":

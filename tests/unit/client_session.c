@@ -197,7 +197,7 @@ static void *use_until_dead(void *session) {
 }
 
 Test(client_session, every_thread_notices_that_the_server_has_gone) {
-    for (int i = 10; i < 130; i += 17) {
+    for (int i = 10; i < 130; i += 40) {
         ad_session *s;
         fake *f = fake_open(&(fake_options){.die_after = i, .part = 100000}, &s);
         pthread_t thread[4];
@@ -238,7 +238,7 @@ static int ask_everything(ad_session *s) {
 
 Test(client_session, damaged_answers_end_the_session_and_nothing_else) {
     int came = 0;
-    for (unsigned i = 1; i <= 200; i++) {
+    for (unsigned i = 1; i <= 80; i++) {
         ad_session *s;
         fake *f = fake_open(&(fake_options){.garble = i}, &s);
         came += ask_everything(s);
@@ -247,8 +247,8 @@ Test(client_session, damaged_answers_end_the_session_and_nothing_else) {
         ad_session_close(s);
         fake_stop(f);
     }
-    cr_assert_gt(came, 200); /* whole answers are taken */
-    cr_assert_lt(came, 500);
+    cr_assert_gt(came, 80); /* whole answers are taken */
+    cr_assert_lt(came, 200);
 }
 
 Test(client_session, failures_carry_their_operation) {

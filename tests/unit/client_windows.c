@@ -194,6 +194,10 @@ Test(client_windows, a_child_has_memory_of_its_own) {
     end_session(s, f);
 }
 
+static bool is_filled(const uint8_t *bytes, size_t n, int with) {
+    return bytes[0] == with && !memcmp(bytes, bytes + 1, n - 1);
+}
+
 Test(client_windows, an_interrupted_download_keeps_its_memory_from_others) {
     ad_session *s;
     fake *f = fake_open(NULL, &s);
@@ -215,7 +219,7 @@ Test(client_windows, an_interrupted_download_keeps_its_memory_from_others) {
         memset(ad_host_data(others[i]), i, N * 8);
     }
     for (int i = 0; i < 8; i++) {
-        for (size_t k = 0; k < N * 8; k++) cr_assert_eq(((uint8_t *)ad_host_data(others[i]))[k], i);
+        cr_assert(is_filled(ad_host_data(others[i]), N * 8, i));
         ad_host_release(others[i]);
     }
     cr_assert_geq(ad__pool_draining_bytes(s), N * 8); /* the server has never said that it has finished with the part */
@@ -331,7 +335,7 @@ static int use_session(ad_session *s, const double *x) {
 Test(client_windows, a_dying_server_is_an_error) {
     double *x = make_numbers(N, 11);
     int survived = 0;
-    for (size_t i = 65; i < 600; i += 5) {
+    for (size_t i = 65; i < 600; i += 23) { /* in every message of a session */
         ad_session *s;
         fake *f = fake_open(&(fake_options){.die_after_bytes = i}, &s);
         int status = use_session(s, x);
@@ -340,6 +344,6 @@ Test(client_windows, a_dying_server_is_an_error) {
         survived += status == 0;
         end_session(s, f);
     }
-    cr_assert_lt(survived, 100);
+    cr_assert_lt(survived, 22);
     free(x);
 }

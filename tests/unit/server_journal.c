@@ -21,6 +21,10 @@ static size_t some_size(uint64_t *seed) {
     return (size_t)(random64(seed) % (2ull << power)) + 1;
 }
 
+static bool is_filled(const uint8_t *bytes, size_t n, uint8_t with) {
+    return !n || (bytes[0] == with && !memcmp(bytes, bytes + 1, n - 1));
+}
+
 Test(journal, pieces_do_not_overlap) {
     ad_journal *l = open_journal();
     uint8_t *piece[PIECES] = {0}, mark[PIECES];
@@ -29,7 +33,7 @@ Test(journal, pieces_do_not_overlap) {
     for (int i = 0; i < 5000; i++) {
         size_t k = random64(&seed) % PIECES;
         if (piece[k]) {
-            for (size_t n = 0; n < size[k]; n++) cr_assert_eq(piece[k][n], mark[k], "%d: %zu of %zu", i, n, size[k]);
+            cr_assert(is_filled(piece[k], size[k], mark[k]), "%d: %zu bytes", i, size[k]);
             ad__journal_free(l, piece[k]);
         }
         size[k] = some_size(&seed);

@@ -22,7 +22,7 @@ static void check_refused(ad_session *s, ad_loan loan, ad_layout layout, int sta
     cr_expect(!a && !released);
 }
 
-Test(client_lend, what_is_refused) {
+Test(embedded_lend, what_is_refused) {
     double memory[6] = {0};
     ad_session *s = open_embedded();
     ad_session_info info;
@@ -37,7 +37,7 @@ Test(client_lend, what_is_refused) {
     ad_session_close(s);
 }
 
-Test(client_lend, settling_waits) {
+Test(embedded_lend, settling_waits) {
     ad_session *s = open_embedded();
     ad_session_info info;
     ad_array *a, *b;

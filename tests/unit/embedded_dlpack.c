@@ -37,7 +37,7 @@ static void init_tensor(own_tensor *t, void *data, DLDataType dtype, int64_t row
         .dl_tensor = {.data = data, .device = {kDLCPU, 0}, .ndim = 2, .dtype = dtype, .shape = t->shape}};
 }
 
-Test(client_dlpack, a_tensor_is_the_arrays_memory) {
+Test(embedded_dlpack, a_tensor_is_the_arrays_memory) {
     ad_session *s = open_embedded();
     ad_array *a = make_matrix(s, AD_FLOAT64), *turned, *column;
     DLManagedTensorVersioned *m;
@@ -64,7 +64,7 @@ Test(client_dlpack, a_tensor_is_the_arrays_memory) {
     m->deleter(m);
 }
 
-Test(client_dlpack, a_lease_may_be_shared) {
+Test(embedded_dlpack, a_lease_may_be_shared) {
     ad_session *s = open_embedded();
     ad_array *a = make_matrix(s, AD_INT32), *row;
     ad_lease *lease;
@@ -85,7 +85,7 @@ Test(client_dlpack, a_lease_may_be_shared) {
     ad_session_close(s);
 }
 
-Test(client_dlpack, types_go_both_ways) {
+Test(embedded_dlpack, types_go_both_ways) {
     ad_session *s = open_embedded();
     for (int dtype = 0; dtype < AD_NDTYPE; dtype++) {
         ad_array *a, *back;
@@ -107,7 +107,7 @@ Test(client_dlpack, types_go_both_ways) {
     ad_session_close(s);
 }
 
-Test(client_dlpack, host_tensors_are_copied) {
+Test(embedded_dlpack, host_tensors_are_copied) {
     ad_session *s = open_embedded();
     int16_t data[20], seen[6];
     own_tensor t;
@@ -134,7 +134,7 @@ Test(client_dlpack, host_tensors_are_copied) {
 
 static void count_release(void *argument) { ++*(int *)argument; }
 
-Test(client_dlpack, what_is_refused_stays_the_callers) {
+Test(embedded_dlpack, what_is_refused_stays_the_callers) {
     ad_session *s = open_embedded();
     double data[6] = {0};
     own_tensor t;

@@ -18,7 +18,7 @@ static double read_scalar(ad_array *a) {
     return x;
 }
 
-Test(client_real, sums) {
+Test(embedded_real, sums) {
     ad_session *s = open_embedded();
     ad_array *x, *y, *sum;
     cr_assert_eq(ad_arange(s, ad_int(0), ad_int(10), ad_int(1), AD_FLOAT64, &x), 0, "%s", ad_error_message());
@@ -74,7 +74,7 @@ static void check_launches(ad_session *s, ad_module *m) {
     ad_array_release(calls);
 }
 
-Test(client_real, kernels) {
+Test(embedded_real, kernels) {
     ad_session *s = open_embedded();
     ad_module *m = NULL;
     ad_kernel_facts facts;
@@ -100,7 +100,7 @@ Test(client_real, kernels) {
     ad_session_close(s);
 }
 
-Test(client_real, constant_comparisons) {
+Test(embedded_real, constant_comparisons) {
     static const struct {
         int ufunc, value, first, truth; /* first: the value is the first operand */
     } rows[] = {
@@ -126,7 +126,7 @@ Test(client_real, constant_comparisons) {
     ad_session_close(s);
 }
 
-Test(client_real, questions_and_errors) {
+Test(embedded_real, questions_and_errors) {
     ad_session *s = open_embedded();
     ad_array *x, *where, *bad, *i;
     ad_array_info info;
@@ -152,7 +152,7 @@ Test(client_real, questions_and_errors) {
     ad_session_close(s);
 }
 
-Test(client_real, released_arrays_leave_nothing_behind) {
+Test(embedded_real, released_arrays_leave_nothing_behind) {
     ad_session *s = open_embedded();
     ad_array *a, *b;
     uint64_t counters[AD_NCOUNTER];
@@ -190,7 +190,7 @@ static pid_t find_parent(pid_t process) {
     return parent;
 }
 
-Test(client_real, a_killed_worker_is_none) {
+Test(embedded_real, a_killed_worker_is_none) {
     ad_session *s = open_embedded();
     ad_array *a, *b;
     float values[16];
@@ -206,7 +206,7 @@ Test(client_real, a_killed_worker_is_none) {
     ad_session_close(s);
 }
 
-Test(client_real, a_killed_server_is_an_error) {
+Test(embedded_real, a_killed_server_is_an_error) {
     ad_session *s = open_embedded();
     ad_array *a, *b;
     int status = 0;

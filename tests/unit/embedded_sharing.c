@@ -20,7 +20,7 @@ static double read_last(const ad_array *a) {
     return data[N - 1];
 }
 
-Test(client_sharing, capabilities) {
+Test(embedded_sharing, capabilities) {
     const int64_t shape[] = {N}, strides[] = {8};
     const ad_layout layout = {AD_FLOAT64, 1, 0, shape, strides}, beyond = {AD_FLOAT64, 1, 8, shape, strides};
     ad_session *s = open_embedded();
@@ -41,7 +41,7 @@ Test(client_sharing, capabilities) {
     ad_session_close(s);
 }
 
-Test(client_sharing, names) {
+Test(embedded_sharing, names) {
     ad_session *s = open_embedded();
     ad_array *a = make_array(s), *b;
     ad_array_info info;
@@ -68,7 +68,7 @@ Test(client_sharing, names) {
     ad_session_close(s);
 }
 
-Test(client_sharing, a_child_goes_on) {
+Test(embedded_sharing, a_child_goes_on) {
     ad_session *s = open_embedded();
     ad_array *a = make_array(s);
     int status = 1;

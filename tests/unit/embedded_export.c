@@ -40,7 +40,7 @@ static void await_exports(ad_session *s, uint64_t n) {
         ;
 }
 
-Test(client_export, both_write) {
+Test(embedded_export, both_write) {
     ad_session *s = open_embedded();
     ad_array *a = make_array(s, N), *odd;
     ad_lease *lease, *second;
@@ -73,7 +73,7 @@ Test(client_export, both_write) {
     ad_session_close(s);
 }
 
-Test(client_export, memory_outlives_array_and_session) {
+Test(embedded_export, memory_outlives_array_and_session) {
     ad_session *s = open_embedded();
     ad_array *a = make_array(s, N);
     ad_lease *lease;
@@ -94,7 +94,7 @@ static void *import_lease(void *lease) {
     return ad_import(lease, NULL, &data) ? NULL : data;
 }
 
-Test(client_export, threads_import_it_at_once) {
+Test(embedded_export, threads_import_it_at_once) {
     ad_session *s = open_embedded();
     ad_array *a = make_array(s, N);
     for (int round = 0; round < 50; round++) {
@@ -115,7 +115,7 @@ Test(client_export, threads_import_it_at_once) {
     ad_session_close(s);
 }
 
-Test(client_export, descriptors_are_not_mixed_up) {
+Test(embedded_export, descriptors_are_not_mixed_up) {
     ad_session *s = open_embedded();
     ad_array *a = make_array(s, N);
     for (int i = 0; i < 100; i++) { /* those of windows go the same way */
@@ -138,7 +138,7 @@ Test(client_export, descriptors_are_not_mixed_up) {
     ad_session_close(s);
 }
 
-Test(client_export, a_child_has_no_part_in_it) {
+Test(embedded_export, a_child_has_no_part_in_it) {
     ad_session *s = open_embedded();
     ad_array *a = make_array(s, N);
     ad_lease *lease;
@@ -168,7 +168,7 @@ Test(client_export, a_child_has_no_part_in_it) {
     ad_session_close(s);
 }
 
-Test(client_export, refusals) {
+Test(embedded_export, refusals) {
     ad_session *s = open_embedded();
     const int64_t none = 0, much = (int64_t)1 << 44, two = 2;
     ad_array *empty, *poisoned, *mine, *theirs;
