@@ -61,7 +61,7 @@ void ad__channel_close(ad_channel *c);
 int ad__channel_send(ad_channel *c, const ad_note *note, int fd);
 /* Send queued notes; call it when the socket can be written. AD_E_CONNECTION. */
 int ad__channel_flush(ad_channel *c);
-/* Whether notes are queued. */
+/* Tell whether notes are queued. */
 bool ad__channel_waiting(const ad_channel *c);
 /* Wait until all notes have been sent, unless the peer reads nothing for a second. */
 void ad__channel_drain(ad_channel *c);

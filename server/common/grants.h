@@ -1,4 +1,4 @@
-/* What a principal may do. arrayd reads this from its file of principals, and workers apply it. */
+/* The grants of a principal. arrayd reads them from its file of principals, and workers apply them. */
 #ifndef AD_SERVER_GRANTS_H
 #define AD_SERVER_GRANTS_H
 

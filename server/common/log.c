@@ -105,7 +105,7 @@ static void put_line_head(line *l, ad_log_level level, const char *event) {
     put_quoted_value(l, event);
 }
 
-/* Whether standard error takes a line now. A pipe whose reader is stuck takes none, and nobody waits for it. */
+/* Tell whether standard error takes a line now. A pipe whose reader is stuck takes none, and nobody waits for it. */
 static bool can_take_line(void) {
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
     return poll(&p, 1, 0) == 1 && p.revents & POLLOUT;

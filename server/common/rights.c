@@ -1,4 +1,4 @@
-/* What a principal may do, by options and grants: see rights.h. */
+/* The rights of a principal, by options and grants: see rights.h. */
 #include "server/common/rights.h"
 
 #include <stdlib.h>

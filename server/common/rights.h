@@ -1,15 +1,15 @@
-/* What a principal may do, by the options and by its grants. */
+/* The rights of a principal, by the options and by its grants. */
 #ifndef AD_SERVER_RIGHTS_H
 #define AD_SERVER_RIGHTS_H
 
 #include "server/common/config.h"
 #include "server/common/grants.h"
 
-/* Whether a principal may run kernels: its grant decides, else option kernels, unless that is `none`. On backend
- * "cpu" a kernel is native code with all rights of the server's user, so that kernels=unix lets only this user and
- * root run them. backend NULL: not known. */
+/* Tell whether a principal may run kernels: its grant decides, else option kernels, unless that is `none`. On backend
+ * "cpu" a kernel is native code with all rights of the server's user, so that kernels=unix lets only this user and root
+ * run them. backend NULL: not known. */
 bool ad__may_run_kernels(const ad_config *c, const char *principal, const ad_grants *grants, const char *backend);
-/* Whether the principal is the user that runs the server. */
+/* Tell whether the principal is the user that runs the server. */
 bool ad__is_server_user(const char *principal);
 /* How many operations, and bytes of them, a session's client may have in flight: the window that it is told. */
 uint64_t ad__window_ops(const ad_config *c, const ad_grants *g);

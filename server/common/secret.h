@@ -11,7 +11,7 @@
 
 /* Make a token of 256 random bits as text: "ad1_" and 43 letters. AD_E_SYSTEM. */
 int ad__token_make(char out[AD_TOKEN_TEXT], ad_fault *fault);
-/* Whether a text can be a token: AD_TOKEN_LEAST to AD_TOKEN_MOST bytes of printable ASCII without blanks. */
+/* Tell whether a text can be a token: AD_TOKEN_LEAST to AD_TOKEN_MOST bytes of printable ASCII without blanks. */
 bool ad__token_formed(const char *token, size_t size);
 /* Hash a token for storage. Plain SHA-256 is enough: salt and stretching slow down guessing, and 256 random bits
  * cannot be guessed. AD_E_UNSUPPORTED: there is no libcrypto; AD_E_MEMORY. */

@@ -14,7 +14,7 @@ typedef struct ad_jail {
     bool optional;           /* continue without Landlock where the kernel has none */
 } ad_jail;
 
-/* Whether this kernel has Landlock. */
+/* Tell whether this kernel has Landlock. */
 bool ad__jail_possible(void);
 /* Put this process, which has one thread, into the jail. AD_E_UNSUPPORTED: there is no Landlock; AD_E_SYSTEM. */
 int ad__jail_close(const ad_jail *jail, ad_fault *fault);

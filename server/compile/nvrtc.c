@@ -87,7 +87,7 @@ static char *copy_text(ad_text text) {
     return s;
 }
 
-/* Whether CUDA's folders have this header, too. NVRTC then reads CUDA's, which has more and which CUDA's other
+/* Tell whether CUDA's folders have this header, too. NVRTC then reads CUDA's, which has more and which CUDA's other
  * headers need. */
 static bool is_cuda_header(const place *p, const char *name) {
     char path[AD_TOOLKIT_PATH + 256];

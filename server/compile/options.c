@@ -65,7 +65,7 @@ typedef struct option {
     size_t words;      /* words of the command line: 2 where the value is a word of its own */
 } option;
 
-/* Whether a text is not empty and has no other characters than these. */
+/* Tell whether a text is not empty and has no other characters than these. */
 static bool has_only_characters(const char *text, const char *these) { return *text && text[strspn(text, these)] == 0; }
 
 static bool is_macro(const char *text) {
@@ -79,7 +79,7 @@ static bool is_macro(const char *text) {
     return true;
 }
 
-/* Whether a list with commas has these options of ptxas only. */
+/* Tell whether a list with commas has these options of ptxas only. */
 static bool is_list_for_ptxas(const char *text) {
     static const char *const words[] = {"-v", "-O0", "-O1", "-O2", "-O3", "-dlcm=ca", "-dlcm=cg", "-warn-spills"};
     for (;;) {
@@ -171,7 +171,7 @@ static int check_words(const char *const *words, size_t n, size_t most, const ch
     return 0;
 }
 
-/* Whether this can be a header's name: for the host's compiler it becomes the name of a file. */
+/* Tell whether this can be a header's name: for the host's compiler it becomes the name of a file. */
 static bool is_header_name(const char *name) {
     if (!*name || *name == '/' || *name == '.' || strstr(name, "..") || strstr(name, "//") || strlen(name) > 200)
         return false;

@@ -74,8 +74,8 @@ static char *resolve_path(const char *path, char out[PATH_MAX]) {
     return next(path, out);
 }
 
-/* Whether a path stays in the open folders when its links are followed. A file that does not exist yet counts as its
- * folder. */
+/* Tell whether a path stays in the open folders when its links are followed. A file that does not exist yet counts as
+ * its folder. */
 static bool is_real_path_inside(const char *path) {
     char real[PATH_MAX], folder[PATH_MAX];
     if (resolve_path(path, real)) return is_in_open_folder(real);

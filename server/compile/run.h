@@ -16,8 +16,8 @@ typedef struct ad_watched {
     bool flood;    /* the watcher stopped it, as it wrote more than `most` */
 } ad_watched;
 
-/* What to run in the jailed process: `inside`, in a process group of its own, with its output in a pipe (descriptor
- * 1; with `both` also 2). Output beyond `most` bytes ends it if `strict`, and is dropped otherwise. */
+/* A process to be run in the jail: `inside`, in a process group of its own, with its output in a pipe (descriptor 1;
+ * with `both` also 2). Output beyond `most` bytes ends it if `strict`, and is dropped otherwise. */
 typedef struct ad_watch {
     void (*inside)(const ad_compile_request *request, void *user);
     const ad_compile_request *request;

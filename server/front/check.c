@@ -1,5 +1,5 @@
-/* Whether arrayd would accept a configuration: each option, the files that options name, and their combination. Only
- * a start can show more, such as a port that is taken or a backend that is not there. */
+/* Checking a configuration as arrayd would: each option, the files that options name, and their combination. Only a
+ * start can show more, such as a port that is taken or a backend that is not there. */
 #include <string.h>
 
 #include "protocol/tls/tls.h"

@@ -35,7 +35,7 @@ typedef struct ad_inherited ad_inherited;
 /* How a client has connected. */
 typedef enum ad_way { AD_WAY_UNIX, AD_WAY_TCP, AD_WAY_TLS } ad_way;
 
-/* Whether the loop spins before it sleeps (net/spin.c). */
+/* The state of spinning: the loop may spin before it sleeps (net/spin.c). */
 typedef struct ad_spin {
     uv_check_t after_poll;
     uv_idle_t busy;
@@ -93,7 +93,7 @@ struct ad_front {
 /* main.c. Stop: end listening, tell the workers to stop, and end the loop when they have. why is what waiting
  * clients are told. */
 void ad__front_stop(ad_front *f, int status, const char *why);
-/* Whether sessions outlive their connections and their workers. */
+/* Tell whether sessions outlive their connections and their workers. */
 static inline bool ad__front_resumes(const ad_front *f) {
     return f->config.resume_time > 0 && (!f->embedded || f->door_fd >= 0);
 }
@@ -142,14 +142,14 @@ int ad__entrance_check(const ad_front *f, ad_way way, int fd, ad_string token, c
  * as one that passes data on, or its number is another one here. */
 uint64_t ad__entrance_process(ad_way way, int fd, uint64_t said);
 
-/* Whether the user of a Unix socket may administer this server. */
+/* Tell whether the user of a Unix socket may administer this server. */
 bool ad__entrance_admin(const ad_front *f, int fd, ad_entrant *out);
 /* Log that a client is refused, and count it. Beyond a limit per second only the number is logged, so that strangers
  * cannot fill the log. */
 void ad__entrance_refused(ad_front *f, const char *who, const char *from, const char *why);
 
 /* ---- auth/users.c ---- */
-/* Whether this user id stands for one user only. False: several users may have it in this user namespace. */
+/* Tell whether this user id stands for one user only. False: several users may have it in this user namespace. */
 bool ad__users_are_distinct(uid_t uid);
 
 /* ---- net/sessions.c: sessions by principal ---- */
@@ -245,7 +245,7 @@ void ad__domain_reserve_all(ad_front *f);
 int ad__silence_watch(ad_front *f);
 
 /* ---- workers/migration.c ---- */
-/* Whether the principal is leaving the shared worker at this moment, so that no worker has its sessions. */
+/* Tell whether the principal is leaving the shared worker at this moment, so that no worker has its sessions. */
 bool ad__migration_is_under_way(const ad_front *f, const char *who);
 
 /* ---- workers/reserved.c ---- */

@@ -294,7 +294,7 @@ static int make_token(const char *name) {
     return ferror(stdout) || fflush(stdout) ? 1 : 0;
 }
 
-/* Whether a path leads to this program's file, as argv[0] may be anything. */
+/* Tell whether a path leads to this program's file, as argv[0] may be anything. */
 static bool is_this_program(const char *path) {
     struct stat there, here;
     return !stat(path, &there) && !stat("/proc/self/exe", &here) && there.st_dev == here.st_dev &&

@@ -46,7 +46,7 @@ typedef struct ad_tracer {
     ad_secret_requests secret;
 } ad_tracer;
 
-/* What the session may do. */
+/* The rights of a session. */
 typedef struct ad_session_rights {
     bool may_run_kernels;
     bool must_migrate;    /* it may run kernels only in a worker of its own (migrate/migration.h) */
@@ -140,7 +140,7 @@ typedef struct ad_session_held {
     uint64_t moved_bytes; /* part of buffer_bytes in host memory */
 } ad_session_held;
 
-/* What the session has in common with others (sharing/). Runner. */
+/* Memory that the session has in common with others (sharing/). Runner. */
 typedef struct ad_session_sharing {
     struct ad_allocation *allocations; /* memory of the client that is mapped here (sharing/imports.h) */
     struct ad_exported *exporting;     /* an export that waits for earlier operations; NULL: none */

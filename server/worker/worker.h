@@ -33,7 +33,7 @@ typedef struct ad_worker_devices {
     ad_watchdog watchdog;
 } ad_worker_devices;
 
-/* What is known of the worker before. */
+/* Facts about the worker before. */
 typedef struct ad_worker_before {
     char died_of[AD_FAULT_TEXT];  /* error text, when its device was lost */
     char ended_by[AD_DEATH_TEXT]; /* how it ended, as arrayd saw it; "": it was killed, or left */

@@ -67,7 +67,7 @@ static int call_with(int ufunc, ad_in x, ad_in y, ad_options o, ad_array **out) 
     return ad_ufunc_call(NULL, ufunc, (ad_in[]){x, y}, &o, out);
 }
 
-static int copy(ad_array *out, ad_in in) { return ad_copy_into(out, in, AD_CAST_SAME_KIND); }
+static int copy_array(ad_array *out, ad_in in) { return ad_copy_into(out, in, AD_CAST_SAME_KIND); }
 
 #define OPTIONS(type, rule, ...) ((ad_options){.dtype = type, .casting = AD_CAST_##rule, __VA_ARGS__})
 
@@ -131,15 +131,15 @@ Test(client_types, casting) {
     GIVES(call_with(AD_UFUNC_add, ad_of(f), ad_of(f), OPTIONS(-1, UNSAFE, .all = true, .out = {i}), &r), "int64 (3)");
     GIVES(call_with(AD_UFUNC_add, ad_of(f), ad_of(f), OPTIONS(-1, SAME_KIND, .all = true, .where = b), &r),
           "float64 (3)");
-    FAILS(copy(i, ad_of(f)), AD_E_TYPE,
+    FAILS(copy_array(i, ad_of(f)), AD_E_TYPE,
           "Cannot cast array data from dtype('float64') to dtype('int64') according to the rule 'same_kind'");
-    FAILS(copy(i, ad_float(2.5)), AD_E_TYPE,
+    FAILS(copy_array(i, ad_float(2.5)), AD_E_TYPE,
           "Cannot cast scalar from dtype('float64') to dtype('int64') according to the rule 'same_kind'");
-    FAILS(copy(b, ad_int(2)), AD_E_TYPE,
+    FAILS(copy_array(b, ad_int(2)), AD_E_TYPE,
           "Cannot cast scalar from dtype('int64') to dtype('bool') according to the rule 'same_kind'");
-    FAILS(copy(u8, ad_int(300)), AD_E_OVERFLOW, "Python integer 300 out of bounds for uint8");
-    cr_expect_eq(copy(u8, ad_int(255)), 0);
-    cr_expect_eq(copy(f, ad_of(i)), 0);
+    FAILS(copy_array(u8, ad_int(300)), AD_E_OVERFLOW, "Python integer 300 out of bounds for uint8");
+    cr_expect_eq(copy_array(u8, ad_int(255)), 0);
+    cr_expect_eq(copy_array(f, ad_of(i)), 0);
     GIVES(ad_full(s, AD_UINT8, 1, (int64_t[]){2}, ad_float(2.7), &r), "uint8 (2)");
     GIVES(ad_astype(f, AD_INT8, &r), "int8 (3)");
     ad_array_release(f);
@@ -238,7 +238,7 @@ static void check_view(ad_array *v, const int32_t *expected, int64_t count) {
     ad_array_release(v);
 }
 
-static ad_array *grid(void) { /* 0 .. 23 as (4, 6) */
+static ad_array *make_grid(void) { /* 0 .. 23 as (4, 6) */
     ad_array *a = NULL;
     int32_t data[24];
     for (int i = 0; i < 24; i++) data[i] = i;
@@ -262,7 +262,7 @@ static int64_t python_slice(int64_t start, int64_t stop, int64_t step, int32_t *
 }
 
 Test(client_types, slices_are_pythons) {
-    ad_array *a = grid(), *v;
+    ad_array *a = make_grid(), *v;
     for (int64_t start = -8; start <= 8; start++)
         for (int64_t stop = -8; stop <= 8; stop += 2)
             for (int64_t step = -3; step <= 3; step++) {
@@ -281,7 +281,7 @@ Test(client_types, slices_are_pythons) {
 }
 
 Test(client_types, views_of_views) {
-    ad_array *a = grid(), *t, *v, *w;
+    ad_array *a = make_grid(), *t, *v, *w;
     uint64_t before;
     cr_assert_eq(ad_sync(s), 0);
     before = server->messages;
@@ -298,7 +298,7 @@ Test(client_types, views_of_views) {
 }
 
 Test(client_types, reshaping_and_broadcasting) {
-    ad_array *a = grid(), *t, *v = NULL;
+    ad_array *a = make_grid(), *t, *v = NULL;
     cr_assert_eq(ad_reshape_view(a, 3, (int64_t[]){2, 3, 4}, &v), 0);
     cr_expect_str_eq(describe_result(v), "int32 (2,3,4)");
     cr_assert_eq(ad_transpose(a, (int[]){1, 0}, &t), 0);
@@ -313,13 +313,13 @@ Test(client_types, reshaping_and_broadcasting) {
     ad_array_release(t);
     check_view(v, (int32_t[]){6, 7, 8, 9, 10, 11, 6, 7, 8, 9, 10, 11, 6, 7, 8, 9, 10, 11, 6, 7, 8, 9, 10, 11}, 24);
     cr_assert_eq(ad_broadcast_to(a, 3, (int64_t[]){2, 4, 6}, &v), 0);
-    FAILS(copy(v, ad_int(0)), AD_E_VALUE, "assignment destination is read-only: it repeats elements");
+    FAILS(copy_array(v, ad_int(0)), AD_E_VALUE, "assignment destination is read-only: it repeats elements");
     ad_array_release(v);
     ad_array_release(a);
 }
 
 Test(client_types, views_stay_within_their_buffer) {
-    ad_array *a = grid(), *v = NULL;
+    ad_array *a = make_grid(), *v = NULL;
     static const struct {
         int status, dtype;
         int64_t offset, shape[2], strides[2];

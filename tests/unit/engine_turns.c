@@ -47,7 +47,7 @@ static ad_turn take_turn(ad_session *s, int64_t budget, int64_t limit) {
 }
 
 /* At first something is under way. */
-static bool drop(ad_session *s) {
+static bool drop_session(ad_session *s) {
     if (++script[s->id].drops == 1) {
         ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL);
         return false;
@@ -56,7 +56,7 @@ static bool drop(ad_session *s) {
     return true;
 }
 
-static void report(ad_worker *w, uint64_t question, uint64_t what) {
+static void send_report(ad_worker *w, uint64_t question, uint64_t what) {
     (void)w;
     cr_assert_eq(what, 3);
     reported = question;
@@ -67,15 +67,15 @@ static int64_t get_due(const ad_worker *w) {
     return due;
 }
 
-static void sweep(ad_worker *w) {
+static void sweep_worker(ad_worker *w) {
     (void)w;
     sweeps += due != INT64_MAX;
     due = INT64_MAX;
 }
 
-static const ad_engine_hooks hooks = {take_turn, drop, report, get_due, sweep};
+static const ad_engine_hooks hooks = {take_turn, drop_session, send_report, get_due, sweep_worker};
 
-static ad_worker *start(void) {
+static ad_worker *start_worker(void) {
     ad_fault fault = {0};
     ad_worker *w = fake_worker(false, false, components);
     w->hooks.engine = &hooks;
@@ -90,12 +90,12 @@ static void queue_frame(ad_session *s) {
 }
 
 /* Pump until nothing wants a turn. */
-static void pump(ad_worker *w) {
+static void pump_engine(ad_worker *w) {
     while (ad__engine_pump(w) != AD_PUMP_NEVER) {}
 }
 
 Test(engine, each_session_has_its_turns) {
-    ad_worker *w = start();
+    ad_worker *w = start_worker();
     ad_session *s[SESSIONS];
     static const char *const who[] = {"a", "b", "c"};
     for (int i = 0; i < SESSIONS; i++) {
@@ -104,18 +104,18 @@ Test(engine, each_session_has_its_turns) {
         s[i] = fake_session(w, (uint64_t)i, who[i < 9 ? 0 : i % 3]);
         queue_frame(s[i]);
     }
-    pump(w);
+    pump_engine(w);
     for (int i = 0; i < SESSIONS; i++) cr_assert_eq(script[i].turns, 20 + i, "session %d: %d", i, script[i].turns);
-    pump(w);
+    pump_engine(w);
     cr_assert_eq(script[0].turns, 20, "a session without frames has turns");
     queue_frame(s[0]);
-    pump(w);
+    pump_engine(w);
     cr_assert_eq(script[0].turns, 21);
     ad__engine_stop(w);
 }
 
 Test(engine, a_heavy_operation_goes_to_a_thread) {
-    ad_worker *w = start();
+    ad_worker *w = start_worker();
     ad_session *s = fake_session(w, 0, "a");
     script[0].end = AD_TURN_HEAVY;
     queue_frame(s);
@@ -126,26 +126,26 @@ Test(engine, a_heavy_operation_goes_to_a_thread) {
 }
 
 Test(engine, an_ended_session_is_dropped_once_it_is_idle) {
-    ad_worker *w = start();
+    ad_worker *w = start_worker();
     ad_session *s = fake_session(w, 0, "a");
     script[0].end = AD_TURN_MORE;
     queue_frame(s);
     ad__engine_end(s);
     cr_assert(ad__run_is_over(s) && !ad__run_is_dropping(s));
-    pump(w);
+    pump_engine(w);
     cr_assert_eq(script[0].turns, 0, "an operation was executed after the end");
     cr_assert_eq(script[0].drops, 2);
     cr_assert_eq(ad__run_phase(s), AD_RUN_DROPPED);
     cr_assert_eq(ad__engine_next_attended(w), s);
     cr_assert_null(ad__engine_next_attended(w));
     queue_frame(s);
-    pump(w);
+    pump_engine(w);
     cr_assert_eq(script[0].drops, 2, "a dropped session has turns");
     ad__engine_stop(w);
 }
 
 Test(engine, a_turn_over_ends_the_session) {
-    ad_worker *w = start();
+    ad_worker *w = start_worker();
     ad_session *s = fake_session(w, 0, "a");
     script[0].end = AD_TURN_OVER;
     script[0].drops = 1; /* nothing is under way */
@@ -153,36 +153,36 @@ Test(engine, a_turn_over_ends_the_session) {
     pthread_mutex_lock(&w->engine.lock);
     ad__run_enter(s, AD_RUN_OVER);
     pthread_mutex_unlock(&w->engine.lock);
-    pump(w);
+    pump_engine(w);
     cr_assert_eq(ad__run_phase(s), AD_RUN_DROPPED);
     ad__engine_stop(w);
 }
 
 Test(engine, a_stalled_session_waits_for_its_output) {
-    ad_worker *w = start();
+    ad_worker *w = start_worker();
     ad_session *s = fake_session(w, 0, "a");
     script[0].end = AD_TURN_STALLED;
     queue_frame(s);
     atomic_store(&s->output.away, true); /* nothing is sent */
     atomic_store(&s->output.queued, AD_OUTPUT_HIGH);
-    pump(w);
+    pump_engine(w);
     cr_assert_eq(script[0].turns, 1);
     cr_assert_eq(ad__run_phase(s), AD_RUN_STALLED);
     ad__engine_unstall(s);
     queue_frame(s);
-    pump(w);
+    pump_engine(w);
     cr_assert_eq(script[0].turns, 1, "a session had a turn with a full output");
     atomic_store(&s->output.queued, AD_OUTPUT_HIGH - 1);
     script[0].most = 2;
     ad__engine_unstall(s);
-    pump(w);
+    pump_engine(w);
     cr_assert_eq(script[0].turns, 2);
     cr_assert_eq(ad__run_phase(s), AD_RUN_LIVE);
     ad__engine_stop(w);
 }
 
 Test(engine, a_full_queue_is_not_read_any_further) {
-    ad_worker *w = start();
+    ad_worker *w = start_worker();
     ad_session *s = fake_session(w, 0, "a"), *other = fake_session(w, 1, "b");
     for (int i = 0; i < 5000; i++) queue_frame(s);
     pthread_mutex_lock(&w->engine.lock);
@@ -190,7 +190,7 @@ Test(engine, a_full_queue_is_not_read_any_further) {
     cr_assert_not(ad__engine_is_full(other));
     pthread_mutex_unlock(&w->engine.lock);
     script[0].most = 1;
-    pump(w);
+    pump_engine(w);
     pthread_mutex_lock(&w->engine.lock);
     cr_assert_not(ad__engine_is_full(s));
     pthread_mutex_unlock(&w->engine.lock);
@@ -198,12 +198,12 @@ Test(engine, a_full_queue_is_not_read_any_further) {
 }
 
 Test(engine, reports_and_chores_run_between_turns) {
-    ad_worker *w = start();
+    ad_worker *w = start_worker();
     ad__engine_report(w, 7, 3);
-    pump(w);
+    pump_engine(w);
     cr_assert_eq(reported, 7);
     due = 0;
-    pump(w);
+    pump_engine(w);
     cr_assert_eq(sweeps, 1);
     cr_assert(ad__engine_claim(w));
     cr_assert_eq(ad__engine_pump(w), AD_PUMP_NEVER, "the claimed engine runs");

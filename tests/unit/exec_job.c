@@ -9,7 +9,7 @@ static const ad_component *const components[] = {
     &ad__component_turn,    &ad__component_input,  &ad__component_output, &ad__component_checkpoint,
     &ad__component_buffers, &ad__component_checks, &ops_streams,          NULL};
 
-static ad_session *start(bool asynchronous, bool journaled) {
+static ad_session *start_session(bool asynchronous, bool journaled) {
     ad_worker *w = fake_worker(asynchronous, journaled, components);
     w->hooks.checkpoint = &ad__checkpoint_hooks;
     ad_session *s = fake_session(w, 1, "alice");
@@ -18,7 +18,7 @@ static ad_session *start(bool asynchronous, bool journaled) {
     return s;
 }
 
-static void stop(ad_session *s) {
+static void stop_session(ad_session *s) {
     ad_worker *w = s->worker;
     end_session(s);
     cr_assert_eq(w->device.gpu[0].memory.used, 0);
@@ -27,7 +27,7 @@ static void stop(ad_session *s) {
 }
 
 Test(exec, a_sum_is_computed) {
-    ad_session *s = start(false, false);
+    ad_session *s = start_session(false, false);
     sum x;
     cr_assert_eq(run_op(s, make_sum(&x, 3, true, 1, 2, 0)), 0);
     cr_assert_eq(get_value(s, 3), 30);
@@ -37,11 +37,11 @@ Test(exec, a_sum_is_computed) {
     cr_assert_eq(s->held.workspace_bytes, 0);
     free_buffer(s, 3);
     cr_assert_eq(s->held.buffer_bytes, 2 * ELEMENTS * 8);
-    stop(s);
+    stop_session(s);
 }
 
 Test(exec, a_failure_spreads_to_what_depends_on_it) {
-    ad_session *s = start(false, false);
+    ad_session *s = start_session(false, false);
     sum x;
     fake.fail = AD_E_VALUE;
     const uint64_t number = s->progress.done + 1;
@@ -55,11 +55,11 @@ Test(exec, a_failure_spreads_to_what_depends_on_it) {
     cr_assert_eq(get_value(s, 5), 30);
     cr_assert_eq(s->progress.failed, 2);
     cr_assert_eq(fake.runs, 2, "an operation on a poisoned array ran");
-    stop(s);
+    stop_session(s);
 }
 
 Test(exec, operands_are_checked) {
-    ad_session *s = start(false, false);
+    ad_session *s = start_session(false, false);
     sum x;
     cr_assert_eq(run_op(s, make_sum(&x, 3, true, 9, 2, 0)), AD_E_STALE);
     ad_op *op = make_sum(&x, 4, true, 1, 2, 0);
@@ -71,11 +71,11 @@ Test(exec, operands_are_checked) {
     cr_assert_eq(fake.runs, 0);
     cr_assert_not_null(s->progress.pending);
     ad__poison_release(s->progress.pending);
-    stop(s);
+    stop_session(s);
 }
 
 Test(exec, a_check_fails_later) {
-    ad_session *s = start(true, false);
+    ad_session *s = start_session(true, false);
     sum x;
     fake.fail_late = true;
     fake.fail = AD_E_VALUE;
@@ -94,11 +94,11 @@ Test(exec, a_check_fails_later) {
     cr_assert(p && p == ad__buffers_find(&s->buffers, 4)->poison);
     cr_assert_str_eq(p->text, "found late");
     cr_assert_eq(get_value(s, 5), 11);
-    stop(s);
+    stop_session(s);
 }
 
 Test(exec, changes_in_place_are_written_down_first) {
-    ad_session *s = start(false, true);
+    ad_session *s = start_session(false, true);
     sum x;
     ad__checkpoint_commit(s);
     const ad_checkpoint *v = &s->checkpoint;
@@ -112,5 +112,5 @@ Test(exec, changes_in_place_are_written_down_first) {
     cr_assert_str_eq(v->at->name, "add");
     cr_assert_eq(run_op(s, make_sum(&x, 2, false, 1, 1, 0)), 0);
     cr_assert_eq(t->row[ad__buffers_find(&s->buffers, 2)->place].writing, 0, "a repeatable write is written down");
-    stop(s);
+    stop_session(s);
 }

@@ -16,7 +16,7 @@ static const ad_component *const components[] = {&ad__component_turn,
                                                  &ops_streams,
                                                  NULL};
 
-static ad_session *start(void) {
+static ad_session *start_session(void) {
     ad_worker *w = fake_worker(false, false, components);
     w->hooks.checkpoint = &ad__checkpoint_hooks;
     w->fuses = AD_FUSE_ALWAYS;
@@ -29,7 +29,7 @@ static ad_session *start(void) {
     return s;
 }
 
-static ad_fusion_offer offer(ad_session *s, ad_op *op) {
+static ad_fusion_offer offer_sum(ad_session *s, ad_op *op) {
     s->messages.cost = 1;
     ad_fusion_offer taken = ad__fusion_offer(s, op);
     if (taken == AD_FUSION_REFUSED) return taken;
@@ -38,11 +38,11 @@ static ad_fusion_offer offer(ad_session *s, ad_op *op) {
 }
 
 Test(fusion, operations_wait_and_run_in_order) {
-    ad_session *s = start();
+    ad_session *s = start_session();
     sum x[4];
-    cr_assert_eq(offer(s, make_sum(&x[0], 3, true, 1, 2, 0)), AD_FUSION_QUEUED);
-    cr_assert_eq(offer(s, make_sum(&x[1], 4, true, 3, 0, 1)), AD_FUSION_QUEUED);
-    cr_assert_eq(offer(s, make_sum(&x[2], 5, true, 4, 3, 0)), AD_FUSION_QUEUED);
+    cr_assert_eq(offer_sum(s, make_sum(&x[0], 3, true, 1, 2, 0)), AD_FUSION_QUEUED);
+    cr_assert_eq(offer_sum(s, make_sum(&x[1], 4, true, 3, 0, 1)), AD_FUSION_QUEUED);
+    cr_assert_eq(offer_sum(s, make_sum(&x[2], 5, true, 4, 3, 0)), AD_FUSION_QUEUED);
     cr_assert_eq(fake.runs, 0);
     cr_assert_eq(s->fusion.count, 3);
     cr_assert(ad__buffers_find(&s->buffers, 5)->promised);
@@ -56,13 +56,13 @@ Test(fusion, operations_wait_and_run_in_order) {
 }
 
 Test(fusion, what_nobody_reads_is_not_computed) {
-    ad_session *s = start();
+    ad_session *s = start_session();
     sum x[2];
-    cr_assert_eq(offer(s, make_sum(&x[0], 3, true, 1, 2, 0)), AD_FUSION_QUEUED);
+    cr_assert_eq(offer_sum(s, make_sum(&x[0], 3, true, 1, 2, 0)), AD_FUSION_QUEUED);
     ad_buffer *b = ad__buffers_find(&s->buffers, 3);
     cr_assert(ad__fusion_defer_buffer(s, b), "a queued buffer is freed at once");
     cr_assert_null(ad__buffers_find(&s->buffers, 3));
-    cr_assert_eq(offer(s, make_sum(&x[1], 4, true, 1, 0, 1)), AD_FUSION_QUEUED);
+    cr_assert_eq(offer_sum(s, make_sum(&x[1], 4, true, 1, 0, 1)), AD_FUSION_QUEUED);
     ad__fusion_flush(s);
     cr_assert_eq(get_value(s, 4), 11);
     cr_assert_eq(fake.runs, 1, "%d operations ran", fake.runs);
@@ -71,11 +71,11 @@ Test(fusion, what_nobody_reads_is_not_computed) {
 }
 
 Test(fusion, a_failure_poisons_the_right_outputs) {
-    ad_session *s = start();
+    ad_session *s = start_session();
     sum x[3];
-    cr_assert_eq(offer(s, make_sum(&x[0], 3, true, 1, 2, 0)), AD_FUSION_QUEUED);
-    cr_assert_eq(offer(s, make_sum(&x[1], 4, true, 3, 0, 1)), AD_FUSION_QUEUED);
-    cr_assert_eq(offer(s, make_sum(&x[2], 5, true, 2, 0, 1)), AD_FUSION_QUEUED);
+    cr_assert_eq(offer_sum(s, make_sum(&x[0], 3, true, 1, 2, 0)), AD_FUSION_QUEUED);
+    cr_assert_eq(offer_sum(s, make_sum(&x[1], 4, true, 3, 0, 1)), AD_FUSION_QUEUED);
+    cr_assert_eq(offer_sum(s, make_sum(&x[2], 5, true, 2, 0, 1)), AD_FUSION_QUEUED);
     fake.fail = AD_E_VALUE;
     ad__fusion_flush(s);
     cr_assert_not_null(ad__buffers_find(&s->buffers, 3)->poison);
@@ -85,10 +85,10 @@ Test(fusion, a_failure_poisons_the_right_outputs) {
 }
 
 Test(fusion, a_dropped_session_forgets_its_queue) {
-    ad_session *s = start();
+    ad_session *s = start_session();
     ad_worker *w = s->worker;
     sum x;
-    cr_assert_eq(offer(s, make_sum(&x, 3, true, 1, 2, 0)), AD_FUSION_QUEUED);
+    cr_assert_eq(offer_sum(s, make_sum(&x, 3, true, 1, 2, 0)), AD_FUSION_QUEUED);
     end_session(s);
     cr_assert_eq(fake.runs, 0);
     cr_assert_eq(w->device.gpu[0].memory.used, 0);

@@ -60,14 +60,14 @@ static void write_setting(uint64_t count, uint64_t bytes, uint32_t name) {
     memcpy(first->name, "f", 1);
 }
 
-static ad_session *start(void) {
+static ad_session *start_session(void) {
     ad_worker *w = fake_worker(false, true, components);
     w->hooks.checkpoint = &ad__checkpoint_hooks;
     w->hooks.modules = &ad__modules_hooks;
     return fake_session(w, 1, "alice");
 }
 
-static const ad_loaded *restore(ad_session *s) {
+static const ad_loaded *restore_row(ad_session *s) {
     ad_fault fault = {0};
     cr_assert_eq(ad__component_modules.restore(s, &row, &left, &fault), 0, "%s", fault.text);
     cr_assert_not_null(ad__component_modules.place(s, 7));
@@ -76,11 +76,11 @@ static const ad_loaded *restore(ad_session *s) {
 }
 
 Test(modules, a_whole_recipe_is_restored) {
-    ad_session *s = start();
+    ad_session *s = start_session();
     ad_journal_row again = {.kind = AD_JOURNAL_MODULE};
     write_recipe("extern \"C\" void f() {}");
     write_setting(1, sizeof(ad_journal_setting) + 8, 1);
-    const ad_loaded *m = restore(s);
+    const ad_loaded *m = restore_row(s);
     cr_assert_eq(m->loss, AD_MODULE_KEPT);
     cr_assert_str_eq(m->recipe->text, recipe->text);
     cr_assert_neq(m->recipe, recipe, "it was not copied");
@@ -92,17 +92,17 @@ Test(modules, a_whole_recipe_is_restored) {
 }
 
 Test(modules, a_damaged_recipe_is_lost) {
-    ad_session *s = start();
+    ad_session *s = start_session();
     write_recipe("extern \"C\" void f() {}");
     recipe->text[3] ^= 1;
-    cr_assert_eq(restore(s)->loss, AD_MODULE_DAMAGED);
+    cr_assert_eq(restore_row(s)->loss, AD_MODULE_DAMAGED);
     cr_assert_null(ad__module_find(s, 7)->recipe);
     cr_assert_eq(s->modules.text, 0);
 }
 
 Test(modules, a_recipe_may_be_missing) {
-    ad_session *s = start();
-    cr_assert_eq(restore(s)->loss, AD_MODULE_DAMAGED);
+    ad_session *s = start_session();
+    cr_assert_eq(restore_row(s)->loss, AD_MODULE_DAMAGED);
 }
 
 Test(modules, settings_stay_within_their_bounds) {
@@ -115,10 +115,10 @@ Test(modules, settings_stay_within_their_bounds) {
                  {1, UINT64_MAX, 1},
                  {UINT64_MAX, 0, 0}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        ad_session *s = start();
+        ad_session *s = start_session();
         write_recipe("void f() {}");
         write_setting(wrong[i].count, wrong[i].bytes, wrong[i].name);
-        const ad_loaded *m = restore(s);
+        const ad_loaded *m = restore_row(s);
         unsigned kernels = 0;
         for (const ad_named_kernel *k = m->kernels; k; k = k->next) kernels++;
         cr_assert_leq(kernels, 1, "%zu: %u kernels", i, kernels);

@@ -9,7 +9,7 @@
     (sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
 
 /* A view of float32 elements in buffer 1. */
-static ad_desc view(int64_t offset, size_t ndim, const int64_t *shape, const int64_t *strides) {
+static ad_desc make_view(int64_t offset, size_t ndim, const int64_t *shape, const int64_t *strides) {
     return (ad_desc){1, offset, shape, strides, AD_FLOAT32, (uint8_t)ndim, AD_VIEW};
 }
 
@@ -41,12 +41,12 @@ Test(desc, count) {
 
 Test(desc, sizes_stay_at_the_greatest) {
     const int64_t most[AD_MAX_NDIM] = {[0 ... AD_MAX_NDIM - 1] = INT64_MAX};
-    ad_desc d = view(0, AD_MAX_NDIM, most, most);
+    ad_desc d = make_view(0, AD_MAX_NDIM, most, most);
 
     cr_expect_eq(ad__desc_count(&d), INT64_MAX);
-    d = view(0, SHAPE(INT64_MAX, INT64_MAX, 0), most);
+    d = make_view(0, SHAPE(INT64_MAX, INT64_MAX, 0), most);
     cr_expect_eq(ad__desc_count(&d), 0);
-    d = view(0, SHAPE(3, 4), most);
+    d = make_view(0, SHAPE(3, 4), most);
     cr_expect_eq(ad__desc_count(&d), 12);
     cr_expect_eq(ad__size_sum(INT64_MAX, INT64_MAX), INT64_MAX);
     cr_expect_eq(ad__size_sum(INT64_MAX - 1, 1), INT64_MAX);
@@ -76,7 +76,7 @@ Test(desc, text_of_a_long_shape) {
 
 Test(desc, faults_name_long_shapes_whole_or_cut_between_numbers) {
     const int64_t most[AD_MAX_NDIM] = {[0 ... AD_MAX_NDIM - 1] = 1234567890123456789}, three[1] = {3};
-    const ad_operand a = {.desc = view(0, AD_MAX_NDIM, most, most)}, b = {.desc = view(0, 1, three, most)};
+    const ad_operand a = {.desc = make_view(0, AD_MAX_NDIM, most, most)}, b = {.desc = make_view(0, 1, three, most)};
     const ad_operand *both[2] = {&a, &b};
     int64_t shape[AD_MAX_NDIM];
     int ndim;
@@ -118,7 +118,7 @@ Test(desc, contiguity) {
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        ad_desc d = view(0, cases[i].n, cases[i].shape, cases[i].strides);
+        ad_desc d = make_view(0, cases[i].n, cases[i].shape, cases[i].strides);
         cr_expect_eq(ad__is_contiguous(&d), cases[i].c, "case %zu", i);
         cr_expect_eq(ad__is_f_contiguous(&d), cases[i].f, "case %zu", i);
     }
@@ -127,35 +127,35 @@ Test(desc, contiguity) {
 Test(desc, extent) {
     int64_t low = -1, high = -1;
     ad_fault fault = {0};
-    ad_desc d = view(8, SHAPE(3, 2), (const int64_t[]){8, -4});
+    ad_desc d = make_view(8, SHAPE(3, 2), (const int64_t[]){8, -4});
 
     cr_expect(ad__desc_extent(&d, &low, &high, &fault) == 0 && low == 4 && high == 28);
-    d = view(8, 0, NULL, NULL);
+    d = make_view(8, 0, NULL, NULL);
     cr_expect(ad__desc_extent(&d, &low, &high, &fault) == 0 && low == 8 && high == 12);
-    d = view(8, SHAPE(3, 0), (const int64_t[]){INT64_MAX, INT64_MAX});
+    d = make_view(8, SHAPE(3, 0), (const int64_t[]){INT64_MAX, INT64_MAX});
     cr_expect(ad__desc_extent(&d, &low, &high, &fault) == 0 && low == 8 && high == 8);
-    d = view(8, SHAPE(1), (const int64_t[]){100}); /* as if walked once */
+    d = make_view(8, SHAPE(1), (const int64_t[]){100}); /* as if walked once */
     cr_expect(ad__desc_extent(&d, &low, &high, &fault) == 0 && low == 8 && high == 112);
     low = high = 7;
-    d = view(0, SHAPE(2), (const int64_t[]){-4});
+    d = make_view(0, SHAPE(2), (const int64_t[]){-4});
     cr_expect_eq(ad__desc_extent(&d, &low, &high, &fault), AD_E_EXTENT);
-    d = view(INT64_MAX - 3, 0, NULL, NULL);
+    d = make_view(INT64_MAX - 3, 0, NULL, NULL);
     cr_expect_eq(ad__desc_extent(&d, &low, &high, &fault), AD_E_EXTENT);
     int64_t greatest[AD_MAX_NDIM], least[AD_MAX_NDIM];
     for (int i = 0; i < AD_MAX_NDIM; i++) {
         greatest[i] = INT64_MAX;
         least[i] = INT64_MIN;
     }
-    d = view(0, AD_MAX_NDIM, greatest, greatest); /* 32 * 2^126 fits no integer there is */
+    d = make_view(0, AD_MAX_NDIM, greatest, greatest); /* 32 * 2^126 fits no integer there is */
     cr_expect_eq(ad__desc_extent(&d, &low, &high, &fault), AD_E_EXTENT);
-    d = view(INT64_MAX, AD_MAX_NDIM, greatest, least);
+    d = make_view(INT64_MAX, AD_MAX_NDIM, greatest, least);
     cr_expect_eq(ad__desc_extent(&d, &low, &high, &fault), AD_E_EXTENT);
     cr_expect(low == 7 && high == 7);
 }
 
 Test(desc, check) {
     ad_fault fault = {0};
-    ad_desc d = view(0, SHAPE(4), (const int64_t[]){4});
+    ad_desc d = make_view(0, SHAPE(4), (const int64_t[]){4});
 
     cr_expect_eq(ad__desc_check(&d, 16, "x", &fault), 0);
     cr_expect_eq(ad__desc_check(&d, 15, "x", &fault), AD_E_EXTENT);
@@ -167,17 +167,17 @@ Test(desc, check) {
     cr_expect_eq(ad__desc_check(&d, 24, "x", &fault), 0);
     d.offset = 2;
     cr_expect_eq(ad__desc_check(&d, 24, "x", &fault), AD_E_EXTENT);
-    d = view(0, SHAPE(2), (const int64_t[]){6});
+    d = make_view(0, SHAPE(2), (const int64_t[]){6});
     cr_expect_eq(ad__desc_check(&d, 100, "x", &fault), AD_E_EXTENT);
-    d = view(0, SHAPE(1), (const int64_t[]){6}); /* alignment matters only where a stride is used */
+    d = make_view(0, SHAPE(1), (const int64_t[]){6}); /* alignment matters only where a stride is used */
     cr_expect_eq(ad__desc_check(&d, 100, "x", &fault), 0);
-    d = view(0, SHAPE(2, -1), (const int64_t[]){0, 0});
+    d = make_view(0, SHAPE(2, -1), (const int64_t[]){0, 0});
     cr_expect_eq(ad__desc_check(&d, 100, "x", &fault), AD_E_VALUE);
-    d = view(0, SHAPE(INT64_MAX, 2), (const int64_t[]){0, 0});
+    d = make_view(0, SHAPE(INT64_MAX, 2), (const int64_t[]){0, 0});
     cr_expect_eq(ad__desc_check(&d, 100, "x", &fault), AD_E_VALUE);
-    d = view(0, SHAPE(AD_MAX_BYTES / 4), (const int64_t[]){0});
+    d = make_view(0, SHAPE(AD_MAX_BYTES / 4), (const int64_t[]){0});
     cr_expect_eq(ad__desc_check(&d, 100, "x", &fault), 0);
-    d = view(0, SHAPE(AD_MAX_BYTES / 4 + 1), (const int64_t[]){0});
+    d = make_view(0, SHAPE(AD_MAX_BYTES / 4 + 1), (const int64_t[]){0});
     cr_expect_eq(ad__desc_check(&d, 100, "x", &fault), AD_E_VALUE);
     cr_expect(strstr(fault.text, "x: array is too big; ") == fault.text);
 }
@@ -203,7 +203,7 @@ Test(desc, broadcast) {
 }
 
 Test(desc, broadcast_to) {
-    const ad_desc d = view(8, SHAPE(3, 1), (const int64_t[]){-4, 4});
+    const ad_desc d = make_view(8, SHAPE(3, 1), (const int64_t[]){-4, 4});
     const int64_t shape[3] = {2, 3, 5}, other[2] = {2, 5};
     int64_t strides[3];
     ad_fault fault = {0};
@@ -242,42 +242,43 @@ Test(desc, reshape) {
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int64_t strides[AD_MAX_NDIM];
-        ad_desc d = view(0, cases[i].n, cases[i].shape, cases[i].strides);
+        ad_desc d = make_view(0, cases[i].n, cases[i].shape, cases[i].strides);
         bool can = ad__reshape_strides(&d, (int)cases[i].to, cases[i].reshaped, strides);
         cr_expect_eq(can, cases[i].expected != NULL, "case %zu", i);
         if (can && cases[i].expected) cr_expect(same(strides, cases[i].to, cases[i].expected), "case %zu", i);
     }
-    ad_desc one = view(0, SHAPE(1), (const int64_t[]){4});
+    ad_desc one = make_view(0, SHAPE(1), (const int64_t[]){4});
     cr_expect(ad__reshape_strides(&one, 0, NULL, (int64_t[1]){0}));
 }
 
 Test(desc, overlap) {
-    ad_desc a = view(0, SHAPE(4), (const int64_t[]){4}), b = view(16, SHAPE(4), (const int64_t[]){4});
+    ad_desc a = make_view(0, SHAPE(4), (const int64_t[]){4}), b = make_view(16, SHAPE(4), (const int64_t[]){4});
 
     cr_expect_not(ad__desc_overlap(&a, &b));
     b.offset = 12;
     cr_expect(ad__desc_overlap(&a, &b) && ad__desc_overlap(&b, &a));
     b.buffer = 2;
     cr_expect_not(ad__desc_overlap(&a, &b));
-    a = view(0, SHAPE(4), (const int64_t[]){8});
-    b = view(4, SHAPE(4), (const int64_t[]){8}); /* interleaved: said to meet */
+    a = make_view(0, SHAPE(4), (const int64_t[]){8});
+    b = make_view(4, SHAPE(4), (const int64_t[]){8}); /* interleaved: said to meet */
     cr_expect(ad__desc_overlap(&a, &b));
-    b = view(4, SHAPE(0), (const int64_t[]){8});
+    b = make_view(4, SHAPE(0), (const int64_t[]){8});
     cr_expect_not(ad__desc_overlap(&a, &b));
-    b = view(INT64_MAX, SHAPE(2), (const int64_t[]){INT64_MAX}); /* nobody has checked it: to be safe */
+    b = make_view(INT64_MAX, SHAPE(2), (const int64_t[]){INT64_MAX}); /* nobody has checked it: to be safe */
     cr_expect(ad__desc_overlap(&a, &b));
 }
 
 Test(desc, same) {
-    ad_desc a = view(8, SHAPE(4, 1), (const int64_t[]){4, 4}), b = view(8, SHAPE(4, 1), (const int64_t[]){4, 0});
+    ad_desc a = make_view(8, SHAPE(4, 1), (const int64_t[]){4, 4}),
+            b = make_view(8, SHAPE(4, 1), (const int64_t[]){4, 0});
 
     cr_expect(ad__desc_same(&a, &b));
     b.dtype = AD_INT32;
     cr_expect_not(ad__desc_same(&a, &b));
-    b = view(4, SHAPE(4, 1), (const int64_t[]){4, 0});
+    b = make_view(4, SHAPE(4, 1), (const int64_t[]){4, 0});
     cr_expect_not(ad__desc_same(&a, &b));
-    b = view(8, SHAPE(4, 1), (const int64_t[]){-4, 0});
+    b = make_view(8, SHAPE(4, 1), (const int64_t[]){-4, 0});
     cr_expect_not(ad__desc_same(&a, &b));
-    b = view(8, SHAPE(4), (const int64_t[]){4});
+    b = make_view(8, SHAPE(4), (const int64_t[]){4});
     cr_expect_not(ad__desc_same(&a, &b));
 }

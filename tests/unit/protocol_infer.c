@@ -41,20 +41,21 @@ static ad_scalar param[3];
 static ad_op op;
 
 /* An operation over operand and param, with one output unless it is said otherwise. */
-static int infer(int opcode, int row, int loop, int nin, int nparam) {
+static int infer_op(int opcode, int row, int loop, int nin, int nparam) {
     op = (ad_op){(uint8_t)opcode, (uint8_t)loop, 1, (uint8_t)nin, (uint8_t)nparam, (uint16_t)row, operand, param};
     return ad__infer(&op, result, &fault);
 }
-#define UFUNC(row, loop, nin) infer(AD_REQ_UFUNC, AD_UFUNC_##row, loop, nin, 0)
-#define REDUCE(row, loop, nin) infer(AD_REQ_REDUCE, AD_REDUCTION_##row, loop, nin, 3)
-#define CALL(row, loop, nin, nparam) infer(AD_REQ_CALL, AD_CALL_##row, loop, nin, nparam)
-#define QUERY(row, loop, nin) infer(AD_REQ_QUERY, AD_CALL_##row, loop, nin, 0)
+#define UFUNC(row, loop, nin) infer_op(AD_REQ_UFUNC, AD_UFUNC_##row, loop, nin, 0)
+#define REDUCE(row, loop, nin) infer_op(AD_REQ_REDUCE, AD_REDUCTION_##row, loop, nin, 3)
+#define CALL(row, loop, nin, nparam) infer_op(AD_REQ_CALL, AD_CALL_##row, loop, nin, nparam)
+#define QUERY(row, loop, nin) infer_op(AD_REQ_QUERY, AD_CALL_##row, loop, nin, 0)
 
-static bool is(int dtype, int ndim, const int64_t *shape) {
+static bool has_shape(int dtype, int ndim, const int64_t *shape) {
     return result[0].dtype == dtype && result[0].ndim == ndim &&
            (ndim == 0 || memcmp(result[0].shape, shape, (size_t)ndim * sizeof *shape) == 0);
 }
-#define IS(dtype, ...) is(dtype, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (const int64_t[]){__VA_ARGS__})
+#define IS(dtype, ...) \
+    has_shape(dtype, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (const int64_t[]){__VA_ARGS__})
 
 Test(infer, ufunc) {
     operand[1] = ARRAY(AD_FLOAT32, 3, 1);
@@ -68,14 +69,14 @@ Test(infer, ufunc) {
     cr_expect_eq(UFUNC(add, AD_FLOAT32, 3), AD_E_TYPE);
     cr_expect_eq(UFUNC(add, AD_FLOAT32, 1), AD_E_VALUE);
     cr_expect_eq(UFUNC(add, AD_FLOAT32, 4), AD_E_VALUE);
-    cr_expect_eq(infer(AD_REQ_UFUNC, AD_UFUNC_add, AD_FLOAT32, 2, 1), AD_E_VALUE);
+    cr_expect_eq(infer_op(AD_REQ_UFUNC, AD_UFUNC_add, AD_FLOAT32, 2, 1), AD_E_VALUE);
     cr_expect_eq(UFUNC(subtract, AD_BOOL, 2), AD_E_TYPE);
     cr_expect_eq(UFUNC(add, AD_NDTYPE, 2), AD_E_TYPE);
-    cr_expect_eq(infer(AD_REQ_UFUNC, 255, AD_FLOAT32, 2, 0), AD_E_UNSUPPORTED);
+    cr_expect_eq(infer_op(AD_REQ_UFUNC, 255, AD_FLOAT32, 2, 0), AD_E_UNSUPPORTED);
     operand[2] = ARRAY(AD_INT8, 5, 4);
     cr_expect_eq(UFUNC(add, AD_FLOAT32, 2), AD_E_VALUE);
     operand[1] = operand[2] = NUMBER(1);
-    cr_expect(UFUNC(add, AD_INT64, 2) == 0 && is(AD_INT64, 0, NULL));
+    cr_expect(UFUNC(add, AD_INT64, 2) == 0 && has_shape(AD_INT64, 0, NULL));
 }
 
 Test(infer, two_outputs) {
@@ -95,7 +96,7 @@ Test(infer, reduce) {
     cr_expect(REDUCE(any, AD_INT16, 1) == 0 && IS(AD_BOOL, 3));
     cr_expect(REDUCE(std, AD_COMPLEX64, 1) == 0 && IS(AD_FLOAT32, 3));
     cr_expect_eq(REDUCE(sum, AD_INT16, 1), AD_E_TYPE); /* summed in 64 bits */
-    cr_expect_eq(infer(AD_REQ_REDUCE, AD_REDUCTION_sum, AD_INT64, 1, 2), AD_E_VALUE);
+    cr_expect_eq(infer_op(AD_REQ_REDUCE, AD_REDUCTION_sum, AD_INT64, 1, 2), AD_E_VALUE);
     param[0] = INT(0);
     cr_expect(REDUCE(sum, AD_INT64, 1) == 0 && IS(AD_INT64, 2, 3, 5));
     const ad_scalar bad[] = {INT(8), INT(-1), INT(INT64_MIN), INT(INT64_MAX), NIL, {AD_SCALAR_FLOAT, {.f = 1}}};
@@ -109,7 +110,7 @@ Test(infer, reduce) {
     operand[1] = POINT(AD_INT16);
     cr_expect_eq(REDUCE(sum, AD_INT64, 1), AD_E_VALUE);
     param[0] = INT(0);
-    cr_expect(REDUCE(sum, AD_INT64, 1) == 0 && is(AD_INT64, 0, NULL));
+    cr_expect(REDUCE(sum, AD_INT64, 1) == 0 && has_shape(AD_INT64, 0, NULL));
     int64_t ones[AD_MAX_NDIM];
     for (int i = 0; i < AD_MAX_NDIM; i++) ones[i] = 1;
     operand[1].desc = (ad_desc){1, 0, ones, ones, AD_INT16, AD_MAX_NDIM, AD_VIEW};
@@ -281,7 +282,7 @@ Test(infer, other_calls) {
     operand[2] = ARRAY(AD_FLOAT32, 2, 3);
     cr_expect(CALL(searchsorted, AD_FLOAT32, 2, 1) == 0 && IS(AD_INT64, 2, 3));
     operand[2] = NUMBER(7);
-    cr_expect(CALL(searchsorted, AD_FLOAT32, 2, 1) == 0 && is(AD_INT64, 0, NULL));
+    cr_expect(CALL(searchsorted, AD_FLOAT32, 2, 1) == 0 && has_shape(AD_INT64, 0, NULL));
     operand[1] = ARRAY(AD_FLOAT32, 4, 5);
     cr_expect_eq(CALL(searchsorted, AD_FLOAT32, 2, 1), AD_E_VALUE);
     cr_expect_eq(CALL(nonzero, AD_FLOAT32, 1, 0), AD_E_UNSUPPORTED); /* to be asked, not called */
@@ -316,7 +317,7 @@ Test(infer, masks) {
     cr_expect_eq(CALL(place, AD_FLOAT32, 2, 0), AD_E_VALUE);
 }
 
-static int check(int nout) {
+static int check_op(int nout) {
     op.nout = (uint8_t)nout;
     return ad__check_op(&op, &fault);
 }
@@ -326,46 +327,46 @@ Test(infer, check_outputs) {
     operand[1] = ARRAY(AD_FLOAT32, 3, 1);
     operand[2] = ARRAY(AD_FLOAT32, 4);
     UFUNC(add, AD_FLOAT32, 2);
-    cr_expect_eq(check(1), 0);
-    cr_expect_eq(check(0), AD_E_VALUE);
+    cr_expect_eq(check_op(1), 0);
+    cr_expect_eq(check_op(0), AD_E_VALUE);
     operand[0] = ARRAY(AD_FLOAT32, 2, 3, 4); /* inputs are broadcast to outputs */
-    cr_expect_eq(check(1), 0);
+    cr_expect_eq(check_op(1), 0);
     operand[0] = ARRAY(AD_FLOAT32, 3, 5);
-    cr_expect_eq(check(1), AD_E_VALUE);
+    cr_expect_eq(check_op(1), AD_E_VALUE);
     operand[0] = ARRAY(AD_FLOAT32, 4);
-    cr_expect_eq(check(1), AD_E_VALUE);
+    cr_expect_eq(check_op(1), AD_E_VALUE);
     operand[0] = NUMBER(1);
-    cr_expect_eq(check(1), AD_E_TYPE);
+    cr_expect_eq(check_op(1), AD_E_TYPE);
     operand[0] = ARRAY(AD_FLOAT32, 3, 4);
     operand[0].desc.strides = (const int64_t[]){4, 0};
-    cr_expect_eq(check(1), AD_E_VALUE);
+    cr_expect_eq(check_op(1), AD_E_VALUE);
     operand[0] = operand[1] = operand[2] = ARRAY(AD_FLOAT32, 0, 4); /* without elements nothing repeats */
     operand[0].desc.strides = (const int64_t[]){4, 0};
-    cr_expect_eq(check(1), 0);
+    cr_expect_eq(check_op(1), 0);
     operand[1] = ARRAY(AD_FLOAT32, 3, 1);
     operand[2] = ARRAY(AD_FLOAT32, 4);
     operand[0] = ARRAY(AD_FLOAT32, 3, 4);
     operand[0].desc.form = AD_FRESH;
-    cr_expect_eq(check(1), 0);
+    cr_expect_eq(check_op(1), 0);
     operand[0].desc.form = AD_SIZED;
-    cr_expect_eq(check(1), AD_E_VALUE);
+    cr_expect_eq(check_op(1), AD_E_VALUE);
     operand[0] = ARRAY(AD_FLOAT32, 3, 1);
     operand[1] = ARRAY(AD_FLOAT32, 3, 4);
     param[0] = INT(2);
     param[1] = param[2] = NIL;
     REDUCE(sum, AD_FLOAT32, 1);
-    cr_expect_eq(check(1), AD_E_VALUE); /* a reduction's shape is exact */
+    cr_expect_eq(check_op(1), AD_E_VALUE); /* a reduction's shape is exact */
     operand[0] = ARRAY(AD_FLOAT32, 3);
-    cr_expect_eq(check(1), 0);
+    cr_expect_eq(check_op(1), 0);
 }
 
 Test(infer, check_two_outputs) {
     operand[0] = operand[2] = ARRAY(AD_FLOAT64, 3, 4);
     operand[1] = ARRAY(AD_FLOAT64, 2, 3, 4);
     op = (ad_op){AD_REQ_UFUNC, AD_FLOAT64, 2, 1, 0, AD_UFUNC_modf, operand, NULL};
-    cr_expect_eq(check(2), AD_E_VALUE);
+    cr_expect_eq(check_op(2), AD_E_VALUE);
     operand[1] = operand[0];
-    cr_expect_eq(check(2), 0);
+    cr_expect_eq(check_op(2), 0);
     op = (ad_op){AD_REQ_UFUNC, AD_FLOAT64, 1, 2, 0, AD_UFUNC_modf, operand, NULL};
     cr_expect_lt(ad__check_op(&op, &fault), 0);
 }
@@ -374,11 +375,11 @@ Test(infer, check_asked_outputs) {
     operand[0] = (ad_operand){.desc = {9, 0, NULL, NULL, AD_INT64, 0, AD_SIZED}};
     operand[1] = ARRAY(AD_FLOAT32, 3, 4);
     QUERY(nonzero, AD_FLOAT32, 1);
-    cr_expect_eq(check(1), 0);
+    cr_expect_eq(check_op(1), 0);
     operand[0].desc.dtype = AD_INT32; /* what the data decide is not cast */
-    cr_expect_eq(check(1), AD_E_TYPE);
+    cr_expect_eq(check_op(1), AD_E_TYPE);
     operand[0] = ARRAY(AD_INT64, 2, 3);
-    cr_expect_eq(check(1), AD_E_VALUE);
+    cr_expect_eq(check_op(1), AD_E_VALUE);
 }
 
 Test(infer, names) {

@@ -12,21 +12,21 @@ static ad_reader *reader;
 static ad_bytes bytes;
 static ad_fault fault;
 
-static void begin(void) {
+static void set_up(void) {
     cr_assert_eq(ad__reader_new(&reader), 0);
     fault = (ad_fault){0};
 }
 
-static void end(void) {
+static void tear_down(void) {
     ad__reader_free(reader);
     ad__arena_free(&arena);
     ad__bytes_free(&bytes);
 }
 
-TestSuite(message, .init = begin, .fini = end);
+TestSuite(message, .init = set_up, .fini = tear_down);
 
 /* The one message of what has been encoded. */
-static ad_message decode(void) {
+static ad_message decode_message(void) {
     ad_message m = {0}, more;
 
     cr_assert_eq(ad__reader_begin(reader, bytes.data, bytes.size, &fault), 0, "%s", fault.text);
@@ -82,14 +82,14 @@ enum { NSCALAR = sizeof scalars / sizeof *scalars };
 
 static const int64_t shape3[] = {2, 1, 4}, packed3[] = {16, 0, 4}, strided3[] = {-32, 99, 8};
 
-static ad_operand array(uint64_t buffer, int form, const int64_t *strides) {
+static ad_operand make_array(uint64_t buffer, int form, const int64_t *strides) {
     return (ad_operand){.desc = {buffer, form == AD_VIEW ? 64 : 0, form == AD_SIZED ? NULL : shape3, strides,
                                  AD_FLOAT32, form == AD_SIZED ? 0 : 3, (uint8_t)form}};
 }
 
 Test(message, hello) {
     cr_expect_eq(ad__encode_hello(&bytes, 1, UINT64_MAX, 5, "a client \xe2\x82\xac", "a token", 77), 0);
-    ad_message m = decode();
+    ad_message m = decode_message();
     cr_expect(m.opcode == AD_REQ_HELLO && m.u[0] == 1 && m.u[1] == UINT64_MAX && m.u[2] == 5 && m.u[3] == 77);
     cr_expect(is_text(m.s[0], "a client \xe2\x82\xac"));
     cr_expect(is_text(m.s[1], "a token"));
@@ -97,7 +97,7 @@ Test(message, hello) {
     ad__message_text(&m, line, sizeof line);
     cr_expect_null(strstr(line, "a token"), "a trace must not show it: %s", line);
     cr_expect_eq(ad__encode_hello(&bytes, 1, 1, 0, "a client", NULL, 0), 0);
-    m = decode();
+    m = decode_message();
     cr_expect(m.s[1].size == 0 && m.u[3] == 0);
 }
 
@@ -107,22 +107,22 @@ Test(message, resume) {
     char line[200];
     memcpy(secret, "0123456789abcdef", AD_SECRET);
     cr_expect_eq(ad__encode_resume(&bytes, numbers, secret, "a token", 77), 0);
-    ad_message m = decode();
+    ad_message m = decode_message();
     cr_expect(m.opcode == AD_REQ_RESUME && memcmp(m.u, numbers, sizeof numbers) == 0 && m.u[4] == 77);
     cr_expect(m.s[0].size == AD_SECRET && memcmp(m.s[0].data, secret, AD_SECRET) == 0);
     cr_expect(is_text(m.s[1], "a token"));
     ad__message_text(&m, line, sizeof line);
     cr_expect(!strstr(line, "a token") && !strstr(line, "0123"), "a trace must not show them: %s", line);
     cr_expect_eq(ad__encode_resume(&bytes, numbers, secret, NULL, 0), 0);
-    m = decode();
+    m = decode_message();
     cr_expect(m.s[1].size == 0 && m.u[4] == 0);
     cr_expect_eq(ad__encode_resumed(&bytes, secret, 99), 0);
-    m = decode();
+    m = decode_message();
     cr_expect(m.opcode == AD_REQ_RESUMED && m.u[0] == 99 && memcmp(m.s[0].data, secret, AD_SECRET) == 0);
     ad__message_text(&m, line, sizeof line);
     cr_expect_null(strstr(line, "0123"));
     cr_expect_eq(ad__encode_fork(&bytes, AD_FORK_KEY | 5, secret), 0);
-    m = decode();
+    m = decode_message();
     cr_expect(m.opcode == AD_REQ_FORK && m.u[0] == 0 && m.u[1] == (AD_FORK_KEY | 5));
     cr_expect_eq(memcmp(m.s[0].data, secret, AD_SECRET), 0);
     ad__message_text(&m, line, sizeof line);
@@ -134,14 +134,16 @@ Test(message, welcome) {
                           "cpu", 9, UINT64_MAX, "a device",        "a server", 10, 11, 12};
 
     cr_expect_eq(ad__encode_welcome(&bytes, &w), 0);
-    ad_message m = decode();
+    ad_message m = decode_message();
     cr_assert_not_null(m.welcome);
     cr_expect_eq(memcmp(m.welcome, &w, sizeof w), 0);
 }
 
 Test(message, operations) {
-    ad_operand operand[4] = {
-        array(7, AD_FRESH, NULL), array(UINT64_MAX, AD_VIEW, strided3), array(1, AD_VIEW, packed3), {.is_scalar = 1}};
+    ad_operand operand[4] = {make_array(7, AD_FRESH, NULL),
+                             make_array(UINT64_MAX, AD_VIEW, strided3),
+                             make_array(1, AD_VIEW, packed3),
+                             {.is_scalar = 1}};
     ad_scalar param[3] = {{.kind = AD_SCALAR_INT, .as.i = 3}, {0}, {.kind = AD_SCALAR_FLOAT, .as.f = 0.5}};
     const ad_op ops[] = {
         {AD_REQ_UFUNC, AD_FLOAT32, 1, 3, 0, AD_UFUNC_add, operand, NULL},
@@ -154,7 +156,7 @@ Test(message, operations) {
     for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
         operand[3].scalar = scalars[1 + k];
         cr_expect_eq(ad__encode_op(&bytes, &ops[k]), 0);
-        ad_message m = decode();
+        ad_message m = decode_message();
         cr_expect(m.opcode == ops[k].opcode && m.op.opcode == ops[k].opcode && m.op.row == ops[k].row &&
                   m.op.loop == ops[k].loop);
         cr_assert(m.op.nout == ops[k].nout && m.op.nin == ops[k].nin && m.op.nparam == ops[k].nparam);
@@ -168,33 +170,33 @@ Test(message, operations) {
 }
 
 Test(message, query) {
-    ad_operand operand[2] = {array(7, AD_SIZED, NULL), array(1, AD_VIEW, strided3)};
+    ad_operand operand[2] = {make_array(7, AD_SIZED, NULL), make_array(1, AD_VIEW, strided3)};
     const ad_op op = {AD_REQ_QUERY, AD_FLOAT32, 1, 1, 0, AD_CALL_nonzero, operand, NULL};
 
     cr_expect_eq(ad__encode_query(&bytes, 99, &op), 0);
-    ad_message m = decode();
+    ad_message m = decode_message();
     cr_expect(m.opcode == AD_REQ_QUERY && m.u[0] == 99 && m.op.opcode == AD_REQ_QUERY && m.op.row == AD_CALL_nonzero);
     expect_desc(&operand[0].desc, &m.op.operand[0].desc);
     expect_desc(&operand[1].desc, &m.op.operand[1].desc);
 }
 
 Test(message, new_and_read) {
-    const ad_operand fresh = array(7, AD_FRESH, NULL), whole = array(7, AD_VIEW, packed3),
-                     part = array(7, AD_VIEW, strided3);
+    const ad_operand fresh = make_array(7, AD_FRESH, NULL), whole = make_array(7, AD_VIEW, packed3),
+                     part = make_array(7, AD_VIEW, strided3);
 
     cr_expect_eq(ad__encode_new(&bytes, &fresh.desc, true), 0);
-    ad_message m = decode();
+    ad_message m = decode_message();
     cr_expect_eq(m.opcode, AD_REQ_NEW);
     expect_desc(&fresh.desc, &m.operand.desc);
     cr_expect(ad__is_contiguous(&m.operand.desc), "a fresh description has its strides");
     cr_expect_eq(ad__encode_read(&bytes, 12, &whole.desc), 0);
     size_t packed = bytes.size;
-    m = decode();
+    m = decode_message();
     cr_expect(m.opcode == AD_REQ_READ && m.u[0] == 12);
     expect_desc(&whole.desc, &m.operand.desc);
     cr_expect_eq(ad__encode_read(&bytes, 12, &part.desc), 0);
     cr_expect_gt(bytes.size, packed);
-    m = decode();
+    m = decode_message();
     expect_desc(&part.desc, &m.operand.desc);
     cr_expect_eq(m.operand.desc.strides[1], 0, "a stride that is never walked is sent as 0");
 }
@@ -205,30 +207,30 @@ Test(message, free_and_write) {
     for (size_t n = 0; n <= 1000; n += 250) {
         for (size_t i = 0; i < n; i++) ids[i] = UINT64_MAX >> (i % 64);
         cr_expect_eq(ad__encode_free(&bytes, n, ids), 0);
-        ad_message m = decode();
+        ad_message m = decode_message();
         cr_assert(m.opcode == AD_REQ_FREE && m.nids == n);
         cr_expect(n == 0 || memcmp(m.ids, ids, n * sizeof *ids) == 0);
     }
     cr_expect_eq(ad__encode_write(&bytes, 5, UINT64_MAX), 0);
-    ad_message m = decode();
+    ad_message m = decode_message();
     cr_expect(m.opcode == AD_REQ_WRITE && m.u[0] == 5 && m.u[1] == UINT64_MAX);
 }
 
 Test(message, short_ones) {
     cr_expect_eq(ad__encode_sync(&bytes, 1), 0);
-    ad_message m = decode();
+    ad_message m = decode_message();
     cr_expect(m.opcode == AD_REQ_SYNC && m.u[0] == 1);
     cr_expect_eq(ad__encode_stat(&bytes, 2), 0);
-    m = decode();
+    m = decode_message();
     cr_expect(m.opcode == AD_REQ_STAT && m.u[0] == 2);
     cr_expect_eq(ad__encode_ack(&bytes, 3), 0);
-    m = decode();
+    m = decode_message();
     cr_expect(m.opcode == AD_REQ_ACK && m.u[0] == 3);
     cr_expect_eq(ad__encode_bye(&bytes, AD_E_PROTOCOL, "because"), 0);
-    m = decode();
+    m = decode_message();
     cr_expect(m.opcode == AD_REQ_BYE && m.u[0] == 9 && is_text(m.s[0], "because"));
     cr_expect_eq(ad__encode_fail(&bytes, 4, 5, AD_E_INDEX, 6, "gather", ""), 0);
-    m = decode();
+    m = decode_message();
     cr_expect(m.opcode == AD_REQ_FAIL && m.u[0] == 4 && m.u[1] == 5 && m.u[2] == 4 && m.u[3] == 6);
     cr_expect(is_text(m.s[0], "gather") && is_text(m.s[1], ""));
 }
@@ -243,7 +245,7 @@ Test(message, numbers) {
     for (size_t i = 0; i < sizeof opcodes / sizeof *opcodes; i++) {
         size_t n = strlen(ad__request((uint64_t)opcodes[i])->fields);
         cr_expect_eq(ad__encode_numbers(&bytes, opcodes[i], n, u), 0);
-        ad_message m = decode();
+        ad_message m = decode_message();
         cr_expect_eq(m.opcode, opcodes[i]);
         cr_expect_eq(memcmp(m.u, u, n * sizeof *u), 0);
         cr_expect(n == 8 || m.u[n] == 0);
@@ -251,17 +253,17 @@ Test(message, numbers) {
 }
 
 Test(message, fetch) {
-    const ad_operand part = array(7, AD_VIEW, strided3);
+    const ad_operand part = make_array(7, AD_VIEW, strided3);
 
     cr_expect_eq(ad__encode_fetch(&bytes, 12, &part.desc, 3, UINT64_MAX), 0);
-    ad_message m = decode();
+    ad_message m = decode_message();
     cr_expect(m.opcode == AD_REQ_FETCH && m.u[0] == 12 && m.u[1] == 3 && m.u[2] == UINT64_MAX);
     expect_desc(&part.desc, &m.operand.desc);
 }
 
 Test(message, reply) {
     cr_expect_eq(ad__encode_reply(&bytes, 8, 9, NSCALAR, scalars), 0);
-    ad_message m = decode();
+    ad_message m = decode_message();
     cr_assert(m.opcode == AD_REQ_REPLY && m.u[0] == 8 && m.u[1] == 9 && m.nvalues == NSCALAR);
     for (int i = 0; i < NSCALAR; i++) cr_expect(scalars_equal(&scalars[i], &m.values[i]), "value %d", i);
 }
@@ -380,14 +382,14 @@ Test(message, classes) {
 }
 
 Test(message, text_is_cut) {
-    ad_operand operand[3] = {array(7, AD_FRESH, NULL), array(1, AD_VIEW, strided3), {.is_scalar = 1}};
+    ad_operand operand[3] = {make_array(7, AD_FRESH, NULL), make_array(1, AD_VIEW, strided3), {.is_scalar = 1}};
     const ad_op op = {AD_REQ_UFUNC, AD_FLOAT32, 1, 2, 0, AD_UFUNC_add, operand, NULL};
     const char *whole = "ufunc add float32 -> #7 f4[2,1,4] <- #1 f4[2,1,4]@64{-32,0,8}, 2.5";
     char text[200];
 
     operand[2].scalar = (ad_scalar){.kind = AD_SCALAR_FLOAT, .as.f = 2.5};
     ad__encode_op(&bytes, &op);
-    ad_message m = decode();
+    ad_message m = decode_message();
     ad__message_text(&m, text, sizeof text);
     cr_expect_str_eq(text, whole);
     for (size_t size = 1; size < strlen(whole); size++) {
@@ -405,13 +407,13 @@ Test(message, replies_to_secret_requests_are_hidden) {
     for (uint64_t request = 3; request <= 5; request++) {
         ad__encode_numbers(&bytes, request == 4 ? AD_REQ_WAIT : AD_REQ_SHARE, request == 4 ? 3 : 5,
                            (uint64_t[]){request, 7, 1, 0, 0});
-        ad_message m = decode();
+        ad_message m = decode_message();
         ad__message_hide(&m, &secret);
     }
     cr_expect(secret.first == 3 && secret.last == 5);
     for (uint64_t request = 2; request <= 6; request++) {
         ad__encode_reply(&bytes, request, 9, 1, &half);
-        ad_message m = decode();
+        ad_message m = decode_message();
         ad__message_hide(&m, &secret);
         ad__message_text(&m, text, sizeof text);
         const bool is_hidden = request >= 3 && request <= 5;

@@ -22,17 +22,17 @@ static void slab_close(ad_device *device, ad_slab_map *slab) {
     free(slab->base);
     close(slab->fd);
 }
-static void announce(void *user, const char *principal, uint64_t id, uint64_t size, int fd) {
+static void announce_slab(void *user, const char *principal, uint64_t id, uint64_t size, int fd) {
     (void)user, (void)principal, (void)id, (void)size;
     if (fd >= 0) close(fd);
 }
 
 static const ad_backend backend = {.slab_create = slab_create, .slab_close = slab_close};
 
-static ad_memory memory(uint64_t limit) {
+static ad_memory open_memory(uint64_t limit) {
     static uint64_t last_id;
     return (ad_memory){
-        .backend = &backend, .next_id = &last_id, .slab_size = 8 * MIB, .limit = limit, .announce = announce};
+        .backend = &backend, .next_id = &last_id, .slab_size = 8 * MIB, .limit = limit, .announce = announce_slab};
 }
 
 static ad_fault fault;
@@ -40,7 +40,7 @@ static ad_fault fault;
 static void expect_text(const char *text) { cr_expect_not_null(strstr(fault.text, text), "%s", fault.text); }
 
 Test(account, all_of_a_principal_is_limited_together_and_by_what_it_is_for) {
-    ad_memory m = memory(256 * MIB);
+    ad_memory m = open_memory(256 * MIB);
     ad_stream_arena *a = ad__stream_arena_open(&m, "uid:1", NULL), *b = ad__stream_arena_open(&m, "uid:1", NULL),
                     *c = ad__stream_arena_open(&m, "uid:2", NULL);
     ad_account *account = ad__stream_arena_account(a);
@@ -70,7 +70,7 @@ Test(account, all_of_a_principal_is_limited_together_and_by_what_it_is_for) {
 }
 
 Test(account, what_is_reserved_is_nobody_elses) {
-    ad_memory m = memory(64 * MIB);
+    ad_memory m = open_memory(64 * MIB);
     cr_assert(ad__account_reserve(&m.accounts, "uid:1", 24 * MIB));
     cr_assert(ad__account_reserve(&m.accounts, "uid:3", 8 * MIB));
     ad_stream_arena *other = ad__stream_arena_open(&m, "uid:2", NULL);
@@ -96,7 +96,7 @@ Test(account, what_is_reserved_is_nobody_elses) {
 }
 
 Test(account, spares_of_others_make_way_for_a_reservation_that_came_later) {
-    ad_memory m = memory(64 * MIB);
+    ad_memory m = open_memory(64 * MIB);
     ad_stream_arena *other = ad__stream_arena_open(&m, "uid:2", NULL), *mine;
     ad_block x, y;
     cr_assert_eq(ad__memory_take(other, 8 * MIB, &x, &fault), 0);
@@ -116,7 +116,7 @@ Test(account, spares_of_others_make_way_for_a_reservation_that_came_later) {
 }
 
 Test(account, only_an_admin_is_told_who_the_others_are) {
-    ad_memory m = memory(64 * MIB);
+    ad_memory m = open_memory(64 * MIB);
     ad_stream_arena *e[4];
     ad_block b[4], x;
     static const char *const who[] = {"uid:1", "uid:2", "uid:3", "uid:4"};
@@ -138,7 +138,7 @@ Test(account, only_an_admin_is_told_who_the_others_are) {
 }
 
 Test(account, a_device_that_has_less_than_was_thought) {
-    ad_memory m = memory(64 * MIB);
+    ad_memory m = open_memory(64 * MIB);
     ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);
     ad_block b, x;
     cr_assert_eq(ad__memory_take(e, 10 * MIB, &b, &fault), 0);
@@ -156,7 +156,7 @@ Test(account, a_device_that_has_less_than_was_thought) {
 }
 
 Test(account, another_can_be_made_to_pay) {
-    ad_memory m = memory(64 * MIB);
+    ad_memory m = open_memory(64 * MIB);
     ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);
     ad_block b;
     cr_assert_eq(ad__memory_take(e, 6 * MIB, &b, &fault), 0);
@@ -173,7 +173,7 @@ Test(account, another_can_be_made_to_pay) {
 }
 
 Test(account, many_at_random_add_up) {
-    ad_memory m = memory(512 * MIB);
+    ad_memory m = open_memory(512 * MIB);
     ad_stream_arena *e[3];
     ad_block b[200] = {0};
     char who[16];

@@ -39,7 +39,7 @@ static void write_file(const char *path, const char *text) {
 }
 
 /* NULL: no such file is named. */
-static int load(const char *token_text, const char *principal_text) {
+static int load_files(const char *token_text, const char *principal_text) {
     if (token_text) write_file(tokens, token_text);
     if (principal_text) write_file(principals, principal_text);
     ad__principals_free(p);
@@ -132,7 +132,7 @@ Test(auth, whose_token) {
     ad_grants g;
     snprintf(text, sizeof text, "# a comment\n\n%s  %s%s", line_of("alice", ALICE, "memory=2G sessions=3 # hers"),
              line_of("bob@example.org", BOB, "kernels=yes admin=yes devices=0,2"), line_of("carol", "x", ""));
-    cr_assert_eq(load(text, NULL), 0, "%s", fault.text);
+    cr_assert_eq(load_files(text, NULL), 0, "%s", fault.text);
     cr_assert_eq(ad__principals_tokens(p), 3);
     cr_assert(ad__principals_token(p, ALICE, strlen(ALICE), who, &g));
     cr_assert_str_eq(who, "token:alice");
@@ -152,9 +152,9 @@ Test(auth, whose_token) {
 Test(auth, no_tokens_let_nobody_in) {
     char who[AD_PRINCIPAL_SIZE];
     ad_grants g;
-    cr_assert_eq(load("", ""), 0);
+    cr_assert_eq(load_files("", ""), 0);
     cr_assert_not(ad__principals_token(p, ALICE, strlen(ALICE), who, &g));
-    cr_assert_eq(load(NULL, NULL), 0);
+    cr_assert_eq(load_files(NULL, NULL), 0);
     cr_assert_not(ad__principals_token(p, ALICE, strlen(ALICE), who, &g));
 }
 
@@ -162,8 +162,8 @@ Test(auth, users) {
     char who[AD_PRINCIPAL_SIZE];
     const gid_t groups[] = {7, 100};
     ad_grants g;
-    cr_assert_eq(load(NULL, "gid:100 memory=1M\ngid:7 memory=2M\nuid:5 memory=3M connect=no\nuid:* memory=4M\n"), 0,
-                 "%s", fault.text);
+    cr_assert_eq(load_files(NULL, "gid:100 memory=1M\ngid:7 memory=2M\nuid:5 memory=3M connect=no\nuid:* memory=4M\n"),
+                 0, "%s", fault.text);
     ad__principals_user(p, 5, 2, groups, who, &g);
     cr_assert_str_eq(who, "uid:5");
     cr_assert(g.memory == 3 << 20 && !(g.may & AD_GRANT_CONNECT));
@@ -173,7 +173,7 @@ Test(auth, users) {
     cr_assert_eq(g.memory, 2 << 20);
     ad__principals_user(p, 6, 0, NULL, who, &g);
     cr_assert(g.memory == 4 << 20 && g.may & AD_GRANT_KERNELS);
-    cr_assert_eq(load(NULL, NULL), 0);
+    cr_assert_eq(load_files(NULL, NULL), 0);
     ad__principals_user(p, geteuid() + 1, 0, NULL, who, &g);
     cr_assert_eq(g.may, AD_GRANT_CONNECT | AD_GRANT_KERNELS | AD_GRANT_EXPORTS | AD_GRANT_NAMES);
     ad__principals_user(p, geteuid(), 0, NULL, who, &g);
@@ -183,8 +183,8 @@ Test(auth, users) {
 Test(auth, certificates_and_defaults_of_tokens) {
     char who[AD_PRINCIPAL_SIZE], name[AD_PRINCIPAL_SIZE + 1];
     ad_grants g;
-    cr_assert_eq(load(line_of("alice", ALICE, "exports=no"), "cert:a.b memory=1M\ncert:* memory=2M\n"
-                                                             "token:* exports=yes memory=3M\n"),
+    cr_assert_eq(load_files(line_of("alice", ALICE, "exports=no"), "cert:a.b memory=1M\ncert:* memory=2M\n"
+                                                                   "token:* exports=yes memory=3M\n"),
                  0, "%s", fault.text);
     cr_assert(ad__principals_certificate(p, "a.b", who, &g) && g.memory == 1 << 20);
     cr_assert_str_eq(who, "cert:a.b");
@@ -205,9 +205,10 @@ Test(auth, how_much_somebody_may_have) {
     char who[AD_PRINCIPAL_SIZE];
     ad_grants g;
     cr_assert_eq(
-        load(line_of("alice", ALICE, "reserve=2M memory-each=1M names=3 buffers=50 priority=low"),
-             "uid:7 reserve=1G memory=1G priority=high names=0 operations=16 bytes=2M kernel-time=1.5\nuid:8 names=yes "
-             "priority=normal\n"),
+        load_files(
+            line_of("alice", ALICE, "reserve=2M memory-each=1M names=3 buffers=50 priority=low"),
+            "uid:7 reserve=1G memory=1G priority=high names=0 operations=16 bytes=2M kernel-time=1.5\nuid:8 names=yes "
+            "priority=normal\n"),
         0, "%s", fault.text);
     cr_assert(ad__principals_token(p, ALICE, strlen(ALICE), who, &g));
     cr_assert(g.reserve == 2 << 20 && g.each == 1 << 20 && g.names == 3 && g.may & AD_GRANT_NAMES && g.buffers == 50 &&
@@ -271,13 +272,13 @@ Test(auth, broken_lines) {
           {"uid:1 memory=1M reserve=2M\n", "more reserved than it may have"},
       };
     for (size_t i = 0; i < sizeof bad_tokens / sizeof *bad_tokens; i++) {
-        cr_expect_eq(load(bad_tokens[i].line, NULL), AD_E_VALUE, "%s", bad_tokens[i].line);
+        cr_expect_eq(load_files(bad_tokens[i].line, NULL), AD_E_VALUE, "%s", bad_tokens[i].line);
         cr_expect_not_null(strstr(fault.text, bad_tokens[i].expected), "%s", fault.text);
         cr_expect_not_null(strstr(fault.text, "/tokens:1: "), "%s", fault.text);
         cr_expect_null(strstr(fault.text, "ad1_"), "%s", fault.text);
     }
     for (size_t i = 0; i < sizeof bad_principals / sizeof *bad_principals; i++) {
-        cr_expect_eq(load(NULL, bad_principals[i].line), AD_E_VALUE, "%s", bad_principals[i].line);
+        cr_expect_eq(load_files(NULL, bad_principals[i].line), AD_E_VALUE, "%s", bad_principals[i].line);
         cr_expect_not_null(strstr(fault.text, bad_principals[i].expected), "%s", fault.text);
         cr_expect_null(strstr(fault.text, "ad1_"), "%s", fault.text);
     }
@@ -287,7 +288,7 @@ Test(auth, long_lines_and_wrong_files) {
     char text[1100];
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = 0;
-    cr_assert_eq(load(text, NULL), AD_E_VALUE);
+    cr_assert_eq(load_files(text, NULL), AD_E_VALUE);
     cr_assert_not_null(strstr(fault.text, "too long"));
     write_file(tokens, "");
     cr_assert_eq(chmod(tokens, 0620), 0);
@@ -308,7 +309,7 @@ Test(auth, whatever_stands_in_a_file) {
             strcat(text, pieces[(state >> 16) % (sizeof pieces / sizeof *pieces)]);
         }
         bool first = round & 1;
-        int status = load(first ? text : NULL, first ? NULL : text);
+        int status = load_files(first ? text : NULL, first ? NULL : text);
         cr_assert(status == 0 || (status == AD_E_VALUE && *fault.text), "%s", text);
     }
 }

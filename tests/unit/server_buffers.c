@@ -7,7 +7,7 @@
 #define IDS 5000
 
 static uint64_t visited;
-static void visit(void *user, ad_buffer *b) {
+static void visit_buffer(void *user, ad_buffer *b) {
     (void)user;
     (void)b;
     visited++;
@@ -47,7 +47,7 @@ Test(buffers, random_operations) {
         cr_assert_eq(t.count, count);
     }
     for (int i = 0; i < IDS; i++) cr_assert_eq(ad__buffers_find(&t, id_of(i)), there[i]);
-    ad__buffers_clear(&t, visit, NULL);
+    ad__buffers_clear(&t, visit_buffer, NULL);
     cr_assert_eq(visited, count);
     cr_assert_null(ad__buffers_find(&t, id_of(0)));
 }
@@ -64,7 +64,7 @@ Test(buffers, prefetching_changes_nothing) {
     for (size_t n = 0; n <= 100; n++) ad__buffers_prefetch(&t, ids + 100 - n, n);
     for (int i = 0; i < 100; i++) cr_assert_eq(ad__buffers_find(&t, id_of(i)) != NULL, i < 50);
     cr_assert_eq(t.count, 50);
-    ad__buffers_clear(&t, visit, NULL);
+    ad__buffers_clear(&t, visit_buffer, NULL);
 }
 
 Test(buffers, limits) {
@@ -78,5 +78,5 @@ Test(buffers, limits) {
     cr_assert_eq(ad__buffers_add(&t, 2, &b, &fault), 0);
     cr_assert_eq(ad__buffers_add(&t, 3, &b, &fault), AD_E_LIMIT);
     cr_assert_null(ad__buffers_find(&t, 0));
-    ad__buffers_clear(&t, visit, NULL);
+    ad__buffers_clear(&t, visit_buffer, NULL);
 }

@@ -17,7 +17,7 @@ static const char *const options[] = {"-DX=1", "--std=c++17"}, *const own_option
 static const char *const names[] = {"f<int>", "g"};
 static const ad_compile_header headers[] = {{"a/b.h", {"#define B\n", 10}}, {"c.h", {"", 0}}};
 
-static ad_compile_request example(void) {
+static ad_compile_request make_example(void) {
     return (ad_compile_request){.job = {.target = AD_COMPILE_HOST,
                                         .arch = "x86-64-v3",
                                         .prelude = text("#define P\n"),
@@ -38,7 +38,7 @@ static ad_compile_request example(void) {
 }
 
 Test(compile, request_goes_there_and_back) {
-    ad_compile_request r = example(), got;
+    ad_compile_request r = make_example(), got;
     ad_bytes b = AD_BYTES_INIT;
     void *lists;
     cr_assert_eq(ad__compile_put_request(&b, &r), 0);
@@ -89,7 +89,7 @@ static void read_both(const uint8_t *data, size_t size) {
 }
 
 Test(compile, damaged_frames_are_refused_without_harm) {
-    ad_compile_request r = example(), got;
+    ad_compile_request r = make_example(), got;
     ad_bytes b = AD_BYTES_INIT;
     unsigned seed = 5;
     void *lists;
@@ -111,7 +111,7 @@ Test(compile, damaged_frames_are_refused_without_harm) {
 
 /* ---- options ---- */
 
-static int check(ad_compile_target target, size_t n, const char *const *list) {
+static int check_options(ad_compile_target target, size_t n, const char *const *list) {
     ad_compile_job job = {
         .target = target, .arch = target ? "x86-64-v3" : "sm_90", .source = text(""), .options = list, .noptions = n};
     memset(&fault, 0, sizeof fault);
@@ -151,8 +151,8 @@ Test(compile, options_that_are_allowed) {
                                        "-Xptxas",
                                        "-O3,-dlcm=ca",
                                        "--diag-suppress=177,550"};
-    cr_expect_eq(check(AD_COMPILE_CUDA, sizeof good / sizeof *good, good), 0, "%s", fault.text);
-    cr_expect_eq(check(AD_COMPILE_HOST, sizeof good / sizeof *good, good), 0, "%s", fault.text);
+    cr_expect_eq(check_options(AD_COMPILE_CUDA, sizeof good / sizeof *good, good), 0, "%s", fault.text);
+    cr_expect_eq(check_options(AD_COMPILE_HOST, sizeof good / sizeof *good, good), 0, "%s", fault.text);
 }
 
 Test(compile, options_that_are_not) {
@@ -204,7 +204,7 @@ Test(compile, options_that_are_not) {
                                       "-Uf(x"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         for (int target = 0; target < 2; target++) {
-            int status = check((ad_compile_target)target, 1, &bad[i]);
+            int status = check_options((ad_compile_target)target, 1, &bad[i]);
             cr_expect(status == AD_E_DENIED || status == AD_E_VALUE, "%s: %d", bad[i], status);
             cr_expect_not_null(strstr(fault.text, bad[i]), "%s: %s", bad[i], fault.text);
         }

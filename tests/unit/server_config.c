@@ -11,23 +11,23 @@ static ad_config config;
 static ad_fault fault;
 static ad_config_action wish;
 
-static int load(int argc, const char *const *argv) {
+static int load_config(int argc, const char *const *argv) {
     memset(&fault, 0, sizeof fault);
     return ad__config_load(&config, argc, (char **)(uintptr_t)argv, NULL, &wish, &fault);
 }
-#define LOAD(...)                                                                 \
-    load((int)(sizeof((const char *[]){"arrayd", __VA_ARGS__}) / sizeof(char *)), \
-         (const char *[]){"arrayd", __VA_ARGS__})
+#define LOAD(...)                                                                        \
+    load_config((int)(sizeof((const char *[]){"arrayd", __VA_ARGS__}) / sizeof(char *)), \
+                (const char *[]){"arrayd", __VA_ARGS__})
 
-static void release(void) { ad__config_free(&config); }
+static void release_config(void) { ad__config_free(&config); }
 
-static void refused(const char *option, const char *source, const char *expected) {
+static void check_refused(const char *option, const char *source, const char *expected) {
     cr_assert_neq(strstr(fault.text, option), NULL, "%s", fault.text);
     cr_assert_neq(strstr(fault.text, source), NULL, "%s", fault.text);
     cr_assert_neq(strstr(fault.text, expected), NULL, "%s", fault.text);
 }
 
-TestSuite(config, .fini = release);
+TestSuite(config, .fini = release_config);
 
 Test(config, defaults_come_from_the_table) {
     cr_assert_eq(LOAD(), 0, "%s", fault.text);
@@ -59,25 +59,25 @@ Test(config, sizes) {
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         cr_assert_eq(ad__config_set(&config, "slab", bad[i], "a test", &fault), AD_E_VALUE, "%s", bad[i]);
-        refused("option slab", "a test", "a size in bytes");
+        check_refused("option slab", "a test", "a size in bytes");
     }
 }
 
 Test(config, a_size_may_be_left_to_the_server) {
     cr_assert_eq(LOAD(), 0);
     cr_assert_eq(config.host_memory, UINT64_MAX);
-    release();
+    release_config();
     cr_assert_eq(LOAD("--host-memory=3M"), 0);
     cr_assert_eq(config.host_memory, 3 << 20);
-    release();
+    release_config();
     cr_assert_eq(LOAD("--host-memory=0"), 0);
     cr_assert_eq(config.host_memory, 0);
-    release();
+    release_config();
     cr_assert_eq(LOAD("--host-memory=Auto"), 0);
     cr_assert_eq(config.host_memory, UINT64_MAX);
-    release();
+    release_config();
     cr_assert_eq(LOAD("--host-memory=much"), AD_E_VALUE);
-    refused("option host-memory", "\"much\"", "auto, or a size");
+    check_refused("option host-memory", "\"much\"", "auto, or a size");
     cr_assert_eq(LOAD("--memory=auto"), AD_E_VALUE, "only where it says so");
 }
 
@@ -92,23 +92,23 @@ Test(config, environment_loses_to_the_command_line) {
 Test(config, errors_name_option_source_and_expectation) {
     setenv("ARRAYD_THREADS", "many", 1);
     cr_assert_eq(LOAD(), AD_E_VALUE);
-    refused("option threads", "ARRAYD_THREADS", "a whole number");
+    check_refused("option threads", "ARRAYD_THREADS", "a whole number");
     unsetenv("ARRAYD_THREADS");
-    release();
+    release_config();
     cr_assert_eq(LOAD("--domains=all"), AD_E_VALUE);
-    refused("option domains", "the command line", "shared principal");
-    release();
+    check_refused("option domains", "the command line", "shared principal");
+    release_config();
     cr_assert_eq(LOAD("--domain=shared"), AD_E_VALUE);
-    refused("no option \"domain\"", "the command line", "");
-    release();
+    check_refused("no option \"domain\"", "the command line", "");
+    release_config();
     cr_assert_eq(LOAD("--nonsense"), AD_E_VALUE);
-    refused("no option \"nonsense\"", "the command line", "");
-    release();
+    check_refused("no option \"nonsense\"", "the command line", "");
+    release_config();
     cr_assert_eq(LOAD("--slab"), AD_E_VALUE);
-    refused("slab", "the command line", "missing");
-    release();
+    check_refused("slab", "the command line", "missing");
+    release_config();
     cr_assert_eq(LOAD("stray"), AD_E_VALUE);
-    refused("stray", "the command line", "expected");
+    check_refused("stray", "the command line", "expected");
 }
 
 static void write_file(char *path, const char *text) {
@@ -143,21 +143,21 @@ Test(config, file_errors_name_the_line) {
         char path[] = "/tmp/arrayd-config-XXXXXX";
         write_file(path, bad[i].text);
         cr_assert_eq(LOAD("--config", path), AD_E_VALUE, "%s", bad[i].text);
-        refused(bad[i].where, path, bad[i].what);
+        check_refused(bad[i].where, path, bad[i].what);
         unlink(path);
-        release();
+        release_config();
     }
     cr_assert_eq(LOAD("--config=/no/such/file"), AD_E_SYSTEM);
-    refused("option config", "/no/such/file", "No such file");
+    check_refused("option config", "/no/such/file", "No such file");
 }
 
 Test(config, observers) {
     cr_assert_eq(LOAD("--help"), 0);
     cr_assert_eq(wish, AD_CONFIG_HELP);
-    release();
+    release_config();
     cr_assert_eq(LOAD("--version"), 0);
     cr_assert_eq(wish, AD_CONFIG_VERSION);
-    release();
+    release_config();
     cr_assert_eq(LOAD(), 0);
     cr_assert_eq(wish, AD_CONFIG_RUN);
 }
@@ -198,9 +198,9 @@ Test(config, private_arguments) {
     const char *argv[] = {"worker", "--channel-fd=5", NULL};
     cr_assert_eq(ad__config_load(&config, 2, (char **)(uintptr_t)argv, rows, &wish, &fault), 0);
     cr_assert_eq(fd, 5);
-    release();
+    release_config();
     argv[1] = "--channel-fd=five";
     cr_assert_eq(ad__config_load(&config, 2, (char **)(uintptr_t)argv, rows, &wish, &fault), AD_E_VALUE);
-    release();
+    release_config();
     cr_assert_eq(ad__config_load(&config, 2, (char **)(uintptr_t)argv, NULL, &wish, &fault), AD_E_VALUE);
 }

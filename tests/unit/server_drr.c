@@ -6,7 +6,7 @@
 #define QUANTUM 100
 
 /* Serve until `total` has been used; cost says what one piece of work of node i takes. */
-static void serve(ad_drr *d, ad_drr_node *n, int count, const int64_t *cost, int64_t total, int64_t *used) {
+static void serve_flow(ad_drr *d, ad_drr_node *n, int count, const int64_t *cost, int64_t total, int64_t *used) {
     for (int i = 0; i < count; i++) used[i] = 0;
     for (int64_t spent = 0; spent < total;) {
         ad_drr_node *next = ad__drr_next(d);
@@ -25,7 +25,7 @@ Test(drr, everybody_gets_the_same_time_whatever_a_piece_costs) {
     static const int64_t cost[8] = {1, 3, 10, 30, 100, 300, 1000, 3000};
     int64_t used[8];
     for (int i = 0; i < 8; i++) ad__drr_add(&d, &n[i]);
-    serve(&d, n, 8, cost, 800000, used);
+    serve_flow(&d, n, 8, cost, 800000, used);
     for (int i = 0; i < 8; i++) cr_assert(used[i] > 95000 && used[i] < 105000, "node %d: %ld", i, (long)used[i]);
 }
 
@@ -112,7 +112,7 @@ Test(drr, a_larger_quantum_is_a_larger_share) {
     static const int64_t cost[4] = {30, 3000, 7, 300}, share[4] = {4 * 640, 640, 640, 160};
     int64_t used[4];
     for (int i = 0; i < 4; i++) ad__drr_add(&d, &n[i]);
-    serve(&d, n, 4, cost, 4000000, used);
+    serve_flow(&d, n, 4, cost, 4000000, used);
     for (int i = 0; i < 4; i++)
         cr_assert(used[i] > share[i] * 950 && used[i] < share[i] * 1050, "node %d: %ld", i, (long)used[i]);
 }

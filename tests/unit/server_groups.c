@@ -7,7 +7,7 @@
 #define N AD_NOWHERE
 
 /* One output; inputs are values of operations, or views. */
-static ad_member member(bool wanted, int from0, int from1, int leaf) {
+static ad_member make_member(bool wanted, int from0, int from1, int leaf) {
     ad_member m = {.nin = 2,
                    .nout = 1,
                    .wanted = {wanted},
@@ -28,8 +28,8 @@ static void check_group(const ad_groups *g, unsigned i, unsigned n, const uint8_
 
 Test(groups, what_is_connected_is_one_group_in_order) {
     /* two chains, woven into each other: 0 -> 2 -> 4 and 1 -> 3 */
-    ad_member m[5] = {member(false, N, N, 0), member(false, N, N, 2), member(false, 0, N, 4), member(true, 2, N, 6),
-                      member(true, 4, N, 8)};
+    ad_member m[5] = {make_member(false, N, N, 0), make_member(false, N, N, 2), make_member(false, 0, N, 4),
+                      make_member(true, 2, N, 6), make_member(true, 4, N, 8)};
     ad_groups g;
     ad__groups_form(m, 5, &g);
     cr_assert_eq(g.count, 2);
@@ -39,7 +39,8 @@ Test(groups, what_is_connected_is_one_group_in_order) {
 }
 
 Test(groups, what_nobody_wants_is_in_none) {
-    ad_member m[4] = {member(false, N, N, 0), member(true, N, N, 2), member(false, 0, 2, 0), member(false, 4, N, 4)};
+    ad_member m[4] = {make_member(false, N, N, 0), make_member(true, N, N, 2), make_member(false, 0, 2, 0),
+                      make_member(false, 4, N, 4)};
     ad_groups g;
     ad__groups_form(m, 4, &g);
     cr_assert_eq(g.count, 1);
@@ -49,7 +50,7 @@ Test(groups, what_nobody_wants_is_in_none) {
 
 Test(groups, a_shared_value_is_computed_once) {
     /* 0 is used by 1 and 2, which are wanted */
-    ad_member m[3] = {member(false, N, N, 0), member(true, 0, N, 2), member(true, 0, N, 4)};
+    ad_member m[3] = {make_member(false, N, N, 0), make_member(true, 0, N, 2), make_member(true, 0, N, 4)};
     ad_groups g;
     ad__groups_form(m, 3, &g);
     cr_assert_eq(g.count, 1);
@@ -58,7 +59,8 @@ Test(groups, a_shared_value_is_computed_once) {
 
 Test(groups, ties_keep_order_by_way_of_what_is_not_needed) {
     /* 1 is dead, but reads and writes the buffer that 0 reads and 2 writes */
-    ad_member m[4] = {member(true, N, N, 0), member(false, N, N, 2), member(true, N, N, 4), member(true, N, N, 6)};
+    ad_member m[4] = {make_member(true, N, N, 0), make_member(false, N, N, 2), make_member(true, N, N, 4),
+                      make_member(true, N, N, 6)};
     m[2].tie[0] = 1;
     m[1].tie[0] = 0;
     m[0].tie[1] = 1;
@@ -71,7 +73,8 @@ Test(groups, ties_keep_order_by_way_of_what_is_not_needed) {
 
 Test(groups, one_reduction_in_each) {
     /* 0, reduced by 1 and by 2, then used by 3 */
-    ad_member m[4] = {member(false, N, N, 0), member(true, 0, N, 0), member(true, 0, N, 0), member(true, 0, N, 2)};
+    ad_member m[4] = {make_member(false, N, N, 0), make_member(true, 0, N, 0), make_member(true, 0, N, 0),
+                      make_member(true, 0, N, 2)};
     m[1].ends = m[2].ends = true;
     m[1].nin = m[2].nin = 1;
     ad_groups g;
@@ -108,8 +111,8 @@ static void check_random(unsigned seed) {
     for (unsigned i = 0; i < n; i++) {
         int reach = seed % 3 ? 6 : (int)AD_FUSION_OPS;
         int a = (int)i - 1 - rand() % reach, b = (int)i - 1 - rand() % reach;
-        m[i] = member(rand() % 4 == 0, a < 0 || rand() % 4 == 0 ? N : 2 * a, b < 0 || rand() % 3 == 0 ? N : 2 * b,
-                      2 * (int)i);
+        m[i] = make_member(rand() % 4 == 0, a < 0 || rand() % 4 == 0 ? N : 2 * a, b < 0 || rand() % 3 == 0 ? N : 2 * b,
+                           2 * (int)i);
         m[i].scalars = rand() % 3 == 0;
         m[i].ends = m[i].from[0] != N && !m[m[i].from[0] / 2].ends && rand() % 8 == 0;
         if (m[i].ends) m[i].nin = 1;
@@ -156,7 +159,7 @@ Test(groups, a_value_that_another_group_uses_is_kept) {
     ad_member m[AD_FUSION_OPS];
     ad_groups g;
     for (unsigned i = 0; i < AD_FUSION_OPS; i++)
-        m[i] = member(i == AD_FUSION_OPS - 1, i ? 2 * (int)i - 2 : N, N, 2 * (int)i);
+        m[i] = make_member(i == AD_FUSION_OPS - 1, i ? 2 * (int)i - 2 : N, N, 2 * (int)i);
     ad__groups_form(m, AD_FUSION_OPS, &g);
     cr_assert_gt(g.count, 1);
     for (unsigned i = 0; i + 1 < g.count; i++) {
@@ -171,7 +174,7 @@ Test(groups, chains_have_as_many_nodes) {
     ad_member m[60];
     ad_groups g;
     for (int i = 0; i < 60; i++) {
-        m[i] = member(i == 59, i ? 2 * (i - 1) : N, N, 0);
+        m[i] = make_member(i == 59, i ? 2 * (i - 1) : N, N, 0);
         m[i].masked = i % 2;
     }
     ad__groups_form(m, 60, &g);
@@ -187,7 +190,7 @@ Test(groups, chains_have_as_many_random_sources) {
     const int n = 2 * AD_CHAIN_RANDOMS + 2;
     for (int i = 0; i < n; i += 2) { /* a source, and what adds it to the last sum */
         m[i] = (ad_member){.nout = 1, .operands = 1, .random = true, .tie = {N}};
-        m[i + 1] = member(i + 2 == n, 2 * i, i ? 2 * (i - 1) : N, 0);
+        m[i + 1] = make_member(i + 2 == n, 2 * i, i ? 2 * (i - 1) : N, 0);
     }
     ad__groups_form(m, (unsigned)n, &g);
     cr_assert_eq(g.count, 2);
@@ -197,7 +200,7 @@ Test(groups, chains_have_as_many_random_sources) {
 
 /* What an output had is an input of the last nout. */
 Test(groups, a_masked_output_needs_what_was_there) {
-    ad_member m[2] = {member(false, N, N, 0), member(true, N, N, 2)};
+    ad_member m[2] = {make_member(false, N, N, 0), make_member(true, N, N, 2)};
     m[1].masked = true;
     m[1].nin = 3;
     m[1].from[2] = 0;
@@ -212,7 +215,7 @@ Test(groups, a_masked_output_needs_what_was_there) {
 /* n operations of two views of their own each. */
 static void make_equal(ad_member *m, unsigned n) {
     for (unsigned i = 0; i < n; i++) {
-        m[i] = member(true, N, N, (int)(2 * i));
+        m[i] = make_member(true, N, N, (int)(2 * i));
         m[i].kind = 7;
     }
 }

@@ -18,7 +18,7 @@ typedef struct things {
     uint64_t list[5];
 } things;
 
-static void hand(ad_hand *h, things *t) {
+static void hand_things(ad_hand *h, things *t) {
     ad__hand_number(h, &t->number);
     ad__hand_flag(h, &t->flag);
     ad__hand_text(h, t->text, sizeof t->text);
@@ -30,7 +30,7 @@ static void hand(ad_hand *h, things *t) {
     for (size_t i = 0; i < t->count && i < 5; i++) ad__hand_number(h, &t->list[i]);
 }
 
-static things made(void) {
+static things make_things(void) {
     things t = {.number = UINT64_MAX - 3, .flag = true, .text = "some text", .nowhere = -1, .count = 5};
     t.string = strdup("of any length");
     t.fd = open("/dev/null", O_RDONLY);
@@ -38,11 +38,11 @@ static things made(void) {
     return t;
 }
 
-static ad_hand reading(const ad_bytes *b, size_t size) {
+static ad_hand begin_reading(const ad_bytes *b, size_t size) {
     return (ad_hand){.reading = true, .at = b->data, .end = b->data + size};
 }
 
-static void drop(things *t) {
+static void drop_things(things *t) {
     free(t->string);
     free(t->none);
     if (t->fd >= 0) close(t->fd);
@@ -50,11 +50,11 @@ static void drop(things *t) {
 
 Test(hand, is_read_as_it_was_written) {
     ad_hand out = {.out = AD_BYTES_INIT};
-    things t = made(), again = {.fd = -1};
-    hand(&out, &t);
+    things t = make_things(), again = {.fd = -1};
+    hand_things(&out, &t);
     cr_assert(!out.failed && out.count == 1 && out.fd[0] == t.fd);
-    ad_hand in = reading(&out.out, out.out.size);
-    hand(&in, &again);
+    ad_hand in = begin_reading(&out.out, out.out.size);
+    hand_things(&in, &again);
     cr_assert(!in.failed && in.at == in.end);
     cr_assert(again.number == t.number && again.flag && !strcmp(again.text, t.text));
     cr_assert_str_eq(again.string, t.string);
@@ -62,8 +62,8 @@ Test(hand, is_read_as_it_was_written) {
     cr_assert_arr_eq(again.list, t.list, sizeof t.list);
     cr_assert(fcntl(again.fd, F_GETFD) & FD_CLOEXEC, "it would go to workers");
     again.fd = -1;
-    drop(&again);
-    drop(&t);
+    drop_things(&again);
+    drop_things(&t);
     ad__hand_free(&out);
 }
 
@@ -73,7 +73,7 @@ Test(hand, a_descriptor_is_taken_once_and_only_if_it_was_let_through) {
         int fd = own == 1 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : own == 2 ? closed : 1;
         ad_hand out = {.out = AD_BYTES_INIT};
         ad__hand_fd(&out, &fd);
-        ad_hand in = reading(&out.out, out.out.size);
+        ad_hand in = begin_reading(&out.out, out.out.size);
         int got = 7;
         ad__hand_fd(&in, &got);
         cr_assert(in.failed && got == -1, "%d", own);
@@ -83,7 +83,7 @@ Test(hand, a_descriptor_is_taken_once_and_only_if_it_was_let_through) {
     ad_hand out = {.out = AD_BYTES_INIT};
     ad__hand_fd(&out, &fd);
     ad__hand_fd(&out, &fd);
-    ad_hand in = reading(&out.out, out.out.size);
+    ad_hand in = begin_reading(&out.out, out.out.size);
     ad__hand_fd(&in, &first);
     ad__hand_fd(&in, &second);
     cr_assert(in.failed && first == fd && second == -1);
@@ -92,9 +92,9 @@ Test(hand, a_descriptor_is_taken_once_and_only_if_it_was_let_through) {
 
 Test(hand, what_is_cut_off_or_damaged_fails_within_bounds) {
     ad_hand out = {.out = AD_BYTES_INIT};
-    things t = made();
+    things t = make_things();
     uint64_t seed = 3;
-    hand(&out, &t);
+    hand_things(&out, &t);
     const size_t size = out.out.size;
     uint8_t *copy = malloc(size);
     for (size_t n = 0; n < size; n++) { /* exactly so many bytes, for a sanitizer to see more */
@@ -103,10 +103,10 @@ Test(hand, what_is_cut_off_or_damaged_fails_within_bounds) {
         ad_hand in = {.reading = true, .at = part, .end = part + n};
         things again = {.fd = -1};
         fcntl(t.fd, F_SETFD, 0);
-        hand(&in, &again);
+        hand_things(&in, &again);
         cr_assert(in.failed, "%zu", n);
         again.fd = -1;
-        drop(&again);
+        drop_things(&again);
         free(part);
     }
     for (int i = 0; i < 20000; i++) {
@@ -115,12 +115,12 @@ Test(hand, what_is_cut_off_or_damaged_fails_within_bounds) {
         ad_hand in = {.reading = true, .at = copy, .end = copy + size};
         things again = {.fd = -1};
         fcntl(t.fd, F_SETFD, 0);
-        hand(&in, &again);
+        hand_things(&in, &again);
         cr_assert(memchr(again.text, 0, sizeof again.text) && in.at <= in.end);
         again.fd = -1;
-        drop(&again);
+        drop_things(&again);
     }
     free(copy);
-    drop(&t);
+    drop_things(&t);
     ad__hand_free(&out);
 }

@@ -16,7 +16,7 @@ static uint64_t seed;
 
 static char owner[RANGES][GRAINS]; /* whose grain it is; 0: nobody's */
 
-static void mark(const ad_chunk *c, uint64_t asked, char from, char to) {
+static void mark_block(const ad_chunk *c, uint64_t asked, char from, char to) {
     char *range = c->range;
     cr_assert_eq(c->offset % AD_HEAP_GRAIN, 0);
     cr_assert_geq(c->size, asked);
@@ -54,11 +54,11 @@ Test(heap, random_operations_never_overlap) {
     for (int step = 0; step < 200000; step++) {
         int i = (int)(random64(&seed) % LIVE);
         if (live[i]) {
-            mark(live[i], asked[i], 1, 0);
+            mark_block(live[i], asked[i], 1, 0);
             ad__heap_give(h, live[i]);
             live[i] = NULL;
         } else if ((live[i] = ad__heap_take(h, asked[i] = random_size()))) {
-            mark(live[i], asked[i], 0, 1);
+            mark_block(live[i], asked[i], 0, 1);
         } else {
             refused++;
         }
@@ -82,14 +82,14 @@ Test(heap, what_fits_is_given) {
         int i = (int)(random64(&seed) % LIVE);
         uint64_t size = random_size(), gap = largest_gap();
         if (live[i]) {
-            mark(live[i], live[i]->size, 1, 0);
+            mark_block(live[i], live[i]->size, 1, 0);
             ad__heap_give(h, live[i]);
             live[i] = NULL;
         } else {
             live[i] = ad__heap_take(h, size);
             cr_assert_eq(live[i] != NULL, size <= gap, "%lu bytes, and a gap of %lu", (unsigned long)size,
                          (unsigned long)gap);
-            if (live[i]) mark(live[i], size, 0, 1);
+            if (live[i]) mark_block(live[i], size, 0, 1);
         }
     }
     ad__heap_free(h);
@@ -142,9 +142,9 @@ Test(heap, what_is_in_use_already) {
         for (size_t i = 0; i < n; i++) {
             cr_assert_eq(piece[i].chunk->offset, piece[i].offset);
             cr_assert_eq(piece[i].chunk->size, piece[i].size);
-            mark(piece[i].chunk, piece[i].size, 0, 1);
+            mark_block(piece[i].chunk, piece[i].size, 0, 1);
         }
-        for (ad_chunk *c; (c = ad__heap_take(h, AD_HEAP_GRAIN));) mark(c, AD_HEAP_GRAIN, 0, 2);
+        for (ad_chunk *c; (c = ad__heap_take(h, AD_HEAP_GRAIN));) mark_block(c, AD_HEAP_GRAIN, 0, 2);
         cr_assert_null(memchr(owner[0], 0, sizeof owner[0]), "all that is not in use is free");
         ad_chunk *whole = NULL;
         for (size_t i = 0; i < n; i++) whole = ad__heap_give(h, piece[i].chunk);

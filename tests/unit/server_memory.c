@@ -29,7 +29,7 @@ static void slab_close(ad_device *device, ad_slab_map *slab) {
     closed++;
 }
 
-static void announce(void *user, const char *principal, uint64_t id, uint64_t size, int fd) {
+static void announce_slab(void *user, const char *principal, uint64_t id, uint64_t size, int fd) {
     (void)user;
     cr_assert_gt(id, 0);
     cr_assert_gt(size, 0);
@@ -79,16 +79,16 @@ static const ad_backend slow_backend = {.asynchronous = true,
                                         .event_done = event_done,
                                         .stream_wait = stream_wait};
 
-static ad_memory memory(uint64_t slab, uint64_t limit) {
+static ad_memory open_memory(uint64_t slab, uint64_t limit) {
     created = closed = announced = gone = 0;
     static uint64_t last_id;
     last_id = 0;
     return (ad_memory){
-        .backend = &backend, .next_id = &last_id, .slab_size = slab, .limit = limit, .announce = announce};
+        .backend = &backend, .next_id = &last_id, .slab_size = slab, .limit = limit, .announce = announce_slab};
 }
 
 Test(memory, small_blocks_share_a_slab_and_large_ones_do_not) {
-    ad_memory m = memory(8 * MIB, 64 * MIB);
+    ad_memory m = open_memory(8 * MIB, 64 * MIB);
     ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);
     ad_block a, b, c, d;
     cr_assert_eq(ad__memory_take(e, 100, &a, NULL), 0);
@@ -115,7 +115,7 @@ Test(memory, small_blocks_share_a_slab_and_large_ones_do_not) {
 }
 
 Test(memory, principals_never_share) {
-    ad_memory m = memory(8 * MIB, 64 * MIB);
+    ad_memory m = open_memory(8 * MIB, 64 * MIB);
     ad_stream_arena *x = ad__stream_arena_open(&m, "uid:1", NULL), *y = ad__stream_arena_open(&m, "uid:2", NULL);
     ad_block a, b;
     cr_assert_eq(ad__memory_take(x, 64, &a, NULL), 0);
@@ -131,7 +131,7 @@ Test(memory, principals_never_share) {
 }
 
 Test(memory, a_spare_large_slab_is_used_again_and_is_not_clean) {
-    ad_memory m = memory(8 * MIB, 256 * MIB);
+    ad_memory m = open_memory(8 * MIB, 256 * MIB);
     ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);
     ad_block a, b;
     cr_assert_eq(ad__memory_take(e, 16 * MIB, &a, NULL), 0);
@@ -150,7 +150,7 @@ Test(memory, a_spare_large_slab_is_used_again_and_is_not_clean) {
 }
 
 Test(memory, clean_means_zero) {
-    ad_memory m = memory(8 * MIB, 64 * MIB);
+    ad_memory m = open_memory(8 * MIB, 64 * MIB);
     ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);
     ad_block b[64] = {0};
     unsigned long state = 5;
@@ -173,7 +173,7 @@ Test(memory, clean_means_zero) {
 }
 
 Test(memory, the_limit_says_who_holds_what_and_spares_go_first) {
-    ad_memory m = memory(8 * MIB, 64 * MIB);
+    ad_memory m = open_memory(8 * MIB, 64 * MIB);
     ad_stream_arena *x = ad__stream_arena_open(&m, "uid:1", NULL), *y = ad__stream_arena_open(&m, "uid:2", NULL);
     ad_block a, b, c;
     ad_fault fault = {0};
@@ -195,7 +195,7 @@ Test(memory, the_limit_says_who_holds_what_and_spares_go_first) {
 }
 
 Test(memory, no_slab_is_closed_before_its_stream_has_passed) {
-    ad_memory m = memory(8 * MIB, 64 * MIB);
+    ad_memory m = open_memory(8 * MIB, 64 * MIB);
     m.backend = &slow_backend;
     ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", (ad_stream *)(void *)&the_stream);
     ad_block a, b;
@@ -222,7 +222,7 @@ Test(memory, no_slab_is_closed_before_its_stream_has_passed) {
 }
 
 Test(memory, small_estates_of_a_principal_share_a_slab) {
-    ad_memory m = memory(8 * MIB, 64 * MIB);
+    ad_memory m = open_memory(8 * MIB, 64 * MIB);
     ad_stream_arena *e[20], *other = ad__stream_arena_open(&m, "uid:2", NULL);
     ad_block b[20], c;
     for (int i = 0; i < 20; i++) {
@@ -253,7 +253,7 @@ Test(memory, small_estates_of_a_principal_share_a_slab) {
 }
 
 /* A slab of another worker, with blocks of the first MiB in use as `used` says. */
-static ad_slab *adopted(ad_memory *m, ad_stream_arena *e, const uint64_t (*used)[2], size_t n, ad_block *block) {
+static ad_slab *adopt_slab(ad_memory *m, ad_stream_arena *e, const uint64_t (*used)[2], size_t n, ad_block *block) {
     ad_slab_map map;
     m->backend->slab_create(m->device, 4 * MIB, &map, NULL);
     ad_slab *s = ad__memory_adopt(m, "uid:1", 7, &map);
@@ -263,10 +263,10 @@ static ad_slab *adopted(ad_memory *m, ad_stream_arena *e, const uint64_t (*used)
 
 Test(memory, what_another_worker_has_left_is_used_again) {
     static const uint64_t used[][2] = {{64, 128}, {1024, 512}, {2 * MIB, MIB}};
-    ad_memory m = memory(4 * MIB, 64 * MIB);
+    ad_memory m = open_memory(4 * MIB, 64 * MIB);
     ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);
     ad_block b[3], *list[] = {&b[0], &b[1], &b[2]}, c[5];
-    ad_slab *s = adopted(&m, e, used, 3, b);
+    ad_slab *s = adopt_slab(&m, e, used, 3, b);
     created = 0;
     ad__memory_cut(e, list, 3);
     for (int i = 0; i < 5; i++) {
@@ -287,10 +287,10 @@ Test(memory, what_another_worker_has_left_is_used_again) {
 
 Test(memory, what_is_not_one_estates_stays_as_it_is) {
     static const uint64_t used[][2] = {{0, 128}, {64, 512}, {2 * MIB, MIB}}, all[][2] = {{0, 4 * MIB}};
-    ad_memory m = memory(4 * MIB, 64 * MIB);
+    ad_memory m = open_memory(4 * MIB, 64 * MIB);
     ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL), *other = ad__stream_arena_open(&m, "uid:2", NULL);
     ad_block b[3], *list[] = {&b[0], &b[1], &b[2]}, c;
-    adopted(&m, e, used, 3, b);
+    adopt_slab(&m, e, used, 3, b);
     ad__memory_cut(e, list, 3);     /* one in the other */
     ad__memory_cut(e, &list[1], 2); /* not all */
     ad__memory_cut(other, list, 3); /* of another principal */
@@ -300,7 +300,7 @@ Test(memory, what_is_not_one_estates_stays_as_it_is) {
     closed = 0;
     for (int i = 0; i < 3; i++) ad__memory_give(e, &b[i]);
     cr_assert_eq(closed, 1, "it goes with the last of them");
-    adopted(&m, e, all, 1, b);
+    adopt_slab(&m, e, all, 1, b);
     ad__memory_cut(e, list, 1);
     ad__memory_give(e, &b[0]);
     cr_assert_eq(closed, 2, "so does one that is all of it");
@@ -310,7 +310,7 @@ Test(memory, what_is_not_one_estates_stays_as_it_is) {
 }
 
 Test(memory, what_was_exported_is_open_for_good) {
-    ad_memory m = memory(8 * MIB, 64 * MIB);
+    ad_memory m = open_memory(8 * MIB, 64 * MIB);
     ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);
     ad_block a, b;
     cr_assert_eq(ad__memory_take_apart(e, 1000, &a, NULL), 0);
@@ -333,7 +333,7 @@ static bool is_closed(const ad_block *b, uint64_t at) { return __asan_address_is
 Test(memory, red_zones_of_slabs) {
     static const uint64_t used[][2] = {{64, 128}, {1024, 512}, {2 * MIB, MIB}};
     for (uint64_t size = 8; size <= 4 * MIB; size = size * 3 + 5) {
-        ad_memory m = memory(8 * MIB, 64 * MIB);
+        ad_memory m = open_memory(8 * MIB, 64 * MIB);
         ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);
         ad_block a, b;
         cr_assert_eq(ad__memory_take(e, size, &a, NULL), 0);
@@ -348,10 +348,10 @@ Test(memory, red_zones_of_slabs) {
         ad__memory_give(e, &b);
         ad__stream_arena_close(e);
     }
-    ad_memory m = memory(4 * MIB, 64 * MIB);
+    ad_memory m = open_memory(4 * MIB, 64 * MIB);
     ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);
     ad_block left[3], *list[] = {&left[0], &left[1], &left[2]};
-    adopted(&m, e, used, 3, left);
+    adopt_slab(&m, e, used, 3, left);
     cr_assert_not(is_closed(&left[0], 128), "another worker's zones are not known");
     ad__memory_cut(e, list, 3);
     for (int i = 0; i < 3; i++) {

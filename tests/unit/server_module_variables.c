@@ -16,16 +16,16 @@ typedef struct file {
     Elf64_Shdr section[SECTIONS + 1];
 } file;
 
-static uint64_t append(file *f, const void *data, size_t size) {
+static uint64_t append_bytes(file *f, const void *data, size_t size) {
     const uint64_t at = f->size;
     memcpy(f->data + at, data, size);
     f->size += size;
     return at;
 }
 
-static void fill(file *f, int section, uint32_t type, const void *data, size_t size) {
+static void fill_section(file *f, int section, uint32_t type, const void *data, size_t size) {
     f->section[section].sh_type = type;
-    f->section[section].sh_offset = append(f, data, size);
+    f->section[section].sh_offset = append_bytes(f, data, size);
     f->section[section].sh_size = size;
 }
 
@@ -37,20 +37,20 @@ static file file_of(const char *section, uint64_t flags, const char *symbol, uns
         {0}, {.st_name = 1, .st_info = ELF64_ST_INFO(STB_LOCAL, type), .st_shndx = OWN + 1, .st_size = size}};
     snprintf(names + 1, sizeof names - 1, "%s", section);
     snprintf(strings + 1, sizeof strings - 1, "%s", symbol);
-    fill(&f, NAMES + 1, SHT_STRTAB, names, sizeof names);
-    fill(&f, STRINGS + 1, SHT_STRTAB, strings, sizeof strings);
-    fill(&f, SYMBOLS + 1, SHT_SYMTAB, symbols, sizeof symbols);
+    fill_section(&f, NAMES + 1, SHT_STRTAB, names, sizeof names);
+    fill_section(&f, STRINGS + 1, SHT_STRTAB, strings, sizeof strings);
+    fill_section(&f, SYMBOLS + 1, SHT_SYMTAB, symbols, sizeof symbols);
     f.section[SYMBOLS + 1].sh_entsize = sizeof *symbols;
     f.section[SYMBOLS + 1].sh_link = STRINGS + 1;
     f.section[OWN + 1] = (Elf64_Shdr){.sh_type = SHT_NOBITS, .sh_name = 1, .sh_flags = flags};
     Elf64_Ehdr head = {.e_ident = ELFMAG "\2\1\1", .e_shentsize = sizeof *f.section, .e_shstrndx = NAMES + 1};
     head.e_shnum = SECTIONS + 1;
-    head.e_shoff = append(&f, f.section, sizeof f.section);
+    head.e_shoff = append_bytes(&f, f.section, sizeof f.section);
     memcpy(f.data, &head, sizeof head);
     return f;
 }
 
-static ad_variables seen(ad_compile_target target, const file *f) {
+static ad_variables find_variables(ad_compile_target target, const file *f) {
     uint8_t *exact = malloc(f->size); /* nothing may be read beyond it */
     memcpy(exact, f->data, f->size);
     const ad_variables variables = ad__module_variables(target, exact, f->size);
@@ -60,12 +60,12 @@ static ad_variables seen(ad_compile_target target, const file *f) {
 
 static ad_variables in_host(const char *section, uint64_t flags, const char *symbol) {
     const file f = file_of(section, flags, symbol, STT_OBJECT, 4);
-    return seen(AD_COMPILE_HOST, &f);
+    return find_variables(AD_COMPILE_HOST, &f);
 }
 
 static ad_variables in_cubin(const char *section, const char *symbol) {
     const file f = file_of(section, SHF_WRITE | SHF_ALLOC, symbol, STT_OBJECT, 4);
-    return seen(AD_COMPILE_CUDA, &f);
+    return find_variables(AD_COMPILE_CUDA, &f);
 }
 
 Test(module_variables, of_the_host) {
@@ -125,30 +125,30 @@ Test(module_variables, of_cudas_headers) {
 Test(module_variables, other_symbols_are_none) {
     const uint64_t flags = SHF_WRITE | SHF_ALLOC;
     file f = file_of(".data", flags, "f", STT_FUNC, 4);
-    cr_assert_eq(seen(AD_COMPILE_HOST, &f), AD_VARIABLES_NONE);
+    cr_assert_eq(find_variables(AD_COMPILE_HOST, &f), AD_VARIABLES_NONE);
     f = file_of(".data", flags, "_GLOBAL_OFFSET_TABLE_", STT_OBJECT, 0);
-    cr_assert_eq(seen(AD_COMPILE_HOST, &f), AD_VARIABLES_NONE);
+    cr_assert_eq(find_variables(AD_COMPILE_HOST, &f), AD_VARIABLES_NONE);
     f = file_of(".bss", flags, "shared", STT_COMMON, 4);
-    cr_assert_eq(seen(AD_COMPILE_HOST, &f), AD_VARIABLES_ANY);
+    cr_assert_eq(find_variables(AD_COMPILE_HOST, &f), AD_VARIABLES_ANY);
 }
 
 /* A file that is cut off, or changed anywhere, is read within its bounds; and a part of one says nothing. */
 Test(module_variables, whatever_is_not_to_be_understood) {
     uint64_t seed = 4;
     const file good = file_of(".rodata", SHF_ALLOC, "table", STT_OBJECT, 4);
-    cr_assert_eq(seen(AD_COMPILE_HOST, &good), AD_VARIABLES_NONE);
+    cr_assert_eq(find_variables(AD_COMPILE_HOST, &good), AD_VARIABLES_NONE);
     for (size_t size = 0; size < good.size; size++) {
         file f = good;
         f.size = size;
-        cr_assert_eq(seen(AD_COMPILE_HOST, &f), AD_VARIABLES_ANY, "%zu bytes", size);
+        cr_assert_eq(find_variables(AD_COMPILE_HOST, &f), AD_VARIABLES_ANY, "%zu bytes", size);
     }
     for (int i = 0; i < 20000; i++) {
         file f = good;
         for (int n = 0; n < 3; n++) f.data[random64(&seed) % f.size] = (uint8_t)random64(&seed);
-        seen(AD_COMPILE_HOST, &f);
-        seen(AD_COMPILE_CUDA, &f);
+        find_variables(AD_COMPILE_HOST, &f);
+        find_variables(AD_COMPILE_CUDA, &f);
     }
     file f = good;
     f.data[EI_CLASS] = ELFCLASS32;
-    cr_assert_eq(seen(AD_COMPILE_HOST, &f), AD_VARIABLES_ANY);
+    cr_assert_eq(find_variables(AD_COMPILE_HOST, &f), AD_VARIABLES_ANY);
 }

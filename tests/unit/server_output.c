@@ -23,7 +23,7 @@ static void open_pair(int end[2]) {
     cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, end), 0);
 }
 
-static void start(bool keeps) {
+static void start_output(bool keeps) {
     int end[2];
     open_pair(end);
     client = end[1];
@@ -34,7 +34,7 @@ static void start(bool keeps) {
     appended = received = told = 0;
 }
 
-static void finish(void) {
+static void finish_output(void) {
     ad__output_close(&output);
     close(output.fd);
     close(client);
@@ -42,7 +42,7 @@ static void finish(void) {
     free(scratch);
 }
 
-static void append(void) {
+static void append_bytes(void) {
     const size_t control = random64(&seed) % 60,
                  size = random64(&seed) % 4 ? random64(&seed) % 300 : random64(&seed) % 60000;
     for (size_t i = 0; i < control + size; i++) scratch[i] = (uint8_t)random64(&seed);
@@ -60,7 +60,7 @@ static void append(void) {
 }
 
 /* Takes some of what has come, and compares. */
-static void take(size_t most) {
+static void take_bytes(size_t most) {
     static uint8_t data[1 << 20];
     ssize_t n = recv(client, data, most < sizeof data ? most : sizeof data, MSG_DONTWAIT);
     if (n <= 0) return;
@@ -86,13 +86,13 @@ static void take_up(void) {
 }
 
 Test(output, what_arrives_is_what_was_appended) {
-    start(true);
+    start_output(true);
     for (int i = 0; i < 6000 && appended < MOST - (1 << 20); i++) {
         switch (random64(&seed) % 8) {
         case 0:
         case 1:
         case 2:
-            if (appended - received < LIMIT / 8) append();
+            if (appended - received < LIMIT / 8) append_bytes();
             ad__output_flush(&output);
             break;
         case 3: take_up(); break;
@@ -101,7 +101,7 @@ Test(output, what_arrives_is_what_was_appended) {
             cr_assert_eq(ad__output_taken(&output, told), 0);
             break;
         case 5: ad__output_resume(&output); break;
-        default: take(random64(&seed) % 2 ? 1 + random64(&seed) % 100 : 1 << 18); break;
+        default: take_bytes(random64(&seed) % 2 ? 1 + random64(&seed) % 100 : 1 << 18); break;
         }
         if (received - told > LIMIT / 8) {
             told = received;
@@ -110,23 +110,23 @@ Test(output, what_arrives_is_what_was_appended) {
     }
     cr_expect_eq(ad__output_taken(&output, output.sent + 1), AD_E_PROTOCOL);
     while (received < appended) {
-        take(1 << 20);
+        take_bytes(1 << 20);
         ad__output_resume(&output);
     }
-    finish();
+    finish_output();
 }
 
 Test(output, what_is_too_far_back_is_refused) {
     uint8_t head[4] = {0};
     const char *why = NULL;
-    start(true);
+    start_output(true);
     while (appended < LIMIT) {
-        append();
+        append_bytes();
         ad__output_resume(&output);
-        take(1 << 20);
+        take_bytes(1 << 20);
     }
     while (received < appended) {
-        take(1 << 20);
+        take_bytes(1 << 20);
         ad__output_resume(&output);
     }
     int end[2];
@@ -138,23 +138,23 @@ Test(output, what_is_too_far_back_is_refused) {
     cr_expect_eq(ad__output_take_up(&output, end[0], head, sizeof head, received - 1, &why), AD_E_RESUME);
     cr_expect_eq(ad__output_take_up(&output, end[0], head, sizeof head, received, &why), 0);
     close(end[1]);
-    finish();
+    finish_output();
 }
 
 Test(output, without_a_way_back_a_lost_connection_breaks_it) {
     uint8_t head[4] = {0};
     const char *why = NULL;
     int end[2];
-    start(false);
-    append();
+    start_output(false);
+    append_bytes();
     cr_expect_not(ad__output_flush(&output));
     close(client);
-    append();
+    append_bytes();
     cr_expect(ad__output_flush(&output));
     cr_expect(atomic_load(&output.broken) && !atomic_load(&output.away));
     open_pair(end);
     cr_expect_eq(ad__output_take_up(&output, end[0], head, sizeof head, 0, &why), AD_E_RESUME);
     close(end[0]);
     client = end[1];
-    finish();
+    finish_output();
 }

@@ -6,7 +6,7 @@
 #define MS 1000000
 
 /* n pieces of work, each estimated at `expected` and taking `real` ns, always with more asked for ahead. */
-static int64_t flood(ad_pace *p, int n, double expected, int64_t real, unsigned sessions, int64_t now) {
+static int64_t flood_pace(ad_pace *p, int n, double expected, int64_t real, unsigned sessions, int64_t now) {
     for (int i = 0; i < n; i++, now += real) ad__pace_note(p, expected, now - real, now, now + real, sessions);
     return now;
 }
@@ -14,15 +14,15 @@ static int64_t flood(ad_pace *p, int n, double expected, int64_t real, unsigned 
 Test(pace, work_behind_work_is_measured) {
     ad_pace p = {0};
     cr_assert_eq(ad__pace(&p), 1);
-    int64_t now = flood(&p, 100, 1000, 50000, 1, 0);
+    int64_t now = flood_pace(&p, 100, 1000, 50000, 1, 0);
     cr_assert_float_eq(ad__pace(&p), 50, 1e-9);
-    flood(&p, 2000, 1000, 500, 1, now);
+    flood_pace(&p, 2000, 1000, 500, 1, now);
     cr_assert_lt(ad__pace(&p), 5, "what was long ago counts less");
 }
 
 Test(pace, sessions_that_use_a_device_together_are_not_charged_for_each_other) {
     ad_pace p = {0};
-    flood(&p, 1000, 10000, 40000, 4, 0);
+    flood_pace(&p, 1000, 10000, 40000, 4, 0);
     cr_assert_float_eq(ad__pace(&p), 1, 1e-9);
 }
 
@@ -36,11 +36,11 @@ Test(pace, work_that_begins_at_once_tells_nothing) {
 
 Test(pace, it_is_not_believed_too_soon_nor_without_end) {
     ad_pace p = {0};
-    flood(&p, 3, 1, 300000, 1, 0);
+    flood_pace(&p, 3, 1, 300000, 1, 0);
     cr_assert_eq(ad__pace(&p), 1);
-    flood(&p, 1000, 1, 10 * MS, 1, 0);
+    flood_pace(&p, 1000, 1, 10 * MS, 1, 0);
     cr_assert_eq(ad__pace(&p), 4096);
     p = (ad_pace){0};
-    flood(&p, 1000, 1e9, 10 * MS, 1, 0);
+    flood_pace(&p, 1000, 1e9, 10 * MS, 1, 0);
     cr_assert_eq(ad__pace(&p), 0.5);
 }

@@ -11,7 +11,7 @@
 
 static ad_bytes bytes;
 
-static void release(void) { ad__bytes_free(&bytes); }
+static void release_report(void) { ad__bytes_free(&bytes); }
 
 /* A report of two sessions, a principal, a device and a name, in a file; as many bytes of it as there are. */
 static int file_of(const ad_bytes *b) {
@@ -43,8 +43,8 @@ static int read_back(uint64_t size, ad_report *out) {
     return status;
 }
 
-TestSuite(report, .init = make_report, .fini = release);
-TestSuite(put, .fini = release);
+TestSuite(report, .init = make_report, .fini = release_report);
+TestSuite(put, .fini = release_report);
 
 Test(report, comes_back) {
     ad_report r = {0};
@@ -102,14 +102,14 @@ Test(report, shrinks) {
     close(fd);
 }
 
-static const char *json(const char *text) {
+static const char *format_json(const char *text) {
     bytes.size = 0;
     ad__put_json(&bytes, text);
     ad__bytes_append(&bytes, "", 1);
     return (const char *)bytes.data;
 }
 
-static const char *label(const char *text) {
+static const char *format_label(const char *text) {
     bytes.size = 0;
     ad__put_label(&bytes, text);
     ad__bytes_append(&bytes, "", 1);
@@ -119,22 +119,22 @@ static const char *label(const char *text) {
 #define LOST "\xEF\xBF\xBD"
 
 Test(put, texts) {
-    cr_expect_str_eq(json(""), "\"\"");
-    cr_expect_str_eq(json("a\"b\\c\n\x01\x7f"), "\"a\\\"b\\\\c\\u000a\\u0001\\u007f\"");
-    cr_expect_str_eq(json("é€😀"), "\"é€😀\"");
-    cr_expect_str_eq(label("a\"b\\c\nd"), "\"a\\\"b\\\\c\\nd\"");
-    cr_expect_str_eq(label("\xff"), "\"" LOST "\"");
+    cr_expect_str_eq(format_json(""), "\"\"");
+    cr_expect_str_eq(format_json("a\"b\\c\n\x01\x7f"), "\"a\\\"b\\\\c\\u000a\\u0001\\u007f\"");
+    cr_expect_str_eq(format_json("é€😀"), "\"é€😀\"");
+    cr_expect_str_eq(format_label("a\"b\\c\nd"), "\"a\\\"b\\\\c\\nd\"");
+    cr_expect_str_eq(format_label("\xff"), "\"" LOST "\"");
 }
 
 Test(put, what_is_no_utf8_is_replaced) {
-    cr_expect_str_eq(json("\x80x"), "\"" LOST "x\"");
-    cr_expect_str_eq(json("\xC3"), "\"" LOST "\"");                            /* cut off */
-    cr_expect_str_eq(json("\xE2\x82"), "\"" LOST LOST "\"");                   /* the same */
-    cr_expect_str_eq(json("\xC0\x80"), "\"" LOST LOST "\"");                   /* overlong */
-    cr_expect_str_eq(json("\xE0\x9F\xBF"), "\"" LOST LOST LOST "\"");          /* overlong */
-    cr_expect_str_eq(json("\xED\xA0\x80"), "\"" LOST LOST LOST "\"");          /* half of a pair */
-    cr_expect_str_eq(json("\xF4\x90\x80\x80"), "\"" LOST LOST LOST LOST "\""); /* beyond U+10FFFF */
-    cr_expect_str_eq(json("\xF4\x8F\xBF\xBF"), "\"\xF4\x8F\xBF\xBF\"");
+    cr_expect_str_eq(format_json("\x80x"), "\"" LOST "x\"");
+    cr_expect_str_eq(format_json("\xC3"), "\"" LOST "\"");                            /* cut off */
+    cr_expect_str_eq(format_json("\xE2\x82"), "\"" LOST LOST "\"");                   /* the same */
+    cr_expect_str_eq(format_json("\xC0\x80"), "\"" LOST LOST "\"");                   /* overlong */
+    cr_expect_str_eq(format_json("\xE0\x9F\xBF"), "\"" LOST LOST LOST "\"");          /* overlong */
+    cr_expect_str_eq(format_json("\xED\xA0\x80"), "\"" LOST LOST LOST "\"");          /* half of a pair */
+    cr_expect_str_eq(format_json("\xF4\x90\x80\x80"), "\"" LOST LOST LOST LOST "\""); /* beyond U+10FFFF */
+    cr_expect_str_eq(format_json("\xF4\x8F\xBF\xBF"), "\"\xF4\x8F\xBF\xBF\"");
 }
 
 Test(put, numbers_and_growth) {

@@ -12,7 +12,7 @@
 #define OWNERS 4
 
 static unsigned long state;
-static unsigned draw(unsigned n) {
+static unsigned draw_number(unsigned n) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     return (unsigned)(state >> 33) % n;
 }
@@ -26,7 +26,7 @@ typedef struct model {
 } model;
 
 /* What the header says, by looking at everything. */
-static ad_buffer *expected(model *m, uint64_t limit) {
+static ad_buffer *choose_expected(model *m, uint64_t limit) {
     uint64_t bytes[OWNERS] = {0}, sharers = 0;
     int greedy = -1, coldest = -1;
     for (int i = 0; i < BUFFERS; i++)
@@ -43,13 +43,13 @@ static ad_buffer *expected(model *m, uint64_t limit) {
     return coldest < 0 ? NULL : &m->buffer[coldest];
 }
 
-static void step(model *m) {
-    int i = (int)draw(BUFFERS);
+static void make_step(model *m) {
+    int i = (int)draw_number(BUFFERS);
     ad__spill_remove(&m->buffer[i]);
     m->owner_of[i] = -1;
-    if (draw(3) == 0) return;
-    m->owner_of[i] = draw(4) ? 0 : (int)draw(OWNERS);
-    m->buffer[i].block.size = 64 * (1 + draw(1000)) + i; /* no two owners are alike */
+    if (draw_number(3) == 0) return;
+    m->owner_of[i] = draw_number(4) ? 0 : (int)draw_number(OWNERS);
+    m->buffer[i].block.size = 64 * (1 + draw_number(1000)) + i; /* no two owners are alike */
     m->used[i] = ++m->clock;
     ad__spill_add(m->owner[m->owner_of[i]], &m->buffer[i]);
 }
@@ -68,11 +68,11 @@ Test(spill, the_coldest_of_who_has_more_than_a_share_goes_first) {
     for (int i = 0; i < BUFFERS; i++) m.owner_of[i] = -1;
     cr_assert_null(ad__spill_coldest(&list, 1, NULL));
     for (int n = 0; n < 20000; n++) {
-        uint64_t limit = draw(2) ? 1 : 1ull << 40;
-        step(&m);
-        ad_buffer *out = expected(&m, limit);
+        uint64_t limit = draw_number(2) ? 1 : 1ull << 40;
+        make_step(&m);
+        ad_buffer *out = choose_expected(&m, limit);
         cr_assert_eq(ad__spill_coldest(&list, limit, NULL), out, "at step %d", n);
-        fair += out && out != expected(&m, 1ull << 40);
+        fair += out && out != choose_expected(&m, 1ull << 40);
     }
     cr_assert_gt(fair, 1000, "the two rules differ often enough to be told apart");
     for (int i = 0; i < BUFFERS; i++) bytes += m.owner_of[i] < 0 ? 0 : m.buffer[i].block.size;
@@ -126,7 +126,7 @@ static void slab_close(ad_device *device, ad_slab_map *slab) {
     free(slab->base);
 }
 
-static void announce(void *user, const char *principal, uint64_t id, uint64_t size, int fd) {
+static void announce_slab(void *user, const char *principal, uint64_t id, uint64_t size, int fd) {
     (void)user, (void)principal, (void)id, (void)size, (void)fd;
 }
 
@@ -134,7 +134,8 @@ static const ad_backend backend = {.slab_create = slab_create, .slab_close = sla
 
 Test(spill, what_is_away_counts_as_held) {
     uint64_t id = 0;
-    ad_memory m = {.backend = &backend, .next_id = &id, .slab_size = 8 * MIB, .limit = 64 * MIB, .announce = announce};
+    ad_memory m = {
+        .backend = &backend, .next_id = &id, .slab_size = 8 * MIB, .limit = 64 * MIB, .announce = announce_slab};
     ad_stream_arena *one = ad__stream_arena_open(&m, "uid:1", NULL), *two = ad__stream_arena_open(&m, "uid:1", NULL);
     ad_block a, b;
     ad_fault fault = {0};

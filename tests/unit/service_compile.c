@@ -43,14 +43,14 @@ static void tear_down(void) {
     cr_assert_eq(system(command), 0);
 }
 
-static ad_compile_counts counts(void) {
+static ad_compile_counts get_counts(void) {
     ad_compile_counts c;
     ad__compile_counts(service, &c);
     return c;
 }
 
 /* Ask until there is an answer. */
-static int await(const ad_compile_job *job, const ad_binary **out) {
+static int await_result(const ad_compile_job *job, const ad_binary **out) {
     eventfd_t n;
     int status;
     *out = NULL;
@@ -68,21 +68,21 @@ Test(compile_service, answers_are_kept_in_memory_and_on_disk) {
     ad_compile_job job = job_of("extern \"C\" int f() { return 42; }");
     const ad_binary *first, *again;
     cr_assert_eq(service->get(service, &job, &first, &fault), 0);
-    cr_expect_eq(counts().waiting, 1);
-    cr_assert_eq(await(&job, &first), 1, "%s", fault.text);
+    cr_expect_eq(get_counts().waiting, 1);
+    cr_assert_eq(await_result(&job, &first), 1, "%s", fault.text);
     cr_assert(first->size > 4 && !memcmp(first->data, "\177ELF", 4), "%s", first->log);
-    cr_assert_eq(await(&job, &again), 1);
+    cr_assert_eq(await_result(&job, &again), 1);
     cr_expect_eq(again, first);
     service->release(service, first);
     service->release(service, again);
-    ad_compile_counts c = counts();
+    ad_compile_counts c = get_counts();
     cr_expect(c.compiled == 1 && !c.failures && c.hits_memory == 1 && !c.hits_disk && !c.waiting);
     ad__compile_close(service);
     open_service();
-    cr_assert_eq(await(&job, &first), 1, "%s", fault.text);
+    cr_assert_eq(await_result(&job, &first), 1, "%s", fault.text);
     cr_expect(first->size > 4 && !memcmp(first->data, "\177ELF", 4));
     service->release(service, first);
-    c = counts();
+    c = get_counts();
     cr_expect(!c.compiled && !c.hits_memory && c.hits_disk == 1, "%d %d", (int)c.compiled, (int)c.hits_disk);
 }
 
@@ -102,29 +102,29 @@ Test(compile_service, whatever_differs_is_another_job) {
     jobs[6].nheaders = 1;
     jobs[7].own = true;
     for (int i = 0; i < 8; i++) cr_assert_eq(service->get(service, &jobs[i], &binary[i], &fault), 0, "%d", i);
-    for (int i = 0; i < 8; i++) cr_assert_eq(await(&jobs[i], &binary[i]), 1, "%s", fault.text);
+    for (int i = 0; i < 8; i++) cr_assert_eq(await_result(&jobs[i], &binary[i]), 1, "%s", fault.text);
     for (int i = 0; i < 8; i++) {
         cr_expect_not_null(binary[i]->data, "%d: %s", i, binary[i]->log);
         for (int k = 0; k < i; k++) cr_expect_neq(binary[i], binary[k]);
         service->release(service, binary[i]);
     }
-    cr_expect_eq(counts().compiled, 8);
+    cr_expect_eq(get_counts().compiled, 8);
 }
 
 Test(compile_service, what_does_not_compile_says_why) {
     ad_compile_job job = job_of("int f() {\n  return y;\n}\n");
     static const char *const bad[] = {"--time=x"};
     const ad_binary *binary;
-    cr_assert_eq(await(&job, &binary), 1, "%s", fault.text);
+    cr_assert_eq(await_result(&job, &binary), 1, "%s", fault.text);
     cr_expect_null(binary->data);
     cr_expect_not_null(strstr(binary->log, "kernel.cu:2:"), "%s", binary->log);
     service->release(service, binary);
-    cr_expect(counts().failures == 1);
+    cr_expect(get_counts().failures == 1);
     job.options = bad;
     job.noptions = 1;
     cr_expect_eq(service->get(service, &job, &binary, &fault), AD_E_DENIED);
     cr_expect_not_null(strstr(fault.text, "--time=x"), "%s", fault.text);
-    cr_expect_eq(counts().waiting, 0);
+    cr_expect_eq(get_counts().waiting, 0);
 }
 
 /* A source on which a compiler is busy until it is stopped. */
@@ -145,11 +145,11 @@ Test(compile_service, who_takes_long_does_not_keep_others_waiting) {
     for (int i = 0; i < 4; i++) {
         snprintf(quick[i], sizeof quick[i], "int f() { return %d; }", i);
         job = job_of(quick[i]);
-        cr_assert_eq(await(&job, &binary), 1, "%s", fault.text);
+        cr_assert_eq(await_result(&job, &binary), 1, "%s", fault.text);
         cr_expect_not_null(binary->data);
         service->release(service, binary);
     }
-    cr_expect_geq(counts().waiting, 1); /* there are still some of the others */
+    cr_expect_geq(get_counts().waiting, 1); /* there are still some of the others */
 }
 
 Test(compile_service, users_go_first) {
@@ -162,12 +162,12 @@ Test(compile_service, users_go_first) {
         job.own = i < 15;
         cr_assert_eq(service->get(service, &job, &binary, &fault), 0);
     }
-    cr_assert_eq(await(&job, &binary), 1, "%s", fault.text); /* the user's, which came last */
+    cr_assert_eq(await_result(&job, &binary), 1, "%s", fault.text); /* the user's, which came last */
     service->release(service, binary);
-    cr_expect_geq(counts().waiting, 3); /* with two compilers it would be one, had it come in turn */
+    cr_expect_geq(get_counts().waiting, 3); /* with two compilers it would be one, had it come in turn */
     job = job_of(source[0]);
     job.own = true;
-    cr_assert_eq(await(&job, &binary), 1, "%s", fault.text);
+    cr_assert_eq(await_result(&job, &binary), 1, "%s", fault.text);
     service->release(service, binary);
 }
 
@@ -175,8 +175,8 @@ Test(compile_service, one_job_is_compiled_once) {
     ad_compile_job job = job_of("int f() { return 7; }");
     const ad_binary *binary[64];
     for (int i = 0; i < 64; i++) cr_assert_eq(service->get(service, &job, &binary[i], &fault), 0);
-    cr_expect_eq(counts().waiting, 1);
-    for (int i = 0; i < 64; i++) cr_assert_eq(await(&job, &binary[i]), 1);
+    cr_expect_eq(get_counts().waiting, 1);
+    for (int i = 0; i < 64; i++) cr_assert_eq(await_result(&job, &binary[i]), 1);
     for (int i = 0; i < 64; i++) service->release(service, binary[i]);
-    cr_expect_eq(counts().compiled, 1);
+    cr_expect_eq(get_counts().compiled, 1);
 }

@@ -21,7 +21,7 @@ static const ad_component *const components[] = {&ad__component_turn,    &ad__co
                                                  &ad__component_events,  &ad__component_windows,
                                                  &ad__component_streams, NULL};
 
-static ad_session *start(bool asynchronous) {
+static ad_session *start_session(bool asynchronous) {
     ad_worker *w = fake_worker(asynchronous, true, components);
     w->hooks.checkpoint = &ad__checkpoint_hooks;
     ad_session *s = fake_session(w, 1, "alice");
@@ -29,14 +29,14 @@ static ad_session *start(bool asynchronous) {
     return s;
 }
 
-static void stop(ad_session *s) {
+static void stop_session(ad_session *s) {
     ad_worker *w = s->worker;
     end_session(s);
     cr_assert_eq(fake.open_slabs + fake.open_streams + fake.open_events, 0);
     fake_worker_close(w);
 }
 
-static int request(ad_session *s, uint8_t opcode, uint64_t u0, uint64_t u1, uint64_t u2) {
+static int send_request(ad_session *s, uint8_t opcode, uint64_t u0, uint64_t u1, uint64_t u2) {
     static ad_handler *const handlers[AD_REQUEST_LIMIT] = {
         [AD_REQ_STREAM] = ad__handle_stream, [AD_REQ_STREAM_DROP] = ad__handle_stream_drop,
         [AD_REQ_ON] = ad__handle_on,         [AD_REQ_EVENT] = ad__handle_event,
@@ -48,36 +48,36 @@ static int request(ad_session *s, uint8_t opcode, uint64_t u0, uint64_t u1, uint
 }
 
 Test(streams, are_opened_and_dropped) {
-    ad_session *s = start(true);
-    cr_assert_eq(request(s, AD_REQ_STREAM, 100, 0, 0), 0);
-    cr_assert_eq(request(s, AD_REQ_STREAM, 100, 0, 0), AD_E_VALUE, "an id was used twice");
-    cr_assert_eq(request(s, AD_REQ_STREAM, 101, 7, 0), AD_E_VALUE, "there is no device 7");
-    cr_assert_eq(request(s, AD_REQ_ON, 100, 0, 0), 0);
+    ad_session *s = start_session(true);
+    cr_assert_eq(send_request(s, AD_REQ_STREAM, 100, 0, 0), 0);
+    cr_assert_eq(send_request(s, AD_REQ_STREAM, 100, 0, 0), AD_E_VALUE, "an id was used twice");
+    cr_assert_eq(send_request(s, AD_REQ_STREAM, 101, 7, 0), AD_E_VALUE, "there is no device 7");
+    cr_assert_eq(send_request(s, AD_REQ_ON, 100, 0, 0), 0);
     cr_assert_eq(s->streams.current, ad__stream_queue_known(s, 100));
     const int open = fake.open_streams;
-    cr_assert_eq(request(s, AD_REQ_STREAM_DROP, 100, 0, 0), 0);
+    cr_assert_eq(send_request(s, AD_REQ_STREAM_DROP, 100, 0, 0), 0);
     cr_assert_null(s->streams.current);
-    cr_assert_eq(request(s, AD_REQ_STREAM_DROP, 100, 0, 0), AD_E_STALE);
-    cr_assert_eq(request(s, AD_REQ_STREAM, 102, 0, 0), 0);
+    cr_assert_eq(send_request(s, AD_REQ_STREAM_DROP, 100, 0, 0), AD_E_STALE);
+    cr_assert_eq(send_request(s, AD_REQ_STREAM, 102, 0, 0), 0);
     cr_assert_eq(fake.open_streams, open, "a dropped stream was not used again");
-    stop(s);
+    stop_session(s);
 }
 
 Test(streams, an_event_is_reached_when_its_stream_has_passed) {
-    ad_session *s = start(true);
+    ad_session *s = start_session(true);
     sum x;
-    cr_assert_eq(request(s, AD_REQ_STREAM, 100, 0, 0), 0);
-    cr_assert_eq(request(s, AD_REQ_ON, 100, 0, 0), 0);
+    cr_assert_eq(send_request(s, AD_REQ_STREAM, 100, 0, 0), 0);
+    cr_assert_eq(send_request(s, AD_REQ_ON, 100, 0, 0), 0);
     cr_assert_eq(run_op(s, make_sum(&x, 3, true, 1, 0, 1)), 0);
-    cr_assert_eq(request(s, AD_REQ_EVENT, 5, 100, 0), 0);
-    cr_assert_eq(request(s, AD_REQ_EVENT, 6, 99, 0), AD_E_STALE);
-    cr_assert_eq(request(s, AD_REQ_WAIT, 1, 1, 5), AD_WAITS, "the event is reached before its stream has passed");
+    cr_assert_eq(send_request(s, AD_REQ_EVENT, 5, 100, 0), 0);
+    cr_assert_eq(send_request(s, AD_REQ_EVENT, 6, 99, 0), AD_E_STALE);
+    cr_assert_eq(send_request(s, AD_REQ_WAIT, 1, 1, 5), AD_WAITS, "the event is reached before its stream has passed");
     cr_assert_eq(s->wait.kind, AD_WAIT_EVENT);
     fake_pass();
     cr_assert(ad__session_poll(s));
-    cr_assert_eq(request(s, AD_REQ_EVENT_DROP, 5, 0, 0), 0);
-    cr_assert_eq(request(s, AD_REQ_EVENT_DROP, 5, 0, 0), AD_E_STALE);
-    stop(s);
+    cr_assert_eq(send_request(s, AD_REQ_EVENT_DROP, 5, 0, 0), 0);
+    cr_assert_eq(send_request(s, AD_REQ_EVENT_DROP, 5, 0, 0), AD_E_STALE);
+    stop_session(s);
 }
 
 Test(streams, a_lost_device_ends_the_worker) {
@@ -86,28 +86,28 @@ Test(streams, a_lost_device_ends_the_worker) {
         uint64_t u[3];
     } requests[] = {
         {AD_REQ_EVENT, {5, 0, 1}}, {AD_REQ_EVENT, {7, 0, 0}}, {AD_REQ_AFTER, {0, 5}}, {AD_REQ_ELAPSED, {1, 5, 6}}};
-    ad_session *s = start(true);
-    cr_assert_eq(request(s, AD_REQ_EVENT, 5, 0, 1), 0);
-    cr_assert_eq(request(s, AD_REQ_EVENT, 6, 0, 1), 0);
+    ad_session *s = start_session(true);
+    cr_assert_eq(send_request(s, AD_REQ_EVENT, 5, 0, 1), 0);
+    cr_assert_eq(send_request(s, AD_REQ_EVENT, 6, 0, 1), 0);
     fake_pass();
-    cr_assert_eq(request(s, AD_REQ_ELAPSED, 1, 5, 6), 0);
+    cr_assert_eq(send_request(s, AD_REQ_ELAPSED, 1, 5, 6), 0);
     fake.lost = true;
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
         const uint64_t *u = requests[i].u;
         fake.losses = 0;
-        cr_assert_eq(request(s, requests[i].opcode, u[0], u[1], u[2]), AD_E_DEVICE_LOST);
+        cr_assert_eq(send_request(s, requests[i].opcode, u[0], u[1], u[2]), AD_E_DEVICE_LOST);
         cr_assert_gt(fake.losses, 0, "request %u says nothing of the device", requests[i].opcode);
     }
     fake.lost = false;
-    stop(s);
+    stop_session(s);
 }
 
 Test(streams, rows_are_restored) {
-    ad_session *s = start(false);
+    ad_session *s = start_session(false);
     ad_journal_row stream = {.kind = AD_JOURNAL_STREAM}, event = {.kind = AD_JOURNAL_EVENT};
     ad_fault fault = {0};
-    cr_assert_eq(request(s, AD_REQ_STREAM, 100, 0, 1), 0);
-    cr_assert_eq(request(s, AD_REQ_EVENT, 5, 100, 1), 0);
+    cr_assert_eq(send_request(s, AD_REQ_STREAM, 100, 0, 1), 0);
+    cr_assert_eq(send_request(s, AD_REQ_EVENT, 5, 100, 1), 0);
     cr_assert_eq(ad__component_of(s->worker, AD_JOURNAL_STREAM)->save(s, 100, &stream), 1);
     cr_assert_eq(ad__component_of(s->worker, AD_JOURNAL_EVENT)->save(s, 5, &event), 1);
     cr_assert_eq(ad__component_of(s->worker, AD_JOURNAL_EVENT)->save(s, 6, &event), 0);
@@ -120,7 +120,7 @@ Test(streams, rows_are_restored) {
     cr_assert_not_null(ad__component_events.place(next, 5));
     cr_assert_null(ad__component_events.place(next, 6));
     end_session(next);
-    stop(s);
+    stop_session(s);
 }
 
 /* Pass a descriptor of a memory file, and ask for a window of it. */
@@ -134,7 +134,7 @@ static int open_window(ad_session *s, uint64_t id, uint64_t size, int seals) {
 }
 
 Test(windows, are_checked) {
-    ad_session *s = start(false);
+    ad_session *s = start_session(false);
     ad_fault fault = {0};
     cr_assert_eq(open_window(s, 1, 4096, SEALS), 0);
     cr_assert_neq(open_window(s, 2, 4096, 0), 0, "the client can shrink it");
@@ -145,11 +145,11 @@ Test(windows, are_checked) {
     cr_assert_null(ad__window_find(s, 1, 4000, 97, "test", &fault));
     cr_assert_null(ad__window_find(s, 1, UINT64_MAX, 2, "test", &fault));
     cr_assert_eq(s->windows.descriptors.count, 0);
-    stop(s);
+    stop_session(s);
 }
 
 Test(windows, close_late_where_operations_may_be_repeated) {
-    ad_session *s = start(true);
+    ad_session *s = start_session(true);
     ad_message drop = {.opcode = AD_REQ_WINDOW_DROP, .u = {1}};
     ad_fault fault = {0};
     cr_assert_eq(open_window(s, 1, 4096, SEALS), 0);
@@ -166,5 +166,5 @@ Test(windows, close_late_where_operations_may_be_repeated) {
         ad__checkpoint_commit(s);
     }
     cr_assert_eq(s->windows.bytes, 0);
-    stop(s);
+    stop_session(s);
 }

@@ -22,7 +22,7 @@ static ad_worker *w;
 static ad_session *a, *b;
 static ad_fault fault;
 
-static void start(void) {
+static void start_sessions(void) {
     w = fake_worker(false, false, components);
     w->hooks.checkpoint = &ad__checkpoint_hooks;
     w->hooks.sharing = &ad__sharing_hooks;
@@ -34,14 +34,14 @@ static void start(void) {
 }
 
 /* Let b have the memory of a's buffer 1 as its buffer 1. */
-static ad_shared *share(bool readonly) {
+static ad_shared *share_buffer(bool readonly) {
     ad_shared *m = ad__shared_of(a, ad__buffers_find(&a->buffers, 1));
     cr_assert_not_null(m);
     cr_assert_eq(ad__shared_join(b, m, 1, readonly, &fault), 0, "%s", fault.text);
     return m;
 }
 
-static void stop(void) {
+static void stop_sessions(void) {
     end_session(b);
     end_session(a);
     ad__sharing_close(w);
@@ -52,8 +52,8 @@ static void stop(void) {
 
 Test(sharing, a_writer_of_a_snapshot_gets_a_copy) {
     sum x;
-    start();
-    const ad_shared *m = share(false);
+    start_sessions();
+    const ad_shared *m = share_buffer(false);
     const void *address = ad__buffers_find(&a->buffers, 1)->address;
     cr_assert_eq(ad__buffers_find(&b->buffers, 1)->address, address, "sharing has copied");
     cr_assert_eq(m->holders, 2);
@@ -65,34 +65,34 @@ Test(sharing, a_writer_of_a_snapshot_gets_a_copy) {
     cr_assert_eq(get_value(b, 1), 15);
     cr_assert_null(ad__buffers_find(&a->buffers, 1)->shared, "one holder alone shares nothing");
     cr_assert_eq(w->sharing->bytes, 0);
-    stop();
+    stop_sessions();
 }
 
 Test(sharing, common_memory_is_one) {
     sum x;
-    start();
-    ad_shared *m = share(false);
+    start_sessions();
+    ad_shared *m = share_buffer(false);
     m->common = true;
     b->sharing.shares = 1;
     cr_assert_eq(run_op(b, make_sum(&x, 1, false, 1, 0, 5)), 0);
     cr_assert_eq(get_value(a, 1), 15);
     cr_assert_eq(m->holders, 2);
-    stop();
+    stop_sessions();
 }
 
 Test(sharing, a_reader_may_not_write) {
-    start();
-    share(true);
+    start_sessions();
+    share_buffer(true);
     cr_assert_eq(ad__stream_queue_uses(b, b->streams.current, ad__buffers_find(&b->buffers, 1), true, &fault),
                  AD_E_VALUE);
     cr_assert_eq(ad__stream_queue_uses(b, b->streams.current, ad__buffers_find(&b->buffers, 1), false, &fault), 0);
-    stop();
+    stop_sessions();
 }
 
 Test(sharing, memory_outlives_the_session_that_made_it) {
-    start();
+    start_sessions();
     const uint64_t bytes = b->held.buffer_bytes;
-    const ad_shared *m = share(false);
+    const ad_shared *m = share_buffer(false);
     cr_assert_eq(m->payer, a);
     cr_assert_eq(b->held.buffer_bytes, bytes);
     end_session(a);
@@ -111,7 +111,7 @@ Test(sharing, memory_outlives_the_session_that_made_it) {
 
 Test(sharing, a_capability_is_used_up) {
     ad_message m = {.u = {0, 1, 2}}; /* buffer 1, two uses */
-    start();
+    start_sessions();
     a->grants.may = AD_GRANT_EXPORTS;
     ad_session *other = fake_session(w, 3, "alice");
     cr_assert_eq(ad__handle_share(a, &m, &fault), 0, "%s", fault.text);
@@ -129,5 +129,5 @@ Test(sharing, a_capability_is_used_up) {
     cr_assert_eq(w->sharing->capabilities, 0);
     cr_assert_eq(get_value(other, 6), 10);
     end_session(other);
-    stop();
+    stop_sessions();
 }

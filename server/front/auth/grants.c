@@ -122,7 +122,7 @@ const char *ad__grant_take(char *field, ad_grants *g, const char **at) {
     return parse_priority(value, &g->priority) ? NULL : "expected low, normal or high";
 }
 
-/* Whether this names one principal: memory cannot be reserved for all who may come. */
+/* Tell whether this names one principal: memory cannot be reserved for all who may come. */
 static bool is_single_principal(const char *who) {
     const char *colon = strchr(who, ':');
     return colon && strncmp(who, "gid:", 4) && strcmp(colon, ":*");

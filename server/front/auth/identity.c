@@ -1,4 +1,4 @@
-/* Who a client is, by its connection and by the token or certificate that it shows. */
+/* The identity of a client, by its connection and by the token or certificate that it shows. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>

@@ -24,7 +24,7 @@ typedef struct ad_principals ad_principals;
  * AD_E_MEMORY; AD_E_DENIED: others may write the file. */
 int ad__principals_load(const char *tokens, const char *principals, ad_principals **out, ad_fault *fault);
 void ad__principals_free(ad_principals *p);
-/* Whether a text can be the name of a token's owner. */
+/* Tell whether a text can be the name of a token's owner. */
 bool ad__principals_is_name(const char *text);
 size_t ad__principals_tokens(const ad_principals *p); /* number of tokens */
 /* Iterate over the principals that have a line: *at is 0 at first. NULL: there are no more. */
@@ -37,7 +37,7 @@ bool ad__principals_token(const ad_principals *p, const char *token, size_t size
 /* Make *who "cert:NAME" and find its grants. False: the name is too long. */
 bool ad__principals_certificate(const ad_principals *p, const char *name, char who[AD_PRINCIPAL_SIZE],
                                 ad_grants *grants);
-/* Whether the file of principals has a line for who ("uid:1000"). */
+/* Tell whether the file of principals has a line for who ("uid:1000"). */
 bool ad__principals_names(const ad_principals *p, const char *who);
 /* Make *who "uid:N" and find its grants. groups: all groups of the user. */
 void ad__principals_user(const ad_principals *p, uid_t uid, size_t n, const gid_t *groups, char who[AD_PRINCIPAL_SIZE],

@@ -1,4 +1,4 @@
-/* Whether a user id that the kernel reports stands for one user only. */
+/* User ids: does one that the kernel reports stand for one user only? */
 #include <stdio.h>
 
 #include "server/front/front.h"
@@ -16,7 +16,7 @@ static unsigned long read_file_number(const char *path, unsigned long otherwise)
     return n;
 }
 
-/* Whether every user has a number here: in the first user namespace, or in one that maps all of them. */
+/* Tell whether every user has a number here: in the first user namespace, or in one that maps all of them. */
 static bool is_everybody_mapped(void) {
     unsigned long inside, outside, count;
     FILE *file = fopen("/proc/self/uid_map", "re");

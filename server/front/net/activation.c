@@ -60,7 +60,7 @@ int ad__activation_take(ad_front *f, int *passed, ad_fault *fault) {
     bool ours = get_environment_number("LISTEN_PID") == getpid();
     int status = 0;
     *passed = 0;
-    /* These variables are not for the programs that this one starts. */
+    /* Programs that this one starts must not see these variables. */
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_FDNAMES");

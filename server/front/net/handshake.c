@@ -304,7 +304,7 @@ uint64_t ad__handshake_count(const ad_front *f) {
     return n;
 }
 
-/* Whether to tell a client why its connection ends. A client on this machine is told even before its hello, which
+/* Tell whether to tell a client why its connection ends. A client on this machine is told even before its hello, which
  * may be on its way. */
 static bool must_tell_reason(const ad_handshake *h) { return h->waiting || h->session || h->way == AD_WAY_UNIX; }
 
@@ -317,7 +317,7 @@ void ad__handshake_close_all(ad_front *f, const char *why) {
 
 /* ---- an upgrade ---- */
 
-/* Whether the client has sent nothing, so that the next front can begin with it. */
+/* Tell whether the client has sent nothing, so that the next front can begin with it. */
 static bool has_said_nothing(const ad_handshake *h) {
     return !h->got && !h->waiting && !h->session && h->way != AD_WAY_TLS;
 }

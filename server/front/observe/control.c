@@ -312,7 +312,7 @@ static char *get_control_path(const ad_front *f) {
     return path;
 }
 
-/* Whether a control socket is to be opened: not by default if there is no Unix socket. */
+/* Tell whether a control socket is to be opened: not by default if there is no Unix socket. */
 static bool is_control_wanted(const ad_config *c) {
     return *c->control ? strcmp(c->control, "none") != 0 : strcmp(c->socket, "none") != 0;
 }

@@ -228,8 +228,8 @@ static enum MHD_Result send_body(request *r) {
 
 /* ---- requests ---- */
 
-/* Whether the header Host is allowed: on a loopback address only a name of this machine. A foreign page could point
- * its own name here, and a visitor's browser would let it read the answers. */
+/* Tell whether the header Host is allowed: on a loopback address only a name of this machine. A foreign page could
+ * point its own name here, and a visitor's browser would let it read the answers. */
 static bool is_host_allowed(const ad_http *h, const char *host) {
     struct in6_addr unused;
     char name[256];

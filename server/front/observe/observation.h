@@ -24,7 +24,7 @@ struct ad_observer {
     bool waiting;
 };
 
-/* What is known of one worker; a member of its domain. */
+/* The observations of one worker; a member of its domain. */
 typedef struct ad_observation {
     ad_report report;
     int64_t at;           /* when the report came, ns; 0: none has */

@@ -56,7 +56,7 @@ int ad__upgrade_begin(struct ad_front *f, bool force, const char *by, ad_fault *
 int ad__upgrade_tolerate(struct ad_front *f, int status, ad_fault *fault);
 /* Cancel an upgrade, as the server stops. */
 void ad__upgrade_cancel(struct ad_front *f);
-/* Whether workers are leaving, so that none is started. */
+/* Tell whether workers are leaving, so that none is started. */
 bool ad__upgrade_leaves(const struct ad_front *f);
 /* A worker has said how many sessions would be lost. */
 void ad__upgrade_answer(struct ad_front *f, uint64_t lost);

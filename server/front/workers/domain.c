@@ -218,7 +218,7 @@ static void drop_worker_state(ad_domain *d) {
     ad__session_entry_remove_all(d->front, d);
 }
 
-/* Whether others send this signal: a crash sends its own, and a worker that does not answer counts as crashed. */
+/* Tell whether others send this signal: a crash sends its own, and a worker that does not answer counts as crashed. */
 static bool is_sent_signal(int number) {
     return number == SIGKILL || number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
 }
@@ -400,7 +400,7 @@ static bool retry_soon(ad_domain *d) {
     return true;
 }
 
-/* Whether the domain has no worker and may get one, now or later. */
+/* Tell whether the domain has no worker and may get one, now or later. */
 static bool needs_worker(const ad_domain *d) {
     return d->state == AD_DOMAIN_FAILED && !ad__domain_is_ending(d) && !d->front->stopping &&
            !ad__upgrade_leaves(d->front);
@@ -418,7 +418,7 @@ void ad__domain_restart(ad_domain *d) {
     if (needs_worker(d)) schedule_retry(d->front, d->not_before - ad__os_now());
 }
 
-/* Whether principals can migrate: only journals make that possible. */
+/* Tell whether principals can migrate: only journals make that possible. */
 static bool may_migrate(const ad_front *f) { return f->config.survive && f->config.resume_time > 0 && !f->embedded; }
 
 /* Choose the domain where a principal's sessions begin. A user's kernel can reach all of its process, so that

@@ -45,7 +45,7 @@ void ad__domain_free_all(ad_front *f) {
 
 /* ---- leaving ---- */
 
-/* Whether the domain has sessions that no other worker could recover. */
+/* Tell whether the domain has sessions that no other worker could recover. */
 static bool is_unrecoverable(const ad_domain *d) { return d->sessions && !ad__worker_files_can_recover(&d->files); }
 
 unsigned ad__domain_ask_leaving(ad_front *f) {

@@ -16,7 +16,7 @@ typedef enum ad_migration {
     AD_MIGRATION_GOING,   /* the shared worker is stopping its work there */
 } ad_migration;
 
-/* Whether the worker answers (liveness.c). All is 0 when a worker begins. */
+/* Signs that the worker answers (liveness.c). All is 0 when a worker begins. */
 typedef struct ad_silence {
     uint64_t knocked, heard;
     int64_t ns; /* ns of silence */
@@ -55,7 +55,7 @@ void ad__domain_restart(ad_domain *d);
 /* Let the domain's worker go on where the previous one ended. */
 void ad__domain_recover(ad_domain *d);
 static inline bool ad__domain_is_shared(const ad_domain *d) { return !strcmp(d->name, AD_DOMAIN_SHARED); }
-/* Whether the domain's process, or a handle of it, is still there. */
+/* Tell whether the domain's process, or a handle of it, is still there. */
 static inline bool ad__domain_is_ending(const ad_domain *d) { return d->alive || d->polled || d->processed; }
 /* Watch the channel for notes and, if notes are queued, for room. */
 void ad__domain_watch(ad_domain *d);

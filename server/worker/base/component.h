@@ -15,7 +15,7 @@
 struct ad_session;
 struct ad_worker;
 
-/* What another worker has left, as far as restoring a row needs it. */
+/* The remains of another worker, as far as restoring a row needs them. */
 typedef struct ad_left_behind {
     void *user;
     /* Get `size` bytes at an offset of that worker's journal. NULL: the offset is 0, or not all are in it. */

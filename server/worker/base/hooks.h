@@ -14,7 +14,7 @@ struct ad_stream_arena;
 struct ad_stream_queue;
 struct ad_journal_place;
 
-/* What memory (device/, spill/) tells checkpoint/, and asks it for (checkpoint/checkpoint.h). Runner. */
+/* Functions of checkpoint/ that memory (device/, spill/) calls (checkpoint/checkpoint.h). Runner. */
 typedef struct ad_checkpoint_hooks {
     bool (*is_recoverable)(const struct ad_session *s);
     void (*mark_buffer)(struct ad_session *s, struct ad_buffer *b);
@@ -57,7 +57,7 @@ typedef enum ad_turn {
     AD_TURN_OVER
 } ad_turn;
 
-/* What engine/ runs. Runner. */
+/* Functions that engine/ calls. Runner. */
 typedef struct ad_engine_hooks {
     /* Execute operations for about `budget` ns. An operation estimated above `limit` ns ends the turn and is not
      * executed. */

@@ -114,7 +114,7 @@ typedef struct ad_suspect {
     bool left_out;  /* the message at hand is to blame, so it is not executed */
 } ad_suspect;
 
-/* What another worker has done of the session. */
+/* The part of a session that another worker has executed. */
 typedef struct ad_resumed {
     uint64_t fatal;             /* the module that it died of while it set the module up */
     uint64_t skip;              /* bytes of the first control block that it has executed */

@@ -1,4 +1,4 @@
-/* What a session has under way: how far it is, and what that means for the session. */
+/* The progress of a session: operations under way, and what their completion means for it. */
 #include "server/common/log.h"
 #include "server/worker/checkpoint/blame.h"
 #include "server/worker/session.h"

@@ -60,8 +60,8 @@ bool ad__background_begin(ad_session *s, int64_t ns) {
                      ad__os_now()); /* the operation keeps the engine, and can still be cancelled */
     if (ns < AD_BACKGROUND_NS || s->worker->backend->asynchronous || s->checkpoint.suspect.careful) return false;
     pthread_mutex_lock(&e->lock);
-    /* Whether it may begin has been asked before (ad__background_has_room). Another principal may have come since; in
-     * the engine the operation would keep it waiting to the end. */
+    /* Tell whether it may begin has been asked before (ad__background_has_room). Another principal may have come since;
+     * in the engine the operation would keep it waiting to the end. */
     const bool begins = e->in_thread && has_thread(e);
     if (begins) {
         s->turns.in_background = true;

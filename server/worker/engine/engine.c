@@ -19,9 +19,9 @@
 #define QUEUE_BYTES (4u << 20) /* bytes queued by a session above which its client is not read */
 #define QUEUE_FRAMES 4096
 
-/* Where the runner executes operations itself, a session with many small ones has several turns on end: its arrays are
- * in the processor's cache after the first. A session that has used little more than its share ends this at once. The
- * session pays by a longer wait for its next turns. */
+/* The time of turns on end. Where the runner executes operations itself, a session with many small ones gets several
+ * turns on end: its arrays are in the processor's cache after the first. A session that has used little more than its
+ * share ends this at once. The session pays by a longer wait for its next turns. */
 #define STAY 2000000 /* ns that a session may have turns on end */
 #define STAY_OPS 10  /* least operations of a turn that is worth another */
 

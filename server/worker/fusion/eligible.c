@@ -1,4 +1,4 @@
-/* Which operations other than ufuncs can be queued. */
+/* Eligibility of operations other than ufuncs for the fusion queue. */
 #include <stdlib.h>
 
 #include "protocol/desc.h"

@@ -1,4 +1,4 @@
-/* Which operations are queued: those that fit the queued ones, and need not come after them. */
+/* The fusion queue takes operations that fit the queued ones, and need not come after them. */
 #include "server/worker/fusion/entries.h"
 #include "server/worker/fusion/queue.h"
 
@@ -76,8 +76,8 @@ static bool is_flat(const ad_desc *d, const ad_desc *of) {
            ad__is_contiguous(of) && ad__desc_count(d) == ad__desc_count(of);
 }
 
-/* Tell whether a queued value can be read while it is queued: by the view that wrote it or, for a scan without regard
- * to the shape, by its flat view. */
+/* Tell whether a queued value can be read while it is queued. Only the view that wrote it can be read or, by a scan
+ * without regard to the shape, its flat view. */
 static bool can_read_value(const ad_session *s, const ad_op *op, const ad_buffer *b, const ad_desc *d) {
     if (s->fusion.ops->member[(b->fusing.value - 1) / 2].ends) return false;
     return ad__desc_same(b->fusing.view, d) || (op->opcode == AD_REQ_CALL && is_flat(d, b->fusing.view));

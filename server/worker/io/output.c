@@ -118,8 +118,8 @@ int ad__output_chunk(ad_output *o, const void *control, size_t size, uint32_t fl
 
 /* ---- bytes that have been sent ---- */
 
-/* Free the blocks that the client has. A client that never says what it has cannot make the server hold bytes without
- * bound: beyond a part of the limit they are freed, and the client cannot come back. */
+/* Free the blocks that the client has. A client that never says what it has must not make the server hold bytes without
+ * bound. Beyond a part of the limit they are freed, and the client cannot come back. */
 static void free_taken(ad_output *o) {
     const uint64_t most = o->limit / KEEP_SHARE;
     uint64_t from = o->keeps ? o->taken : o->sent;

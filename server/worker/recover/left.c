@@ -1,4 +1,4 @@
-/* What the worker before has left: descriptors that arrayd has kept, and its journal's bytes. */
+/* The remains of the worker before: descriptors that arrayd has kept, and its journal's bytes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

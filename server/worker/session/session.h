@@ -41,7 +41,7 @@ bool ad__execute(ad_session *s, ad_message *m);
 /* Give back the memory that a read holds; no effect without a read. */
 void ad__reading_end(ad_session *s);
 
-/* What a session has in this room. */
+/* The components of a session in this room. */
 extern const ad_component ad__component_socket, ad__component_reading, ad__component_messages;
 
 #endif
