@@ -64,8 +64,13 @@ def test_neighbours(monkeypatch):
                 near(ours.query(ad.asarray(x), k, p=p), theirs.query(x, k, p=p))
             near(ours.query(ad.asarray(x[0]), 5, p=p, distance_upper_bound=0.2),
                  theirs.query(x[0], 5, p=p, distance_upper_bound=0.2))
-        assert [sorted(one) for one in ours.query_ball_point(ad.asarray(x), 0.3)] == [
-            sorted(one) for one in theirs.query_ball_point(x, 0.3)]
+        for r in (0.3, np.linspace(0.1, 0.5, 10)):
+            assert [one.get().tolist() for one in ours.query_ball_point(ad.asarray(x), r)] == [
+                sorted(one) for one in theirs.query_ball_point(x, r)]
+        assert [one.get().tolist() for one in ours.query_ball_tree(ours, 0.3)] == [
+            sorted(one) for one in theirs.query_ball_tree(theirs, 0.3)]
+        assert ours.query_ball_point(ad.asarray(x[0]), 0.3).get().tolist() == sorted(theirs.query_ball_point(x[0], 0.3))
+        assert ours.query_ball_point(ad.asarray(x[None]), 0.3).shape == (1, 10)
         assert ours.query_pairs(0.2) == theirs.query_pairs(0.2)
         assert ours.count_neighbors(ours, 0.3) == theirs.count_neighbors(theirs, 0.3)
     for wrong in (lambda m, t: t.query(m.ones((2, 2))), lambda m, t: t.query(m.ones((2, 3)) * np.nan),

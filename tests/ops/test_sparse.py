@@ -311,3 +311,13 @@ def test_hostile_parts():
     with pytest.raises(TypeError):
         ad._core.call("spmm", (parts[0], parts[1].astype(np.int32), parts[2], x), (3, False)).get()
     np.testing.assert_array_equal(ad._core.call("spmm", (*parts, x), (3, False)).get(), [2, 2, 2])
+
+
+def test_sums_of_diagonals():
+    """What data holds of a diagonal outside of the matrix is no part of it."""
+    data, offsets = np.array([[0.0, 1, 2, 9], [3, 4, 5, 8], [7, 6, 5, 4]]), np.array([0, -1, 2])
+    ours = sp.dia_matrix((ad.asarray(data), ad.asarray(offsets)), shape=(3, 4))
+    theirs = ss.dia_matrix((data, offsets), shape=(3, 4))
+    for axis in (None, 0, 1, (0, 1)):
+        for name in ("sum", "mean"):
+            np.testing.assert_allclose(ad.asnumpy(getattr(ours, name)(axis=axis)), getattr(theirs, name)(axis=axis))

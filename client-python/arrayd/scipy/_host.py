@@ -40,6 +40,8 @@ def to_server(value):
     if type(value).__module__.startswith("scipy.sparse"):
         from . import sparse
         return getattr(sparse, type(value).__name__)(value)
+    if type(value).__name__ == "Bunch":  # what place_poles returns
+        return type(value)(**to_server(vars(value)))
     ours = HostMade.classes.get((type(value).__module__.rpartition("._")[0], type(value).__name__))
     return value if ours is None else ours._of_host(value)
 

@@ -37,7 +37,7 @@ def check_plan(plan, kind, axes, sizes):
     """Refuse a plan that is not for this transform; None is that of the with block, or none."""
     inside = current_plan()
     if plan is not None and inside is not None:
-        raise RuntimeError("Use the plan either as a context manager or as the plan argument, not both")
+        raise RuntimeError("Use the cuFFT plan either as a context manager or as an argument, not both")
     plan = plan if plan is not None else inside
     if plan is None:
         return

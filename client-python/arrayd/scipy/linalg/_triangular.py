@@ -136,7 +136,7 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
         x = x[ad.asarray(np.argsort(order))]
     else:
         raise ValueError(f"trans must be 0, 1 or 2, not {trans!r}")
-    return x.reshape(b.shape)
+    return ad.asfortranarray(x.reshape(b.shape))  # as SciPy's
 
 
 def lu(a, permute_l=False, overwrite_a=False, check_finite=True, p_indices=False):

@@ -46,15 +46,28 @@ def _centered(full, shape):
     return full[tuple(slice(b, b + m) for b, m in zip(begin, shape))]
 
 
+def compact(a):
+    """a, or a copy in C order."""
+    from ..._array.creation import ascontiguousarray
+    return ascontiguousarray(a)
+
+
 def _cut(full, shape1, shape2, mode, axes=None):
-    """Of a full convolution the part of a mode."""
+    """Of a full convolution the part of a mode, in C order."""
     if mode == "full":
-        return full
+        return compact(full)
     if mode == "same":
-        return _centered(full, shape1)
+        return compact(_centered(full, shape1))
     axes = range(full.ndim) if axes is None else axes
-    return _centered(full, [max(n, 0) if i not in axes else n - m + 1
-                            for i, (n, m) in enumerate(zip(shape1, shape2))])
+    return compact(_centered(full, [max(n, 0) if i not in axes else n - m + 1
+                                    for i, (n, m) in enumerate(zip(shape1, shape2))]))
+
+
+def _narrow(full, a, b):
+    """What a transform gives in the type of a and b; float16 is too narrow for it."""
+    kind = _base.result_type(a.dtype, b.dtype, np.float32) if a.dtype.kind in "fV" and b.dtype.kind in "fV" else \
+        _base.result_type(a.dtype, b.dtype)
+    return full.astype(kind) if kind.kind in "fc" and kind.itemsize < full.dtype.itemsize else full
 
 
 def _padded(a, widths, mode="constant", value=0):
@@ -77,6 +90,8 @@ def _correlate_valid(a, b, loop):
 
 def _convolve_directly(a, b, mode):
     loop, kind = _loop_of(a, b)
+    if kind.char in "?e" and a.ndim > 1:
+        raise ValueError("Unsupported type")
     if b.size > a.size and mode != "same":
         a, b = b, a
     widths = [(m - 1, m - 1) for m in b.shape]
@@ -89,6 +104,8 @@ def choose_method(a, b):
     kinds = a.dtype.kind + b.dtype.kind
     if not set(kinds) - set("biu"):
         return "direct"
+    if a.ndim > 1 and a.dtype == b.dtype == np.float16:
+        return "fft"  # SciPy has no sums of its own for these
     return "direct" if min(a.size, b.size) <= _DIRECT else "fft"
 
 
@@ -147,7 +164,8 @@ def correlate(in1, in2, mode="full", method="auto"):
     if a.ndim == 0:
         return a * _u["conjugate"](b)
     _check_mode(mode)
-    return convolve(a, _u["conjugate"](b)[(slice(None, None, -1),) * a.ndim], mode, method)
+    b = _u["conjugate"](b) if b.dtype.kind == "c" else b
+    return convolve(a, b[(slice(None, None, -1),) * a.ndim], mode, method)
 
 
 def correlation_lags(in1_len, in2_len, mode="full"):
@@ -232,11 +250,7 @@ def fftconvolve(in1, in2, mode="full", axes=None):
     cut = [slice(None)] * full.ndim
     for axis, size in zip(axes, sizes):
         cut[axis] = slice(0, size)
-    kind = _base.result_type(a.dtype, b.dtype)
-    full = full[tuple(cut)]
-    if kind.kind in "fc" and kind.itemsize < full.dtype.itemsize:
-        full = full.astype(kind)
-    return _cut(full, kept, b.shape, mode, axes)
+    return _cut(_narrow(full[tuple(cut)], a, b), kept, b.shape, mode, axes)
 
 
 def oaconvolve(in1, in2, mode="full", axes=None):
@@ -257,10 +271,7 @@ def oaconvolve(in1, in2, mode="full", axes=None):
     full = _add_pieces(long, short)
     if _is_turned(mode, a.shape, b.shape):
         a, b = b, a
-    kind = _base.result_type(a.dtype, b.dtype)
-    if kind.kind in "fc" and kind.itemsize < full.dtype.itemsize:
-        full = full.astype(kind)
-    return _cut(full, a.shape, b.shape, mode)
+    return _cut(_narrow(full, a, b), a.shape, b.shape, mode)
 
 
 def _add_pieces(long, short):
@@ -285,7 +296,7 @@ _BOUNDARIES = {"fill": "constant", "pad": "constant", "wrap": "wrap", "circular"
                "symmetric": "symmetric"}
 
 
-def _filter_plane(a, b, mode, boundary, fillvalue, before):
+def _filter_plane(name, a, b, mode, boundary, fillvalue, before):
     """Sums over b, turned round, at each place of a, with what stands beyond its edges. before: of an even number of
     weights, how many more lie before the middle in mode "same"."""
     if a.ndim != 2 or b.ndim != 2:
@@ -297,6 +308,8 @@ def _filter_plane(a, b, mode, boundary, fillvalue, before):
     if np.size(as_host(fillvalue, "fillvalue")) != 1:
         raise ValueError("fillvalue must be scalar or an array with one element")
     loop, kind = _loop_of(a, b)
+    if kind.char in "?e":
+        raise ValueError(f"{name} not available for this type.")
     fill = as_host(fillvalue, "fillvalue").reshape(-1)[0]
     widths = [(0, 0) if mode == "valid" else (m - 1, m - 1) for m in b.shape]
     padded = _padded(a.astype(loop), widths, _BOUNDARIES[boundary], fill)
@@ -305,7 +318,7 @@ def _filter_plane(a, b, mode, boundary, fillvalue, before):
     if mode == "same":
         begin = [(m - 1 + before) // 2 for m in b.shape]
         full = full[begin[0]:begin[0] + a.shape[0], begin[1]:begin[1] + a.shape[1]]
-    return full
+    return compact(full)
 
 
 def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
@@ -320,7 +333,7 @@ def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
     a, b = as_array(in1), as_array(in2)
     if a.ndim == b.ndim == 2 and _is_turned(mode, a.shape, b.shape):
         a, b = b, a
-    return _filter_plane(a, b, mode, boundary, fillvalue, 0)
+    return _filter_plane("convolve2d", a, b, mode, boundary, fillvalue, 0)
 
 
 def correlate2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
@@ -337,9 +350,11 @@ def correlate2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
     turned = _is_turned(mode, a.shape, b.shape)
     if turned:
         a, b = b, a
-    b = _u["conjugate"](b)[::-1, ::-1]
-    result = _filter_plane(a, b, mode, boundary, fillvalue, 1)
-    return _u["conjugate"](result)[::-1, ::-1] if turned else result
+    b = (_u["conjugate"](b) if b.dtype.kind == "c" else b)[::-1, ::-1]
+    result = _filter_plane("correlate2d", a, b, mode, boundary, fillvalue, 1)
+    if not turned:
+        return result
+    return compact((_u["conjugate"](result) if result.dtype.kind == "c" else result)[::-1, ::-1])
 
 
 def sepfir2d(input, hrow, hcol):

@@ -8,7 +8,7 @@ import numpy as np
 from ... import _base, _core, fft
 from ..._base import as_array, as_host, call, ndarray, normalize_axis
 from .. import _host
-from ._convolution import next_length
+from ._convolution import compact, next_length
 
 _u = _core.ufuncs
 
@@ -253,7 +253,8 @@ def upfirdn(h, x, up=1, down=1, axis=-1, mode="constant", cval=0):
     axis = normalize_axis(axis, x.ndim)
     loop = _loop_of(x.dtype, h.dtype)
     length = _upfirdn_length(h.size, x.shape[axis], up, down)
-    return _move(_filter_phases(_move(x, axis, -1).astype(loop), h.astype(loop), up, down, length, loop), -1, axis)
+    phases = _filter_phases(_move(x, axis, -1).astype(loop), h.astype(loop), up, down, length, loop)
+    return compact(_move(phases, -1, axis))
 
 
 def _filter_phases(x, h, up, down, length, loop):

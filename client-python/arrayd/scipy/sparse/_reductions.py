@@ -8,9 +8,10 @@ from ._types import check_axis, sparray
 
 
 def _deduplicated(a):
-    """a, or where bools are stored a copy in which no place is stored twice: there sums would count it twice."""
+    """a without what is stored of diagonals outside of it; where bools are stored a copy in which no place is stored twice:
+    there sums would count it twice."""
     if a.dtype.kind != "b":
-        return a
+        return a.tocoo() if a.format == "dia" else a
     coo = a.tocoo(copy=True)
     coo.sum_duplicates()
     return coo

@@ -9,6 +9,13 @@ import arrayd as ad
 _PAIRS = 1 << 24  # of a block
 
 
+def _list_columns(mask):
+    """For each row of a mask the columns that are true."""
+    column = ad.nonzero(mask)[1]
+    ends = np.cumsum(mask.sum(axis=-1).get()).tolist()
+    return [column[first:last] for first, last in zip([0, *ends], ends)]
+
+
 class KDTree:
     """Points whose nearest neighbours are asked for.
 
@@ -16,7 +23,8 @@ class KDTree:
         box that repeats itself.
     Raises: ValueError for other than two dimensions, or points outside of the box.
     Source: scipy.spatial.KDTree
-    Differs: there is no tree: a query looks at all points.
+    Differs: there is no tree: a query looks at all points. query_ball_point and query_ball_tree give arrays, as CuPy's do, not
+        lists.
     """
 
     def __init__(self, data, leafsize=10, compact_nodes=True, copy_data=False, balanced_tree=True, boxsize=None):
@@ -37,11 +45,12 @@ class KDTree:
 
     def _distances(self, x, p):
         """Of rows of x from all points: for p below infinity to the power of p."""
+        size = self.boxsize
+        if size is not None:
+            x = ad.where(size > 0, x - ad.floor(x / ad.where(size > 0, size, 1.0)) * size, x)
         gap = abs(x[:, None, :] - self.data)
-        if self.boxsize is not None:
-            size = self.boxsize
-            wrapped = gap % ad.where(size > 0, size, 1.0)
-            gap = ad.where(size > 0, ad.minimum(wrapped, size - wrapped), gap)
+        if size is not None:
+            gap = ad.where(size > 0, ad.minimum(gap, size - gap), gap)
         if p == math.inf:
             return gap.max(axis=-1)
         return gap.sum(axis=-1) if p == 1 else (gap ** p).sum(axis=-1) ** (1.0 / p)
@@ -66,6 +75,8 @@ class KDTree:
         x = self._check_points(x)
         if p < 1:
             raise ValueError("Only p-norms with 1<=p<=infinity permitted")
+        if k is None:
+            raise ValueError("k must be an integer or a sequence of integers")
         wanted = list(range(1, int(k) + 1)) if np.ndim(k) == 0 else [int(n) for n in k]
         if not wanted or min(wanted) < 1:
             raise ValueError("k must be an integer or a sequence of integers, 1 or more")
@@ -90,23 +101,33 @@ class KDTree:
         return near, order
 
     def query_ball_point(self, x, r, p=2.0, eps=0, workers=1, return_sorted=None, return_length=False):
-        """The points within r of each point of x, as lists of indices, or how many they are. Waits.
+        """The points within r of each point of x, as a list of arrays of indices, or how many they are. Waits.
 
-        x: array (..., d). r: number. p: of the Minkowski distance. eps, workers: ignored.
+        x: array (..., d). r: number, or array that is broadcast to the points. p: of the Minkowski distance. eps, workers: ignored.
+        return_sorted: indices always ascend.
         """
         x = self._check_points(x)
         rows = x.reshape(-1, self.m)
+        reach = ad.broadcast_to(ad.asarray(r, dtype=np.float64), x.shape[:-1]).reshape(-1, 1)
         step = max(1, _PAIRS // max(1, self.n * self.m))
-        inside = [self._distances(rows[i:i + step], p) <= r for i in range(0, len(rows), step)]
+        inside = [self._distances(rows[i:i + step], p) <= reach[i:i + step] for i in range(0, len(rows), step)]
         if return_length:
             counts = ad.concatenate([one.sum(axis=-1) for one in inside]).reshape(x.shape[:-1])
             return counts if x.ndim > 1 else int(counts)
-        lists = [np.flatnonzero(line).tolist() for one in inside for line in one.get()]
-        if x.ndim == 1:
-            return lists[0]
-        found = np.empty(len(lists), dtype=object)
-        found[:] = lists
-        return found.reshape(x.shape[:-1])
+        found = [part for one in inside for part in _list_columns(one)]
+        if x.ndim <= 2:
+            return found[0] if x.ndim == 1 else found
+        grid = np.empty(len(found), dtype=object)
+        for place, one in enumerate(found):
+            grid[place] = one
+        return grid.reshape(x.shape[:-1])
+
+    def query_ball_tree(self, other, r, p=2.0, eps=0):
+        """For each point of this tree the points of the other one within r, as a list of arrays of indices. Waits.
+
+        other: KDTree. r: number. p: of the Minkowski distance. eps: ignored.
+        """
+        return other.query_ball_point(self.data, r, p)
 
     def query_pairs(self, r, p=2.0, eps=0, output_type="set"):
         """The pairs of points within r of each other: (i, j) with i < j. Waits.

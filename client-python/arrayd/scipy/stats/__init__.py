@@ -75,6 +75,12 @@ def trim_mean(a, proportiontocut, axis=0):
     return ordered[..., cut:length - cut].mean(axis=-1)
 
 
+def _normalized(a, axis):
+    """a, made to sum up to 1 in its own type; of float16 as float32 then, as in SciPy."""
+    a = a / a.sum(axis=axis, keepdims=True)
+    return a.astype(np.float32) if a.dtype == np.float16 else a
+
+
 def entropy(pk, qk=None, base=None, axis=0):
     """The entropy of distributions, or their relative entropy; they are made to sum up to 1.
 
@@ -86,10 +92,9 @@ def entropy(pk, qk=None, base=None, axis=0):
     if base is not None and base <= 0:
         raise ValueError("`base` must be a positive number or `None`.")
     pk = _floating(pk)
-    pk = pk.astype(np.float32) if pk.dtype == np.float16 else pk
     if pk.dtype.kind == "c":
         raise TypeError("+entropy is not defined for complex numbers")
-    pk = pk / pk.sum(axis=axis, keepdims=True)
+    pk = _normalized(pk, axis)
     zero, one = ad.zeros((), pk.dtype), ad.ones((), pk.dtype)
     if qk is None:
         terms = ad.where(pk == 0, zero, -pk * ad.log(ad.where(pk > 0, pk, one)))
@@ -97,7 +102,7 @@ def entropy(pk, qk=None, base=None, axis=0):
     else:
         qk = _floating(qk)
         np.broadcast_shapes(pk.shape, qk.shape)
-        qk = qk / qk.sum(axis=axis, keepdims=True)
+        qk = _normalized(qk, axis)
         terms = pk * ad.log(ad.where(pk > 0, pk, one) / ad.where(qk > 0, qk, one))
         terms = ad.where(pk == 0, zero, ad.where(qk > 0, terms, ad.asarray(np.inf, dtype=terms.dtype)))
     total = terms.sum(axis=axis)

@@ -99,7 +99,7 @@ class SuperLU:
         x = x[self._to_rows] if trans == "N" else x[self._to_columns]
         for matrix, lower, unit in self._factors(trans):
             x = _solve_triangle(matrix, x, lower, unit)
-        return x[self.perm_c] if trans == "N" else x[self.perm_r]
+        return ad.asfortranarray(x[self.perm_c] if trans == "N" else x[self.perm_r])  # as SciPy's
 
 
 def splu(A, permc_spec=None, diag_pivot_thresh=None, relax=None, panel_size=None, options=None):

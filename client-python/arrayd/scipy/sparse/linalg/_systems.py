@@ -16,7 +16,7 @@ def _norm(x):
 class _System:
     """What all solvers begin with: operators, the right side, the first guess, and when to end."""
 
-    def __init__(self, A, b, x0, rtol, atol, maxiter, M, tol):
+    def __init__(self, A, b, x0, rtol, atol, maxiter, M, tol, least=np.float32):
         if getattr(A, "ndim", 2) != 2:
             raise ValueError("expected a square matrix")
         self.A = A = aslinearoperator(A)
@@ -29,7 +29,7 @@ class _System:
         if b.shape not in ((n,), (n, 1)):
             raise ValueError(f"shapes of A {A.shape} and b {b.shape} are incompatible")
         self.n = n
-        self.dtype = np.result_type(A.dtype, b.dtype if b.dtype.char in "fdFD" else np.float64)
+        self.dtype = np.result_type(A.dtype, b.dtype if b.dtype.char in "fdFD" else np.float64, least)
         self.b = b.reshape(n).astype(self.dtype)
         self.M = IdentityOperator(A.shape, A.dtype) if M is None else aslinearoperator(M)
         if self.M.shape != A.shape:
@@ -247,7 +247,7 @@ def minres(A, b, x0=None, *, rtol=1e-5, shift=0.0, maxiter=None, M=None, callbac
     Raises: ValueError where shapes do not fit or M is indefinite, TypeError for other than floating types.
     Source: scipy.sparse.linalg.minres
     """
-    s = _System(A, b, x0, rtol, 0.0, maxiter, M, tol)
+    s = _System(A, b, x0, rtol, 0.0, maxiter, M, tol, np.float64)
     limit = s.n * 5 if maxiter is None else maxiter
     if not s.begin():
         return ad.zeros_like(s.b), 0
