@@ -2,6 +2,7 @@
 #include "kernels/call.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "kernels/cpu/backend/parallel.h"
 
@@ -10,6 +11,7 @@ namespace {
 using namespace ad;
 
 constexpr int64_t LANES = 16;        /* filtered side by side */
+constexpr int64_t FEW = 3;           /* lanes that are filtered one after another */
 constexpr int64_t PIECE = 1 << 12;   /* elements of a lane for one section after another: they stay in the cache */
 constexpr int64_t GRAIN = 1 << 14;   /* elements times coefficients */
 
@@ -39,12 +41,62 @@ void filter_piece(const filter<T> *f, const T *section, T *state, T *x, int64_t 
     }
 }
 
+/* SECTIONS sections for one lane, of an order that the compiler knows: their states stay in registers, and one section
+ * filters an element while the next one is still at those before. */
+template <class T, int ORDER, int SECTIONS>
+void filter_line(const filter<T> *f, const T *section, T *state, T *x, int64_t count) {
+    T b[SECTIONS][ORDER + 1], a[SECTIONS][ORDER + 1], z[SECTIONS][ORDER + 1] = {};
+    for (int s = 0; s < SECTIONS; s++) {
+        for (int j = 0; j <= ORDER; j++) b[s][j] = *section++;
+        for (int j = 0; j <= ORDER; j++) a[s][j] = *section++;
+        for (int j = 0; j < ORDER; j++) z[s][j] = state[(s * ORDER + j) * f->lanes];
+    }
+    for (int64_t i = 0; i < count; i++, x += f->inner) {
+        T value = *x;
+        for (int s = 0; s < SECTIONS; s++) {
+            const T out = b[s][0] * value + z[s][0];
+            for (int j = 0; j < ORDER; j++) z[s][j] = b[s][j + 1] * value + z[s][j + 1] - a[s][j + 1] * out;
+            value = out;
+        }
+        *x = value;
+    }
+    for (int s = 0; s < SECTIONS; s++)
+        for (int j = 0; j < ORDER; j++) state[(s * ORDER + j) * f->lanes] = z[s][j];
+}
+
+template <class T> using line_function = void (*)(const filter<T> *, const T *, T *, T *, int64_t);
+
+/* filter_line for an order and as many of the sections left as it takes at a time; NULL for an order that has none. */
+template <class T> line_function<T> find_line(int64_t order, int64_t left, int64_t *taken) {
+    static constexpr line_function<T> lines[] = {filter_line<T, 1, 1>, filter_line<T, 2, 1>, filter_line<T, 3, 1>,
+                                                 filter_line<T, 4, 1>, filter_line<T, 5, 1>, filter_line<T, 6, 1>,
+                                                 filter_line<T, 7, 1>, filter_line<T, 8, 1>};
+    *taken = order == 2 && left >= 2 ? 2 : 1;
+    if (*taken == 2) return filter_line<T, 2, 2>;
+    return order >= 1 && order <= int64_t(std::size(lines)) ? lines[order - 1] : nullptr;
+}
+
+/* All sections on a piece of neighbouring lanes: few lanes one by one. */
+template <class T>
+void filter_sections(const filter<T> *f, T *x, T *state, int64_t lanes, int64_t apart, int64_t count) {
+    const int64_t factors = 2 * (f->order + 1), states = f->order * f->lanes;
+    int64_t taken = 1;
+    for (int64_t s = 0; s < f->sections; s += taken) {
+        const auto line = find_line<T>(f->order, f->sections - s, &taken);
+        if (lanes <= FEW && line) {
+            for (int64_t k = 0; k < lanes; k++)
+                line(f, f->section + s * factors, state + s * states + k, x + k * apart, count);
+        } else {
+            taken = 1;
+            filter_piece(f, f->section + s * factors, state + s * states, x, lanes, apart, count);
+        }
+    }
+}
+
 template <class T> void filter_lanes(const filter<T> *f, T *x, T *state, int64_t lanes, int64_t apart) {
     for (int64_t first = 0; first < f->n; first += PIECE) {
         ad_cpu_check_cancelled();
-        for (int64_t s = 0; s < f->sections; s++)
-            filter_piece(f, f->section + s * 2 * (f->order + 1), state + s * f->order * f->lanes,
-                         x + first * f->inner, lanes, apart, std::min(PIECE, f->n - first));
+        filter_sections(f, x + first * f->inner, state, lanes, apart, std::min(PIECE, f->n - first));
     }
 }
 
