@@ -166,8 +166,10 @@ conformance: all $(VENV)/.stamp ## run CuPy's own tests, fetched from the packag
 
 bench: all $(VENV)/.stamp ## measure; rewrites the tables of docs/performance.md, the GPU's where there is one
 	@$(VPYTHON) tests/bench/bench.py --build $B --markdown docs/performance.md
+	@$(VPYTHON) tests/bench/service.py --build $B --markdown docs/performance.md
 	@if nvidia-smi -L >/dev/null 2>&1; then \
 	$(VPYTHON) tests/bench/gpu.py --build $B --markdown docs/performance.md --plot build/bench.png; fi
+	@$(VPYTHON) docs/pictures.py
 
 soak: all $(VENV)/.stamp ## many clients, some killed, some cut off, for SOAK_SECONDS (600): nothing wrong or left; SOAK_TROUBLE=5: workers killed, too
 	@$(VPYTHON) tests/soak/soak.py --build $B

@@ -27,13 +27,14 @@ for p in $packages; do
     status=$(dpkg-query -W -f '${Status}' "$p" 2>/dev/null || true)
     test "$status" = "install ok installed" || missing="$missing $p"
 done
-# The page for people is tested in a browser, the client's image in a root of Debian's, where there are the programs for
-# it; only CI is made to get them.
+# The page for people is tested in a browser, the client's image in a root of Debian's, packages by lintian, the C library
+# by other compilers, where there are the programs for it; only CI is made to get them.
 more=
 if [ "${CI:-}${1:-check}" = trueinstall ] && { [ "$(id -u)" = 0 ] || command -v sudo >/dev/null; }; then
-    for p in chromium debootstrap; do
+    for p in chromium debootstrap lintian fakeroot valgrind cmake clang; do
         command -v "$p" >/dev/null || more="$more $p"
     done
+    command -v dh_python3 >/dev/null || more="$more debhelper dh-python"
 fi
 test "$missing$more" || exit 0
 

@@ -9,7 +9,7 @@ The rules, which CONTRIBUTING.md has for authors:
 - A `c` block is a program, compiled and run.
 - `text` below one of these is what it prints.
 - A block of any language that begins with a comment that is a file's name is that file; a `sh` block uses it.
-- Below a line "*Not tested here: reason.*" a block of Python or shell is only parsed.
+- Below a line "*Not tested here: reason.*", or that in an HTML comment, a block of Python or shell is only parsed.
 
 A page that starts no server has one of the CPU backend at the well-known place.
 """
@@ -35,7 +35,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 from patience import PATIENCE  # noqa: E402
 
 FENCE = re.compile(r"^( *)```(.*)$")
-NOT_TESTED = re.compile(r"^\*Not tested here: (.+)\.\*$")
+NOT_TESTED = re.compile(r"^(?:\*|<!-- )Not tested here: (.+)\.(?:\*| -->)$")
 FILE = re.compile(r"^(?:#|//|/\*) ((?=.*[./])(?:/?[\w.-]+/)*[\w-]+\.?[\w.]*)(?: \*/)?$")
 SAYS = re.compile(r"  # (gives|raises) (.*)$")
 SERVER = re.compile(r"^\s*(?:\w+=\S* )*(?:\S*/)?arrayd\b[^|;]*&\s*(?:#.*)?$", re.M)

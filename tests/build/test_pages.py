@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import xml.etree.ElementTree
 
 import pytest
 
@@ -186,6 +187,13 @@ def test_links(page):
         path = (page.parent / target).resolve() if target else page
         assert path.exists(), link
         assert not anchor or anchor in anchors(path), link
+
+
+def test_the_pictures_have_the_figures_of_the_page():
+    """The chart of the first page is what docs/pictures.py draws of docs/performance.md, and its pictures are pictures."""
+    run(sys.executable, TOP / "docs/pictures.py", "--check")
+    for picture in (TOP / "docs/pictures").glob("*.svg"):
+        assert xml.etree.ElementTree.parse(picture).getroot().tag.endswith("svg")
 
 
 def test_every_guide_is_found_from_the_first_page():

@@ -92,6 +92,7 @@ def test_client(wheels):
     assert wheels["arrayd"].stat().st_size < 2e6
     assert {"arrayd/py.typed", "arrayd/__init__.pyi", "arrayd/_core.abi3.so"} <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"arrayd"}
     assert not [name for name in names if "/bin/" in name or "__pycache__" in name]
 
 
