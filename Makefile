@@ -30,6 +30,7 @@ PACKAGE := $B/python/arrayd
 DOCS := build/docs
 VENV := build/venv
 VPYTHON := $(VENV)/bin/python
+DEMO_VENV := build/demo-venv
 FETCHED := build/fetched
 FETCHED_FLAGS := -isystem $(FETCHED)/include
 # The first Python that is new enough. Looked for when it is needed: `deps` may just have installed it.
@@ -142,8 +143,9 @@ tests: $(UNIT:%=$(TESTS)/%) $(if $(PROTOCOL),$(BIN)/libarrayd-protocol-test.so) 
 
 .PHONY: demo test test-rest test-all test-gpu conformance bench soak bundle asan ubsan tsan fuzz lint fmt docs install sdist deb release \
 	clean help deps
-demo: all $(VENV)/.stamp ## one arrayd, three processes, one photograph: PNGs in build/demo and a table beside NumPy
-	@$(VPYTHON) docs/demo/demo.py --build $B --out build/demo
+demo: $(DEMO_VENV)/.stamp | build/.deps ## a web service of four workers over one index, and a photograph: tables beside NumPy, PNGs in build/demo
+	@$(PYTHON) deploy/progress.py all $(MAKEOVERRIDES)
+	@$(DEMO_VENV)/bin/python docs/demo/demo.py --build $B --out build/demo
 
 # Of what takes long make test runs one part of SAMPLE. SEED says which, otherwise the commit (tests/sampling.py).
 SAMPLE := 4
@@ -211,7 +213,7 @@ release: wheel sdist deb ## wheels, source distribution, Debian packages, bill o
 	@$(VPYTHON) deploy/release.py $(RELEASE) $B/dist build/sbom.cdx.json
 
 clean: ## remove everything that was built
-	rm -rf $(filter-out $(VENV) $(FETCHED),$(wildcard build/*)) build/.deps
+	rm -rf $(filter-out $(VENV) $(DEMO_VENV) $(FETCHED),$(wildcard build/*)) build/.deps
 
 deps: build/.deps $(FETCHED)/.stamp ## install the Debian packages that are missing; fetch headers of others
 
@@ -238,6 +240,12 @@ $(FETCHED)/.stamp: deploy/fetch.py | build/.deps
 $(VENV)/.stamp: tests/requirements.txt | build/.deps
 	@test -x $(VPYTHON) || $(PYTHON) -m venv $(VENV)
 	$(VPYTHON) -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt
+	@touch $@
+
+# What the demo needs is little; the tests' environment is ten times as large.
+$(DEMO_VENV)/.stamp: docs/demo/requirements.txt | build/.deps
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r docs/demo/requirements.txt
 	@touch $@
 
 # ---- compiling ----

@@ -1,4 +1,4 @@
-"""What the demo does to a photograph. `xp` is numpy or arrayd: each function is written once and runs under both."""
+"""What the demo does to a photograph (NASA's of Eileen Collins, in the public domain). `xp` is numpy or arrayd: each function is written once and runs under both."""
 import numpy
 
 
@@ -53,3 +53,5 @@ def _to_bytes(xp, values):
 
 
 STEPS = {"quantise": quantise, "sharpen": sharpen, "equalise": equalise}
+CAPTIONS = {"quantise": "in 16 colours (k-means)", "sharpen": "sharpened (unsharp mask)",
+            "equalise": "brightness equalised (histogram)"}

@@ -9,11 +9,10 @@ import sys
 import time
 
 import numpy
-import skimage.data
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 import arrayd
-from steps import STEPS
+from steps import CAPTIONS, STEPS
 
 
 def compare(result, expected):
@@ -22,9 +21,21 @@ def compare(result, expected):
     return int(difference.max()), bool((difference > 1).mean() < 1e-4)
 
 
+def save_pair(before, after, name, path):
+    """The photograph before and after, side by side, with captions."""
+    height, width, gap, room = *before.shape[:2], 12, 34
+    picture = Image.new("RGB", (2 * width + 3 * gap, height + room + gap), "white")
+    font = ImageFont.load_default(18)
+    for i, (image, caption) in enumerate(((before, "before"), (after, f"after: {CAPTIONS[name]}"))):
+        left = gap + i * (width + gap)
+        picture.paste(Image.fromarray(image), (left, room))
+        ImageDraw.Draw(picture).text((left, 6), caption, "black", font)
+    picture.save(path)
+
+
 def main():
     name, out = sys.argv[1], pathlib.Path(sys.argv[2])
-    image = skimage.data.astronaut()
+    image = numpy.asarray(Image.open(pathlib.Path(__file__).with_name("photograph.jpg")))
     expected = None
     for line in sys.stdin:
         which = line.strip()
@@ -36,7 +47,7 @@ def main():
             result = arrayd.asnumpy(STEPS[name](arrayd, image))
             answer = {"ms": (time.perf_counter() - begin) * 1e3}
             answer["difference"], answer["same"] = compare(result, expected)
-            Image.fromarray(result).save(out / f"{name}.png")
+            save_pair(image, result, name, out / f"{name}.png")
         print(json.dumps(answer), flush=True)
 
 

@@ -114,8 +114,29 @@ def test_installed_program_finds_its_worker(installed, environment, tmp_path):
 @pytest.mark.skipif(BUILD.name != "release", reason="the demo is about speed too")
 def test_demo(tmp_path):
     out = run(sys.executable, TOP / "docs/demo/demo.py", "--build", BUILD, "--out", tmp_path, "--quick")
-    assert out.count("yes") == 3
+    assert out.count("yes") == 3 and "one index, by arrayd" in out
     assert {p.name for p in tmp_path.glob("*.png")} == {"photograph.png", "quantise.png", "sharpen.png", "equalise.png"}
+
+
+def test_the_demo_needs_little():
+    """What its programs import is in its own requirements, which are not the tests'."""
+    named = {re.match(r"[\w-]+", line)[0] for line in (TOP / "docs/demo/requirements.txt").read_text().splitlines()}
+    programs = [*(TOP / "docs/demo").glob("*.py"), *(TOP / "docs/examples/service").glob("*.py")]
+    imported = {name for path in programs for name in re.findall(r"^(?:import|from) (\w+)", path.read_text(), re.M)}
+    own = {path.stem for path in programs} | {"arrayd"}
+    others = {name for name in imported - own if name not in sys.stdlib_module_names}
+    assert {{"PIL": "pillow"}.get(name, name) for name in others} | {"uvicorn"} == named  # which is run as a program
+
+
+def test_progress_counts_what_make_does(tmp_path):
+    """Every step is counted, and make's status and other lines come through."""
+    (tmp_path / "Makefile").write_text('all: a b c\na b:\n\t@echo "  CC " release/obj/$@.o\n'
+                                       'c:\n\t@echo something else\n\t@test "$(GOOD)"\n')
+    for good in (True, False):
+        done = subprocess.run([sys.executable, TOP / "deploy/progress.py", "all", *(["GOOD=yes"] if good else [])],
+                              cwd=tmp_path, capture_output=True, text=True)
+        assert (done.returncode == 0) == good and "something else" in done.stdout
+        assert re.search(r"^\[2/2\] CC b\.o", done.stdout, re.M), done.stdout
 
 
 def test_arrows():
