@@ -195,8 +195,10 @@ lint: ## check the dependency arrows, formatting, Python; ruff and cppcheck wher
 fmt: ## format the C, C++ and CUDA sources
 	clang-format -i $(call below,protocol server client-c client-python/src kernels tests,c h cpp hpp cu cuh)
 
-docs: python $(VENV)/.stamp ## the reference and man pages, in build/docs, from the tables and the docstrings; and docs/coverage.md
+docs: python $(VENV)/.stamp ## the site (build/docs/site), reference and man pages, from the tables and the docstrings; and docs/coverage.md
 	@PYTHONPATH=$B/python $(VPYTHON) docs/generate.py $(DOCS) $(VERSION) --python
+	@$(VPYTHON) docs/pictures.py
+	@$(VPYTHON) docs/site.py $(DOCS)/site $(DOCS)
 
 WHEELS := client server $(if $(NVCC),cuda13)
 wheel: all $(VENV)/.stamp ## the Python wheels of the client, the server and, with nvcc, the CUDA backend: build/release/dist
