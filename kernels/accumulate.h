@@ -1,14 +1,15 @@
 /* The accumulators of reduction.def, for both backends.
  *
- * An accumulator is a template over V: an element (float, int64_t, complex<double> ...) or, on a host, a vector of
- * them (GCC's vector extension). Its members are elements or vectors of one and the same element type, so that a
- * vector of states is an array of states turned round. It has
+ * An accumulator is a template over V: an element (float, int64_t, complex<double> ...) or, on a host, a vector of them
+ * (GCC's vector extension). All its members are elements or vectors of one element type, so a vector of states is an
+ * array of states turned round. These are its functions:
  *   init()             the identity
  *   take(x)            one more element (of each lane)
  *   merge(later)       what another one took from later elements
  *   result<O>(ddof)    the value, as output type O (scalar states only)
- * and where no further element can change it any more, done(). Those that need positions are INDEXED: take(x, index);
- * they and the COUNTING one have scalar states only. Booleans come as uint8_t of 0 and 1. */
+ *   done()             true if no further element can change it any more; not all have this
+ * Accumulators that need positions are INDEXED: take(x, index). They and the COUNTING one have scalar states only.
+ * Booleans come as uint8_t of 0 and 1. */
 #ifndef AD_KERNELS_ACCUMULATE_H
 #define AD_KERNELS_ACCUMULATE_H
 

@@ -1,10 +1,10 @@
 /* A backend: the shared object libarrayd-<name>.so behind one table of functions.
  *
  * All calls except `devices` and event_done come from one thread at a time per device, but not always from the same
- * one: the worker's I/O thread executes cheap operations itself, its engine's threads the others
+ * one. The worker's I/O thread executes cheap operations itself, its engine's threads the others
  * (server/worker/engine/engine.h says why). Where operations are complete when they return, long ones of several
- * streams run at the same time: `run`, `fuse` and `launch` are then called by several threads, at most one of them for
- * each stream.
+ * streams run at the same time. Several threads then call `run`, `fuse` and `launch`, at most one of them for each
+ * stream.
  *
  * Every function that can fail returns a status and fills *fault; nothing here exits, aborts or prints. The backend
  * checks nothing about operands that ad__check_op and ad__desc_check have already checked. */
@@ -38,7 +38,7 @@ typedef struct ad_device_info {
 typedef struct ad_module ad_module; /* a user's compiled source, loaded on a device */
 typedef struct ad_kernel ad_kernel; /* one of its functions; the module's */
 
-/* What a kernel needs and may have, as cudaFuncGetAttributes says. */
+/* The limits and needs of a kernel, as cudaFuncGetAttributes says. */
 typedef struct ad_kernel_info {
     int64_t max_threads_per_block, shared_bytes, const_bytes, local_bytes, registers, ptx_version, binary_version,
         cache_mode_ca, max_dynamic_shared_bytes, preferred_shared_carveout;
@@ -58,9 +58,9 @@ typedef struct ad_plans {
     uint64_t count, most, bytes; /* bytes of the device, about */
 } ad_plans;
 
-/* Where an operation reports what only its data tell (an index out of bounds, a singular matrix), after `run` has
- * returned. In memory from check_open, written at most once, by the device; read by the host when the stream has
- * passed. All zero: nothing is wrong. */
+/* A check: the place where an operation reports, after `run` has returned, an error that only its data tell (an index
+ * out of bounds, a singular matrix). It is in memory from check_open. The device writes it at most once, and the host
+ * reads it when the stream has passed. All zero: nothing is wrong. */
 typedef struct ad_check {
     int32_t code;     /* status, AD_E_..., or 0 */
     int32_t what;     /* the backend's, for check_fault */
@@ -73,13 +73,13 @@ typedef struct ad_slab_map {
     int fd;        /* exportable descriptor, owned by the caller */
 } ad_slab_map;
 
-/* What an operation may ask of the engine while it is being enqueued. */
+/* The engine's services for an operation while it is being enqueued. */
 typedef struct ad_run {
     /* Scratch memory on the device until the operation is complete (reused in stream order); NULL: none left (return
      * AD_E_MEMORY). 256-byte aligned, not zeroed. */
     void *(*workspace)(struct ad_run *run, uint64_t size);
-    /* For output `index` of an ASK call, whose size only the data decide: create its buffer of `size` bytes and give
-     * its address (a valid pointer also for size 0); NULL: no memory. */
+    /* Create the buffer of output `index` of an ASK call, whose size only the data decide. Returns its address, also
+     * for size 0 a valid pointer; NULL: no memory. */
     void *(*output)(struct ad_run *run, int index, uint64_t size);
     int64_t *values; /* ASK calls: the integers to reply, 8 places; the backend sets nvalues. NULL for others */
     int nvalues;
@@ -139,22 +139,23 @@ typedef struct ad_backend {
     void (*check_close)(ad_device *device, ad_check *checks);
     int (*check_fault)(const ad_check *check, ad_fault *fault); /* its code, and the text */
     int (*zero)(ad_stream *stream, void *to, uint64_t size, ad_fault *fault);
-    /* Copies. upload: from any host memory, which may be used again when it returns. The other two: from and to host
-     * memory of host_alloc or host_register, which must stay as it is until the stream has passed. move: within and
-     * between devices that are peers; the two do not overlap. */
+    /* Copies. upload: from any host memory, which may be used again when it returns. upload_pinned and download: from
+     * and to host memory of host_alloc or host_register, which must stay as it is until the stream has passed. move:
+     * within and between devices that are peers; source and destination do not overlap. */
     int (*upload)(ad_stream *stream, void *to, const void *host, uint64_t size, ad_fault *fault);
     int (*upload_pinned)(ad_stream *stream, void *to, const void *host, uint64_t size, ad_fault *fault);
     int (*download)(ad_stream *stream, void *host, const void *from, uint64_t size, ad_fault *fault);
     int (*move)(ad_stream *stream, void *to, const void *from, uint64_t size, ad_fault *fault);
-    /* Enqueue an operation that passed ad__check_op and whose operands have addresses. Outputs may be the same view
-     * as an input of a ufunc; other overlaps never arrive here.
+    /* Enqueue an operation that passed ad__check_op and whose operands have addresses. Outputs may be the same view as
+     * an input of a ufunc; other overlaps never arrive here.
      *
      * Other processes have the memory of some operands, and may write it at any time, also while the operation runs
      * (server/worker/sharing/exports.h, server/worker/sharing/imports.h). So a kernel uses a value that it has checked
-     * from a register, or from memory that no client can write, and never reads it again from the operand. Of an
-     * operation of call.def such operands come as copies in scratch memory, except those whose `guard` is v. For these,
-     * and for all operands of ufuncs, reductions and chains, what the kernel reads and writes, and when its loops end,
-     * depends on shapes, strides and registers only; what it computes may be anything. */
+     * from a register, or from memory that no client can write, and never reads it again from the operand. Such
+     * operands of an operation of call.def come as copies in scratch memory, except those whose `guard` is v. Operands
+     * with guard v, and all operands of ufuncs, reductions and chains, come as they are. There the places that the
+     * kernel reads and writes, and the ends of its loops, depend on shapes, strides and registers only. Its results may
+     * be anything. */
     int (*run)(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault);
     /* Enqueue a chain whose nodes each passed ad__check_op. 1: done. 0: not now (no kernel for it yet, or it would be
      * no faster), and nothing has been enqueued: the caller runs the operations one by one. Never waits for the

@@ -55,7 +55,7 @@ int ad__call_run(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *faul
 /* Input `index` as an array of elements of `dtype`: the operand itself, or a converted copy in scratch memory (axes of
  * stride 0 keep it). A scalar becomes a 0-d array. AD_E_MEMORY. */
 int ad_call_input(ad_call *c, int index, int dtype, ad::array *out);
-/* The same, as a row-major array without gaps. */
+/* Get input `index` as a row-major array without gaps. */
 int ad_call_input_packed(ad_call *c, int index, int dtype, ad::array *out);
 /* A row-major copy of *from in scratch memory as elements of dtype; see ad::pack for repeats. out may be from. */
 int ad_call_packed(ad_call *c, const ad::array *from, int dtype, int repeats, ad::array *out);
@@ -73,10 +73,10 @@ void *ad_call_workspace(ad_call *c, uint64_t size);
 int ad_call_copy(ad_call *c, const ad::array *to, const ad::array *from);
 /* A scalar as an element of dtype. to: 16 bytes of host memory. */
 void ad_scalar_store(const ad_scalar *s, int dtype, void *to);
-/* The same as a double; 0 for none. */
+/* Get a scalar as a double; 0 for none. */
 double ad_scalar_number(const ad_scalar *s);
 
-/* What each backend has for kernels/call.cpp: put `size` (at most 16) bytes into its memory; run a ufunc. */
+/* Functions of each backend for kernels/call.cpp: put `size` (at most 16) bytes into its memory; run a ufunc. */
 int ad__call_store(ad_call *c, void *to, const void *value, int size);
 int ad__call_ufunc(ad_call *c, const ad_op *op);
 

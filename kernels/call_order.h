@@ -50,8 +50,8 @@ template <class S> struct order {
     }
 };
 
-/* Complex numbers: by real, then by imaginary part; those with a NaN imaginary part after all that have none, those
- * with a NaN real part after them, as NumPy has it. */
+/* Order complex numbers by real, then by imaginary part, as NumPy does. Numbers with a NaN imaginary part come after
+ * all that have none. Those with a NaN real part come last. */
 template <class T> AD_HD bool sorts_before(complex<T> a, complex<T> b) {
     int a_class = 2 * (a.re != a.re) + (a.im != a.im), b_class = 2 * (b.re != b.re) + (b.im != b.im);
     if (a_class != b_class) return a_class < b_class;

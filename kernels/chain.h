@@ -52,9 +52,9 @@ typedef struct ad_chain_output {
     ad_source from;  /* a node's */
 } ad_chain_output;
 
-/* What may end a chain: a reduction (REDUCE) or a scan (CALL: cumsum and its like) of the value `from`. Its input
- * operand has the chain's shape, or for a scan all elements in a row, and a dtype, contiguous strides and no data; its
- * output has all, and its memory is nobody else's. */
+/* The end of a chain: a reduction (REDUCE) or a scan (CALL: cumsum and its like) of the value `from`. Its input operand
+ * has the chain's shape, or for a scan all elements in a row. It has a dtype, contiguous strides and no data. Its
+ * output has all, in memory of its own. */
 typedef struct ad_chain_end {
     const ad_op *op; /* NULL: none */
     ad_source from;
@@ -71,7 +71,7 @@ typedef struct ad_chain {
     ad_chain_end end;
 } ad_chain;
 
-/* Whether such an operation is a scan. */
+/* True if the operation that ends a chain is a scan. */
 static inline bool ad_chain_end_scans(const ad_op *end) { return end && end->opcode == AD_REQ_CALL; }
 
 /* The value that the end takes is an output, too. A scan by itself then reads what the chain has written, and no other

@@ -40,7 +40,7 @@ typedef struct ad_compile_job {
     bool own; /* no word of it is a user's: waits until users' jobs are done, and needs no jail to be compiled */
 } ad_compile_job;
 
-/* What came of it; immutable, shared by reference. */
+/* The result of a compilation; immutable, shared by reference. */
 typedef struct ad_binary {
     const uint8_t *data; /* NULL: it does not compile, and `log` says why */
     size_t size;

@@ -1,9 +1,9 @@
 /* The generators of cuRAND's device API, for both backends: XORWOW (Marsaglia, "Xorshift RNGs", 2003), MRG32k3a
  * (L'Ecuyer, "Good parameters and implementations for combined multiple recursive random number generators", 1999) and
- * Philox4x32-10. Their seeds, the distance between the sequences of two states and how numbers are made from words are
- * cuRAND's, as its headers and its documentation say, so that a program gets CuPy's numbers.
+ * Philox4x32-10. A program gets CuPy's numbers, because three things are as cuRAND's headers and its documentation say:
+ * seeds, the distance between the sequences of two states, and how numbers are made from words.
  *
- * A state has CURAND_WORDS words. State t of word w lies at w*states + t, so that neighbours read together:
+ * A state has CURAND_WORDS words. State t of word w lies at w*states + t, so neighbours read together:
  *   0..6  the generator's own; 7  which of the next two hold; 8  the second float32 of a pair of normal numbers;
  *   10, 11  the second float64 */
 #ifndef AD_KERNELS_CURAND_H
@@ -136,7 +136,7 @@ struct mrg32k3a {
         for (int k = 0; k < 6; k++) w[k] = s[k / 3][k % 3];
         w[6] = 0;
     }
-    /* What is no state of this generator becomes one. */
+    /* Set the state; words that are no state of this generator become one. */
     AD_HD void set(const uint32_t (&w)[CURAND_OWN]) {
         for (int k = 0; k < 6; k++) s[k / 3][k % 3] = w[k] % modulus(k / 3);
     }

@@ -1,4 +1,4 @@
-/* What calls `curand` and `curand_seed` have in common on both backends. */
+/* The common part of calls `curand` and `curand_seed` on both backends. */
 #ifndef AD_KERNELS_CURAND_CALL_H
 #define AD_KERNELS_CURAND_CALL_H
 

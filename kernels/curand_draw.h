@@ -1,8 +1,8 @@
-/* Distributions from cuRAND's generators, by the algorithms that CuPy 14 has for them (those of NumPy's RandomState):
- * an element takes the same numbers from its state, in the same order, and so becomes CuPy's.
+/* Distributions from cuRAND's generators, by the algorithms that CuPy 14 has for them (those of NumPy's RandomState).
+ * An element takes the same numbers from its state, in the same order, so it becomes CuPy's.
  *
- * Loops that wait for acceptance end after RANDOM_TRIES, which no generator lets happen; words that are no state of one
- * might. */
+ * Loops that wait for acceptance end after RANDOM_TRIES. No generator lets that happen, but words that are no state of
+ * one might. */
 #ifndef AD_KERNELS_CURAND_DRAW_H
 #define AD_KERNELS_CURAND_DRAW_H
 

@@ -7,7 +7,7 @@
 #include "protocol/base.h"
 
 /* Places at which ARRAYD_FAULT can make a call fail: AD_SITE(function, status unless the variable names one). wild is
- * `run` again: there the cuda backend launches a kernel that writes where nothing is, for a fault that is not feigned.
+ * `run` again, for a fault that is not feigned: there the cuda backend launches a kernel that writes where nothing is.
  */
 #define AD_SITES(AD_SITE)             \
     AD_SITE(slab_create, AD_E_MEMORY) \
@@ -45,7 +45,7 @@ struct ad_faults {
 int ad_faults_parse(ad_faults *faults, const char *text, ad_fault *fault);
 /* To be called first by every function that has a site: 0, or the status to fail with. */
 int ad_faults_check(ad_faults *faults, int site, ad_fault *fault);
-/* Whether this call of the site is the one that is to fail. ad_faults_check counts by it. */
+/* True if this call of the site is the one that is to fail. ad_faults_check counts by it. */
 bool ad_faults_due(ad_faults *faults, int site);
 
 #endif

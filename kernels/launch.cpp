@@ -13,8 +13,8 @@ static int check_size(const char *name, const char *what, const uint32_t *given,
     return 0;
 }
 
-/* Whether a value of `given` bytes can be a parameter of `wanted`: one of as many, or Python's int, which goes as 8
- * bytes also where the kernel takes fewer, if it is not too large for them. */
+/* Tell whether a value of `given` bytes can be a parameter of `wanted`. It can if it has as many bytes. Python's int
+ * goes as 8 bytes also where the kernel takes fewer, so it can if it is not too large for them. */
 static bool fits(const void *value, uint32_t given, uint32_t wanted) {
     int64_t number;
     if (given == wanted) return true;

@@ -4,7 +4,7 @@
 
 #include "kernels/backend.h"
 
-/* What a kernel takes. */
+/* The limits of a kernel's launch. */
 typedef struct ad_launch_limits {
     const char *name;
     const uint32_t *sizes; /* bytes of each parameter */

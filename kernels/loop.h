@@ -6,8 +6,8 @@
 
 #define AD_LOOP_OPERANDS 6 /* two outputs, three inputs, a mask */
 
-/* Of at most N operands. ndim is at least 1; the last dimension is the innermost. Only the first ndim and nop places
- * are set. */
+/* A loop over at most N operands. ndim is at least 1; the last dimension is the innermost. Only the first ndim and nop
+ * places are set. */
 template <int N> struct ad_loop_of {
     static constexpr int operands = N;
     int ndim, nop;
@@ -19,7 +19,7 @@ using ad_loop = ad_loop_of<AD_LOOP_OPERANDS>;
 using ad_loop_wide = ad_loop_of<AD_CHAIN_INPUTS + AD_CHAIN_OUTPUTS + 2>; /* a value that is reduced; an order */
 using ad_loop_one = ad_loop_of<1>;
 
-/* These are there for the three loops above. */
+/* The functions below exist for the three loops above. */
 
 /* An empty loop over shape; operands are then added one after another. */
 template <class L> void ad_loop_init(L *l, int ndim, const int64_t *shape);
@@ -32,8 +32,8 @@ template <class L> int64_t ad_loop_count(const L *l);
 template <class L> void ad_loop_optimize(L *l);
 /* Join dimensions without changing the order of elements. */
 template <class L> void ad_loop_join(L *l);
-/* Where some operand jumps along the innermost dimension but hardly along another one, bring that one next to it.
- * False: nothing to be gained. */
+/* Bring a dimension next to the innermost one if some operand jumps along the innermost dimension, but hardly along
+ * that one. False: nothing to be gained. */
 bool ad_loop_plane(ad_loop *l);
 /* The loop over rows: l without its innermost dimension (ndim at least 2) and with operands first.. only. */
 void ad_loop_outer(ad_loop *to, const ad_loop *l, int first, int nop);

@@ -6,7 +6,7 @@
 #include "kernels/math_libm.h"
 #include "kernels/types.h"
 
-/* What an element function may complain of; the operation fails with it after the loop. (The GPU's kernels look for
+/* Complaints of an element function; the operation fails with one after the loop. (The GPU's kernels look for
  * themselves: kernels/cuda/ufunc/device.cuh.) */
 enum { AD_RAISE_NEGATIVE_POWER = 1 };
 #ifndef __CUDACC__
@@ -155,8 +155,8 @@ template <class T> AD_HD T int_modulo(T x, T y) { /* with x's sign; x%0 is 0 */
     T q = int_divide(x, y);
     return y == 0 ? T(0) : sub(x, mul(q, y));
 }
-/* Integers of up to 32 bits by way of a wider float, which vectorises, and needs no division when y is one number: half
- * a unit away from every whole quotient, the product's rounding cannot cross one. */
+/* Divide integers of up to 32 bits by way of a wider float, which vectorises. It needs no division when y is one
+ * number: half a unit away from every whole quotient, the product's rounding cannot cross one. */
 template <class T> AD_HD T narrow_floor_divide(T x, T y) {
     using F = ad::conditional_t<(sizeof(T) <= 2), float, double>;
     F a = y < 0 ? -F(x) : F(x), b = y == 0 ? F(1) : fabs(F(y));

@@ -11,11 +11,11 @@
 #elif defined(__CUDACC__)
 #include "kernels/math_complex_gpu.h"
 #include "kernels/math_complex_inverse.h"
-/* Both headers define for the GPU what the C library has for the CPU: as C does for zeros, infinities and NaN, which
- * libcu++'s functions of complex numbers do not in many places, and without what they lose by overflow: its sqrt of
- * -1 as complex64 has a real part of -4e-8, for instance, and its sin of 1000i is not a number. Whoever changes one of
- * them compares all functions with NumPy on the grid of tests/ops/test_complex.py, zeros' signs included.
- */
+/* Both headers define for the GPU what the C library has for the CPU. Zeros, infinities and NaN give what C says, which
+ * libcu++'s functions of complex numbers do not in many places. Nor do these functions lose digits by overflow as
+ * libcu++'s do: its sqrt of -1 as complex64 has a real part of -4e-8, and its sin of 1000i is not a number. Whoever
+ * changes one of them compares all functions with NumPy on the grid of tests/ops/test_complex.py, zeros' signs
+ * included. */
 #define AD_COMPLEX1(name)
 #else
 #define AD_COMPLEX1_AS(name, T, libm)                                                \

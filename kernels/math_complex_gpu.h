@@ -1,5 +1,6 @@
-/* Complex sqrt, exp, log, sin, cos, sinh and cosh for the GPU: as C has them for zeros, infinities and NaN, and where
- * a part of the formula overflows though the result does not. libcu++'s give NaN there, or the sign of another zero. */
+/* Complex sqrt, exp, log, sin, cos, sinh and cosh for the GPU. Zeros, infinities and NaN give what C says, and so do
+ * numbers for which a part of the formula overflows though the result does not. libcu++'s give NaN there, or the sign
+ * of another zero. */
 #ifndef AD_KERNELS_MATH_COMPLEX_GPU_H
 #define AD_KERNELS_MATH_COMPLEX_GPU_H
 

@@ -13,7 +13,7 @@ inline namespace AD_ISA {
 using cdouble = ad::complex<double>;
 
 AD_HD bool is_finite(cdouble x) { return isfinite(x.re) && isfinite(x.im); }
-/* What squares would overflow. */
+/* True if squares of the number would overflow. */
 AD_HD bool is_large(cdouble x) { return fabs(x.re) > 1e150 || fabs(x.im) > 1e150; }
 
 /* Inverse sine and cosine of x + iy in the first quadrant: real parts, and the imaginary part, which is the same but
@@ -45,7 +45,7 @@ AD_HD inverse_parts inverse_of(double x, double y) {
     return p;
 }
 
-/* Of a number that is not finite. */
+/* The inverse hyperbolic sine of a number that is not finite. */
 AD_HD cdouble infinite_inverse_hyperbolic_sine(cdouble x) {
     const double quarter = pi<double>() / 4;
     if (isinf(x.im))
@@ -86,7 +86,7 @@ AD_HD cdouble inverse_hyperbolic_cosine(cdouble x) {
     if (!is_finite(x)) return {nan<double>(), x.re == 0 ? pi<double>() / 2 : nan<double>()};
     return {fabs(r.im), copysign(r.re, x.im)};
 }
-/* Of a number that is not finite, or too large for squares. */
+/* The inverse hyperbolic tangent of a number that is not finite, or too large for squares. */
 AD_HD cdouble far_inverse_hyperbolic_tangent(cdouble x) {
     const double turn = copysign(pi<double>() / 2, x.im);
     if (isinf(x.im)) return {copysign(0.0, x.re), turn};

@@ -20,10 +20,10 @@ inline uint64_t upper(uint64_t a, uint64_t b) {
 #endif
 }
 
-/* For d = |value| > 1 and 2^(l-1) < d <= 2^l the factor is 2^k / d, rounded up, which is at most (d - 1) / 2^k above
- * it: n * factor >> k is n / d for all n with n * (d - 1) < 2^k. Signed types have n up to 2^(N-1), so k = N - 1 + l,
- * and the factor has N bits. Unsigned types need k = N + l; the factor's bit N is left out of it and made up for by the
- * sum. Both of 8 bits have k = 16, in 16 bits. */
+/* Division by a number that is known before. For d = |value| > 1 and 2^(l-1) < d <= 2^l the factor is 2^k / d, rounded
+ * up, which is at most (d - 1) / 2^k above it. So n * factor >> k is n / d for all n with n * (d - 1) < 2^k. Signed
+ * types have n up to 2^(N-1), so k = N - 1 + l, and the factor has N bits. Unsigned types need k = N + l; the factor's
+ * bit N is left out of it, and the sum makes up for it. Types of 8 bits have k = 16, in 16 bits. */
 template <class T> struct divisor {
     static constexpr bool tiny = sizeof(T) == 1, sign = ad::is_signed<T>;
     static constexpr int bits = tiny ? 16 : 8 * int(sizeof(T));

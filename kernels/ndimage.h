@@ -1,4 +1,4 @@
-/* What filters of images have in common on both backends: what stands beyond the edges of an array. */
+/* Elements beyond the edges of an array, for the filters of images on both backends. */
 #ifndef AD_KERNELS_NDIMAGE_H
 #define AD_KERNELS_NDIMAGE_H
 

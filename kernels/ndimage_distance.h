@@ -1,5 +1,5 @@
-/* The nearest zero of every element, on both backends: one axis after another, by the lower envelope of the parabolas
- * that stand on each element of a lane, as high as its squared distance so far. */
+/* The nearest zero of every element, on both backends, one axis after another. On each element of a lane stands a
+ * parabola, as high as the element's squared distance so far. Their lower envelope has the distances. */
 #ifndef AD_KERNELS_NDIMAGE_DISTANCE_H
 #define AD_KERNELS_NDIMAGE_DISTANCE_H
 
@@ -9,7 +9,7 @@ namespace ad {
 inline namespace AD_ISA {
 
 /* A lane of n elements: squares of distances and places of the nearest zeros (-1: none yet), before and after this
- * axis, and scratch memory for as many parabolas and where each begins to be the lowest. Steps in elements. */
+ * axis. The scratch memory has as many parabolas, and where each begins to be the lowest. Steps are in elements. */
 struct distance_lane {
     const double *square;
     const int64_t *nearest;
@@ -21,7 +21,7 @@ struct distance_lane {
     double weight; /* square of the distance of neighbours */
 };
 
-/* Where the parabola of j, further on, gets below that of i. */
+/* Find where the parabola of j, further on, gets below that of i. */
 AD_HD double cross_parabolas(const distance_lane &l, int64_t i, int64_t j) {
     const double a = l.square[i * l.step], b = l.square[j * l.step];
     return ((b - a) / l.weight + double(j - i) * double(j + i)) / (2.0 * double(j - i));

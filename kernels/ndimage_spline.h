@@ -93,8 +93,9 @@ inline spline make_spline(int order, int mode) {
     return s;
 }
 
-/* What the forward filter with a pole has at the first element, of a line that goes on as the mode says: the elements
- * before it, weighted by the pole's powers, and what they are multiplied by as they repeat. f(i): element i. */
+/* Compute the first value of the forward filter with a pole, on a line that goes on as the mode says. It is the sum of
+ * the elements before the first, weighted by the pole's powers, and multiplied by a factor where they repeat. f(i):
+ * element i. */
 template <class F> AD_HD double begin_forward(int64_t n, double z, int mode, F f) {
     const double all = n < 2 * AD_SPLINE_REACH ? pow(z, double(n)) : 0;
     const int64_t most = n < AD_SPLINE_REACH ? n : AD_SPLINE_REACH;
@@ -115,7 +116,7 @@ template <class F> AD_HD double begin_forward(int64_t n, double z, int mode, F f
     return sum / (1 - turned * turned);
 }
 
-/* What the backward filter has at the last element, of f, which the forward one made. */
+/* Compute the last value of the backward filter of f, which the forward filter has made. */
 template <class F> AD_HD double begin_backward(int64_t n, double z, int mode, F f) {
     if (mode == AD_EDGE_REFLECT) return f(n - 1) * z / (z - 1);
     if (mode == AD_EDGE_MIRROR) return z * (z * f(n - 2) + f(n - 1)) / (z * z - 1);
@@ -150,7 +151,7 @@ template <class T> AD_HD bool find_neighbours(const samples<T> &s, int axis, dou
     return true;
 }
 
-/* Of N axes and an order known to the compiler, from axis D on. */
+/* Sample N axes with an order known to the compiler, from axis D on. */
 template <int N, int O, int D, class T>
 AD_HD T add_neighbours(const samples<T> &s, const T (&w)[N][O + 1], const int64_t (&at)[N][O + 1], int64_t from) {
     if constexpr (D == N) return from < 0 ? s.value : s.x[from];
@@ -176,7 +177,7 @@ template <int N, int O, class T> AD_HD T sample_few(const samples<T> &s, const d
     return add_neighbours<N, O, 0>(s, w, at, 0);
 }
 
-/* Of any number of axes and any order. */
+/* Sample any number of axes with any order. */
 template <class T> AD_HD T sample_any(const samples<T> &s, const double *c) {
     T w[AD_MAX_NDIM][AD_SPLINE_MOST + 1], sum = T(0);
     int64_t at[AD_MAX_NDIM][AD_SPLINE_MOST + 1];

@@ -1,12 +1,12 @@
 /* The source of random numbers, for both backends: Philox4x32-10, a function of a key and a counter (Salmon, Moraes,
  * Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", 2011).
  *
- * A key has three streams of 2^64 elements; which one an element is taken from depends on its distribution alone, so
- * what has once been used under a key is not used again as long as elements are numbered on:
+ * A key has three streams of 2^64 elements. The stream of an element depends on its distribution alone. So no number is
+ * used twice under a key as long as elements are numbered on:
  *   FOURS  element e is word e%4 of the block at counter (e/4, 0, FOURS): 32 bits
  *   PAIRS  element e is words 2(e%2) and 2(e%2)+1, the low one first, of the block at (e/2, 0, PAIRS): 64 bits
  *   OWN    element e has the blocks at (e, 0, OWN), (e, 1, OWN), ...
- * where (a, b, c) is Philox's counter of 128 bits: a its two low words, then b, then c. */
+ * In (a, b, c), Philox's counter of 128 bits, a is its two low words; then come b and c. */
 #ifndef AD_KERNELS_RANDOM_H
 #define AD_KERNELS_RANDOM_H
 
@@ -44,7 +44,7 @@ AD_HD random_block random_at(uint64_t key, uint64_t counter, uint32_t third, uin
     return philox({{uint32_t(counter), uint32_t(counter >> 32), third, stream}}, uint32_t(key), uint32_t(key >> 32));
 }
 
-/* What an element of a BLOCK distribution is made from: R is uint32_t (FOURS) or uint64_t (PAIRS). */
+/* The words of an element of a BLOCK distribution: R is uint32_t (FOURS) or uint64_t (PAIRS). */
 template <class R> struct random_words {
     static constexpr int count = 16 / int(sizeof(R)); /* in a block */
     static constexpr uint32_t stream = sizeof(R) == 4 ? STREAM_FOURS : STREAM_PAIRS;
@@ -52,7 +52,8 @@ template <class R> struct random_words {
         if constexpr (sizeof(R) == 4) return b.word[i];
         else return R(b.word[2 * i]) | R(b.word[2 * i + 1]) << 32;
     }
-    /* Of one element; its neighbour's with the lowest bit of the number turned, for what comes in pairs. */
+    /* Get the words of one element. Elements that come in pairs get their neighbour's with the lowest bit of the number
+     * turned. */
     static AD_HD R of(uint64_t key, uint64_t element) {
         const random_block b = random_at(key, element / count, 0, stream);
         const int i = int(element % count);

@@ -132,8 +132,9 @@ template <int Id, class T> AD_HD T random_element(uint64_t key, uint64_t e, cons
 
 /* ---- integers ---- */
 
-/* Integers from 0 to n-1, all equally likely: the high half of word*n, drawn again from the element's own blocks where
- * the low half is one of the `least` that would make some numbers likelier (Lemire, 2019). n 0: all that a word has. */
+/* Integers from 0 to n-1, all equally likely: the high half of word*n (Lemire, 2019). Where the low half is one of the
+ * `least` that would make some numbers likelier, a word is drawn again from the element's own blocks. n 0: all that a
+ * word has. */
 template <class R> struct random_range {
     R n, least;
 
@@ -179,7 +180,7 @@ template <class R> AD_HD R random_below(R w, const random_range<R> &range, uint6
     return low < range.least ? random_again(range, key, element) : high;
 }
 
-/* The same for element e alone, without a division where there is no need. */
+/* Draw the integer of element e alone, without a division where there is no need. */
 template <class R> AD_HD R random_one_below(R span, uint64_t key, uint64_t e) {
     const R w = random_words<R>::of(key, e), n = R(span + 1);
     R high, low;

@@ -1,4 +1,4 @@
-/* What call `random` has in common on both backends: its operands, and what it is as a source of a chain. */
+/* The common part of call `random` on both backends: its operands, and its source in a chain. */
 #ifndef AD_KERNELS_RANDOM_CALL_H
 #define AD_KERNELS_RANDOM_CALL_H
 
@@ -97,7 +97,7 @@ inline int random_open(ad_call *c, random_call *r) {
     return random_open_arrays(c, r, 0);
 }
 
-/* What is wrong with parameters that are all numbers; 0: nothing. */
+/* Find what is wrong with parameters that are all numbers; 0: nothing. */
 inline int random_wrong_values(const random_source *r) {
     const int domain[3] = {r->row->domain[0], r->row->domain[1], r->row->domain[2]};
     if (r->id == AD_RANDOM_bits) return 0;

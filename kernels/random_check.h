@@ -1,4 +1,4 @@
-/* What the parameters of distributions must be. */
+/* Conditions on the parameters of distributions. */
 #ifndef AD_KERNELS_RANDOM_CHECK_H
 #define AD_KERNELS_RANDOM_CHECK_H
 
@@ -31,7 +31,7 @@ template <int Id> struct random_row;
 #include "protocol/distribution.def"
 #undef AD_DISTRIBUTION
 
-/* What is wrong, as ad__random_fault has it; 0: nothing. domain: the row's. Numbers of trials are no NaN. */
+/* Find what is wrong, as ad__random_fault has it; 0: nothing. domain: the row's. Numbers of trials are no NaN. */
 template <class T> AD_HD int random_wrong(int id, const int *domain, T a, T b, T c) {
     if (!random_in_domain(domain[0], a)) return 1;
     if (!random_in_domain(domain[1], b)) return 2;

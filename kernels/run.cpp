@@ -30,7 +30,8 @@ namespace {
     { ad_runtext_##name, size_t(ad_runtext_##name##_end - ad_runtext_##name) }
 const ad_text nothing = {"\n", 1};
 
-/* Those of the first part are for every target; one that CUDA's folders have, too, comes from there. */
+/* Headers for sources. Those of the first part are for every target; where CUDA's folders have a header, too, it comes
+ * from there. */
 const ad_compile_header headers[] = {
     {"cupy/complex.cuh", TEXT(complex)},
     {"cupy/carray.cuh", TEXT(carray)},

@@ -4,7 +4,7 @@
 
 #include "kernels/compile.h"
 
-/* What comes before a source for the host. */
+/* Get the text that comes before a source for the host. */
 ad_text ad_run_prelude();
 /* Headers that a source may include by name. host: also those that a source for the host finds nothing more in. */
 const ad_compile_header *ad_run_headers(bool host, size_t *n);

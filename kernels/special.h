@@ -1,9 +1,9 @@
 /* The special functions of ufunc.def's expressions (namespace special), for float, double and complex numbers.
  *
- * What takes an instruction or a line is written here, and chains that are compiled at run time can have it. Everything
- * else is computed in double by the functions of namespace body, which are SciPy's own (kernels/special/, from its
- * headers xsf): declared here, defined once for the CPU (kernels/cpu/special) and once for the GPU
- * (kernels/cuda/special), so that these headers are compiled in few files. */
+ * Functions of an instruction or a line are written here, and chains that are compiled at run time can have them. All
+ * others are computed in double by the functions of namespace body, which are SciPy's own (kernels/special/, from its
+ * headers xsf). They are declared here, and defined once for the CPU (kernels/cpu/special) and once for the GPU
+ * (kernels/cuda/special), so few files compile these headers. */
 #ifndef AD_KERNELS_SPECIAL_H
 #define AD_KERNELS_SPECIAL_H
 
@@ -23,7 +23,7 @@ struct wide {
 #endif
 
 namespace body {
-/* Of one, two and three numbers; BODY_C1: of a complex number as well. */
+/* Functions of one, two and three numbers; BODY_C1: of a complex number as well. */
 #define AD_BODIES(BODY_1, BODY_2, BODY_3, BODY_C1)                                                                     \
     BODY_1(erf)                                                                                                        \
     BODY_1(erfc) BODY_1(erfcx) BODY_1(erfinv) BODY_1(erfcinv) BODY_1(ndtr) BODY_1(ndtri) BODY_1(gamma) BODY_1(gammaln) \
@@ -101,7 +101,7 @@ AD_BY_BODY(loggamma) AD_BY_BODY(psi) AD_BY_BODY(exp1) AD_BY_BODY(expi) AD_BY_BOD
                                                 AD_HD T lambertw(T x, int64_t branch, double tolerance) {
     return narrow<T>(body::lambertw(widen(x), branch, tolerance));
 }
-/* Of Jacobi's four functions two: sn and cn, or dn and the amplitude. */
+/* Two of Jacobi's four functions: sn and cn, or dn and the amplitude. */
 template <int First, class T> AD_HD void ellipj(T u, T m, T &r0, T &r1) {
     double four[4];
     body::ellipj(double(u), double(m), four);
@@ -139,7 +139,7 @@ AD_BY_BODY_PAIR(shichi)
         if constexpr (same<T, float>) return ::cuda##f(x); \
         else return ::cuda(x);                             \
     }
-/* Of these CUDA's float versions are off by more than a few units in the last place. */
+/* Functions whose float versions of CUDA are off by more than a few units in the last place. */
 #define AD_BUILT_IN_WIDE(name, cuda) \
     template <class T> AD_HD T name(T x) { return T(::cuda(double(x))); }
 #else

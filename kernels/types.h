@@ -1,11 +1,11 @@
 /* Element types as C++ types, for the host compiler and nvcc alike: storage, compute type, conversion.
  *
- * A dtype has a storage type S (what lies in memory) and a compute type C = compute_t<S> (what arithmetic is done in):
- * bool8 -> bool, half and bfloat16 -> float, else S itself. load() and store() go between them; cast<To>(v) converts
- * any of these types to any other as NumPy does, defined for every value.
+ * A dtype has a storage type S, in which it lies in memory, and a compute type C = compute_t<S>, in which arithmetic is
+ * done. C of bool8 is bool, that of half and bfloat16 is float; else C is S itself. load() and store() go between them.
+ * cast<To>(v) converts any of these types to any other as NumPy does, defined for every value.
  *
- * Everything lives in an inline namespace named by AD_ISA, so that one source compiled for several instruction sets
- * gives distinct symbols. */
+ * Everything lives in an inline namespace named by AD_ISA, so one source compiled for several instruction sets gives
+ * distinct symbols. */
 #ifndef AD_KERNELS_TYPES_H
 #define AD_KERNELS_TYPES_H
 
@@ -232,7 +232,7 @@ template <class T> using unsigned_t = typename unsigned_of<T>::type;
 
 template <class S> AD_HD compute_t<S> load(S v) { return compute_t<S>(v); }
 
-/* What an x86 conversion gives outside the range, which is what NumPy's users see. */
+/* Convert as x86 does, also outside the range, which is what NumPy's users see. */
 template <class F> AD_HD int32_t float_to_int32(F v) {
     bool in = v > F(-2147483904.0) && v < F(2147483648.0);
     if constexpr (same<F, double>) in = v > -2147483649.0 && v < 2147483648.0;

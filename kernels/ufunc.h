@@ -83,8 +83,8 @@ template <int Id, class S> struct ufunc;
 #include "protocol/ufunc.def"
 #undef AD_UFUNC
 
-/* A row has a kernel for loop type S: float16 and bfloat16 only where the expression needs to know them; else they
- * are loops of float32 between conversions, which gives the same. */
+/* True if a row has a kernel for loop type S. It has one for float16 and bfloat16 only where the expression needs to
+ * know them. Else they are loops of float32 between conversions, which gives the same. */
 template <int Id, class S> constexpr bool has_kernel() {
     constexpr bool narrow = same<S, half> || same<S, bfloat16>;
     if (ufunc_row<Id>::has & AD_U_SPECIAL) return false;

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 enum { AD_CURAND_XORWOW, AD_CURAND_MRG32K3A, AD_CURAND_PHILOX, AD_CURAND_GENERATORS };
-/* Which state an element is drawn from. DEVICE: states take turns, element by element. HOST: likewise from a first
+/* The order in which states are drawn from. DEVICE: states take turns, element by element. HOST: likewise from a first
  * state on, with both numbers of a pair of normal ones from one state. */
 enum { AD_CURAND_DEVICE, AD_CURAND_HOST, AD_CURAND_ORDERS };
 /* An array of states is of uint32 and of shape (AD_CURAND_WORDS, states). */

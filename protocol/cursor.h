@@ -1,6 +1,6 @@
-/* Reading the objects of a control block in place, one after another. ad__scan has checked the block, so that
- * nothing here checks for its end: readers count the objects of a container, and stop after a mistake. A read that
- * returns false has not moved *at. */
+/* Reading the objects of a control block in place, one after another. ad__scan has checked the block, so nothing here
+ * checks for its end. Readers count the objects of a container, and stop after a mistake. A read that returns false has
+ * not moved *at. */
 #ifndef AD_PROTOCOL_CURSOR_H
 #define AD_PROTOCOL_CURSOR_H
 

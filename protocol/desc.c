@@ -54,7 +54,7 @@ static bool is_empty(const ad_desc *d) {
     return false;
 }
 
-/* Whether the dimensions follow each other without gaps, from `first` on by `step`. */
+/* Tell whether the dimensions follow each other without gaps, from `first` on by `step`. */
 static bool is_packed(const ad_desc *d, int first, int step) {
     uint64_t stride = ad__dtypes[d->dtype].size;
 
@@ -105,7 +105,7 @@ static int check_alignment(const ad_desc *d, const char *name, ad_fault *fault) 
     return AD_OK;
 }
 
-/* Whether a view is valid, by arithmetic of 64 bits. False for empty views and for overflow, too, which the full
+/* Tell whether a view is valid, by arithmetic of 64 bits. False for empty views and for overflow, too, which the full
  * check decides. */
 static bool is_simple_valid_view(const ad_desc *d, int64_t size) {
     const ad_dtype_row *row = &ad__dtypes[d->dtype];

@@ -19,7 +19,7 @@ int64_t ad__desc_count(const ad_desc *d);
 /* Compute row-major byte strides for a shape of checked size. Dimensions of size 1 get 0, so that the extent of a
  * whole buffer's view is the buffer. */
 void ad__strides_contiguous(int ndim, const int64_t *shape, int64_t itemsize, int64_t *strides);
-/* Whether the elements lie row-major (F: column-major) without gaps. Dimensions of size 1 and empty arrays have
+/* Tell whether the elements lie row-major (F: column-major) without gaps. Dimensions of size 1 and empty arrays have
  * none. */
 bool ad__is_contiguous(const ad_desc *d);
 bool ad__is_f_contiguous(const ad_desc *d);
@@ -38,9 +38,9 @@ int ad__broadcast(int n, const ad_operand *const *operand, int *ndim, int64_t *s
 int ad__broadcast_to(const ad_desc *d, int ndim, const int64_t *shape, int64_t *strides, ad_desc *out, ad_fault *fault);
 /* Compute strides that show the view in another shape of as many elements without a copy. False: there are none. */
 bool ad__reshape_strides(const ad_desc *d, int ndim, const int64_t *shape, int64_t *strides);
-/* Whether the byte ranges of two views of one buffer overlap. Interleaved views count as overlapping. */
+/* Tell whether the byte ranges of two views of one buffer overlap. Interleaved views count as overlapping. */
 bool ad__desc_overlap(const ad_desc *a, const ad_desc *b);
-/* Whether two views have the same elements in the same order. */
+/* Tell whether two views have the same elements in the same order. */
 bool ad__desc_same(const ad_desc *a, const ad_desc *b);
 
 #ifdef __cplusplus

@@ -34,9 +34,9 @@ int ad__frame_decode(const uint8_t in[AD_FRAME_HEADER], uint32_t max_control, ui
 /* Recognise what another protocol begins a connection with: "HTTP", "TLS", or NULL. size: at least 5 bytes tell. */
 const char *ad__frame_name_stranger(const uint8_t *in, size_t size);
 
-/* Check a control block before anybody reads it, without allocating: depth at most AD_SCAN_DEPTH, at most
- * AD_SCAN_ELEMENTS elements, no declared length beyond the bytes that are there, whole objects, each an array.
- * AD_E_PROTOCOL. */
+/* Check a control block before anybody reads it, without allocating. It must consist of whole objects, each an array.
+ * Its depth is at most AD_SCAN_DEPTH, its elements are at most AD_SCAN_ELEMENTS, and no declared length goes beyond the
+ * bytes that are there. AD_E_PROTOCOL. */
 #define AD_SCAN_DEPTH 8
 #define AD_SCAN_ELEMENTS (1u << 19)
 int ad__scan(const uint8_t *data, size_t size, ad_fault *fault);

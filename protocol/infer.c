@@ -280,7 +280,7 @@ static bool has_result_shape(const ad_desc *d, const ad_result *r) {
     return d->ndim == r->ndim && (d->ndim == 0 || memcmp(d->shape, r->shape, d->ndim * sizeof *d->shape) == 0);
 }
 
-/* Whether an output can hold the result. A ufunc's result is broadcast to its outputs, as when a scalar fills an
+/* Tell whether an output can hold the result. A ufunc's result is broadcast to its outputs, as when a scalar fills an
  * array. */
 static bool can_hold_result(const ad_op *op, const ad_desc *out, const ad_result *result) {
     const ad_desc inferred = {.shape = result->shape, .strides = result->shape, .ndim = result->ndim};
@@ -328,8 +328,8 @@ static bool has_same_dimensions(const ad_desc *a, const ad_desc *b) {
     return true;
 }
 
-/* Whether this is a valid ufunc of the most frequent kind: no mask, and inputs that are scalars or have the outputs'
- * shape. The full check decides on others. */
+/* Tell whether this is a valid ufunc of the most frequent kind: no mask, and inputs that are scalars or have the
+ * outputs' shape. The full check decides on others. */
 static bool is_simple_valid_ufunc(const ad_op *op) {
     const ad_ufunc_row *row = op->opcode == AD_REQ_UFUNC ? ad__ufunc(op->row) : NULL;
 

@@ -21,12 +21,12 @@ int ad__promote(int a, int b);
 int ad__promote_all(int n, const uint8_t *types);
 /* The set of dtypes (AD_BIT) to which a dtype casts safely. */
 uint32_t ad__safe_types(int from);
-/* Whether a type can be cast to another one, as numpy.can_cast says. */
+/* Tell whether a type can be cast to another one, as numpy.can_cast says. */
 bool ad__can_cast(int from, int to, ad_casting casting);
 /* The dtype of an operand with this code in a loop of that type; AD_NO_DTYPE for AD_CODE_N. */
 int ad__code_dtype(int code, int loop);
-/* Find the loop of a ufunc or reduction for inputs of these types, by the rules of rule.def. dtype: the type that
- * the caller asks for by dtype= , or AD_NO_DTYPE. AD_E_TYPE with NumPy's wording, naming the function. */
+/* Find the loop of a ufunc or reduction for inputs of these types, by the rules of rule.def. dtype: the type that the
+ * caller asks for by dtype=, or AD_NO_DTYPE. AD_E_TYPE with NumPy's wording, naming the function. */
 int ad__resolve_ufunc(const ad_ufunc_row *row, const uint8_t *types, int dtype, int *loop, ad_fault *fault);
 int ad__resolve_reduction(const ad_reduction_row *row, int type, int dtype, int *loop, ad_fault *fault);
 
@@ -48,8 +48,8 @@ int ad__infer(const ad_op *op, ad_result *result, ad_fault *fault);
 int ad__check_op(const ad_op *op, ad_fault *fault);
 /* The name of an operation for messages: "add", "sum", "sort"; "?": it is unknown. */
 const char *ad__op_name(const ad_op *op);
-/* Whether an operation is a call of kind UPDATE, which changes its output in place, and leaves it as it was when it
- * fails. */
+/* Tell whether an operation is a call of kind UPDATE, which changes its output in place, and leaves it as it was when
+ * it fails. */
 bool ad__op_updates(const ad_op *op);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* Type and shape rules of the calls on sparse matrices, whose numbers lie in arrays of the client's choice: a matrix in
- * CSR format is data (nnz), indices (nnz) and indptr (rows + 1), the latter two of one type, int32 or int64. */
+/* Type and shape rules of the calls on sparse matrices, whose numbers lie in arrays of the client's choice. A matrix in
+ * CSR format is data (nnz), indices (nnz) and indptr (rows + 1). indices and indptr have one type, int32 or int64. */
 #include "protocol/infer_call.h"
 
 #include <inttypes.h>

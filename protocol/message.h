@@ -87,7 +87,7 @@ int ad__encode_fail(ad_bytes *b, uint64_t request, uint64_t done, int code, uint
 int ad__encode_ack(ad_bytes *b, uint64_t done);
 int ad__encode_bye(ad_bytes *b, int code, const char *text);
 
-/* What the server offers in welcome. */
+/* The server's part of the welcome. */
 typedef struct ad_welcome {
     uint64_t version, features, session;
     uint8_t secret[16];

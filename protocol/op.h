@@ -34,8 +34,8 @@ typedef enum ad_form {
     AD_SIZED  /* output of an ASK call only: as AD_FRESH, but with ndim 0, as the data decide the size */
 } ad_form;
 
-/* An array: a view of a buffer. shape and strides have ndim elements, which the maker of the description owns (often
- * an arena). strides are in bytes and may be negative or 0; offset is that of the first element. */
+/* An array: a view of a buffer. shape and strides have ndim elements, which belong to the maker of the description
+ * (often to an arena). strides are in bytes and may be negative or 0; offset is that of the first element. */
 typedef struct ad_desc {
     uint64_t buffer;
     int64_t offset;

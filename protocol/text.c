@@ -45,7 +45,7 @@ static size_t measure_utf8_character(const unsigned char *p, size_t left) {
     if (n == 0 || n > left) return 0;
     for (size_t i = 1; i < n; i++)
         if ((p[i] & 0xc0) != 0x80) return 0;
-    /* These are overlong forms, surrogates, or beyond the last code point. */
+    /* Overlong forms, surrogates, and numbers beyond the last code point are refused. */
     if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
         (p[0] == 0xf4 && p[1] > 0x8f))
         return 0;

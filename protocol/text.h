@@ -18,7 +18,8 @@ void ad__text_add(ad_text *t, const char *format, ...) __attribute__((format(pri
 void ad__text_numbers(ad_text *t, int n, const int64_t *numbers, size_t behind);
 /* Append a shape as Python writes it: (), (3,), (2,3). */
 void ad__text_shape(ad_text *t, int ndim, const int64_t *shape);
-/* Whether a text is UTF-8 as Unicode defines it: shortest forms, no surrogates, nothing beyond the last code point. */
+/* Tell whether a text is UTF-8 as Unicode defines it: shortest forms, no surrogates, nothing beyond the last code
+ * point. */
 bool ad__is_utf8(const char *text, size_t size);
 
 #ifdef __cplusplus

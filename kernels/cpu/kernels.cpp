@@ -1,4 +1,4 @@
-/* Which instruction set's kernels to use. AD_ISAS: X(name, what the processor must have), best last (flags.mk). */
+/* The choice of an instruction set's kernels. AD_ISAS: X(name, what the processor must have), best last (flags.mk). */
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/special/special.h"
 

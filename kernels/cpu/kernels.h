@@ -1,5 +1,5 @@
-/* What the instruction-set specific part of the cpu backend (cpu/isa, compiled once for each of KERNEL_ISAS) gives the
- * rest: tables of functions over one-dimensional runs. */
+/* Tables of functions over one-dimensional runs. The instruction-set specific part of the cpu backend (cpu/isa,
+ * compiled once for each of KERNEL_ISAS) gives them to the rest. */
 #ifndef AD_KERNELS_CPU_KERNELS_H
 #define AD_KERNELS_CPU_KERNELS_H
 

@@ -1,4 +1,5 @@
-/* What a module of the cpu backend and the backend agree on. The backend includes it; every module begins with it. */
+/* The agreement between a module of the cpu backend and the backend. The backend includes it; every module begins with
+ * it. */
 #ifndef AD_RUN_ABI_H
 #define AD_RUN_ABI_H
 

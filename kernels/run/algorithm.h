@@ -184,7 +184,7 @@ template <class I> AD_AL pair<I, I> minmax_element(I first, I last) {
 template <class I> AD_AL I min_element(I first, I last) { return minmax_element(first, last)._0; }
 template <class I> AD_AL I max_element(I first, I last) { return minmax_element(first, last)._1; }
 
-/* Of sorted elements. */
+/* Searches in sorted elements. */
 template <class I, class T> AD_AL I lower_bound(I first, I last, T value) {
     ptrdiff_t low = 0, high = last - first;
     while (low < high) {
@@ -308,8 +308,8 @@ template <class K, class V, class O> AD_AL O exclusive_scan_by_key(K first, K la
 
 /* ---- sorted sets ---- */
 
-/* Walk through two sorted sequences, and emit(whether of the first, place) what is in the first alone, in the second
- * alone, and of what is in both one or, of MERGE, each. */
+/* Walk through two sorted sequences, and call emit(whether of the first, place). It is called for the elements of the
+ * first alone, and of the second alone. For elements that both have it is called once or, with MERGE, for each. */
 enum { NONE, ONE, MERGE };
 template <bool A, bool B, int Both, class I, class J, class Emit>
 AD_AL void combine(I a, ptrdiff_t na, J b, ptrdiff_t nb, Emit &emit) {
@@ -363,7 +363,7 @@ AD_AL pair<KO, VO> set_intersection_by_key(I a, I a_last, J b, J b_last, V va, K
 
 /* ---- sorting: stable, in place, O(n log(n)^2) ---- */
 
-/* What is sorted: keys, or keys and the values that go with them. */
+/* The elements that are sorted: keys, or keys and the values that go with them. */
 template <class K> struct keys_only {
     K key;
     __device__ void swap(ptrdiff_t a, ptrdiff_t b) const { swap_elements(key, a, b); }
@@ -386,9 +386,9 @@ template <class S> AD_AL void rotate(const S &s, ptrdiff_t a, ptrdiff_t m, ptrdi
     flip(s, m, b);
     flip(s, a, b);
 }
-/* Merge the neighbours [a, m) and [m, b) by Kim and Kutzner's SymMerge: exchange what of the left is greater than what
- * of the right around the middle, then merge both halves. The halves that wait have a stack here, as a GPU's own is
- * small: each is at most half as long as that below it. */
+/* Merge the neighbours [a, m) and [m, b) by Kim and Kutzner's SymMerge. It exchanges elements of the left that are
+ * greater than those of the right around the middle, then merges both halves. The halves that wait have a stack here,
+ * as a GPU's own is small: each is at most half as long as that below it. */
 template <class S> AD_AL void merge_neighbours(const S &s, ptrdiff_t a, ptrdiff_t m, ptrdiff_t b) {
     ptrdiff_t waiting[3 * 64];
     int depth = 0;

@@ -40,7 +40,7 @@ AD_REAL_ATOMIC(float, unsigned int)
 AD_REAL_ATOMIC(double, unsigned long long)
 #undef AD_REAL_ATOMIC
 
-/* Of two bytes: by their word of four, whose other half stays. */
+/* Add to two bytes, by the word of four that they are in, whose other half stays. */
 static inline __device__ float16 atomicAdd(float16 *p, float16 v) {
     unsigned int *const word = (unsigned int *)((size_t)p & ~(size_t)3), shift = ((size_t)p & 2) * 8;
     unsigned int now = *(volatile unsigned int *)word;

@@ -38,7 +38,7 @@ template <int N> struct indexer {
     }
 };
 
-/* What threads of a block share, without constructors. */
+/* Memory that threads of a block share, without constructors. */
 template <int N, int A = 16> struct alignas(A) shared_bytes { unsigned char at[N]; };
 
 template <class T> __device__ T &at(T *data, ptrdiff_t offset) { return *(T *)((char *)data + offset); }

@@ -95,7 +95,7 @@ template <class T> AD_CX bool operator<=(const complex<T> &a, const complex<T> &
 }
 template <class T> AD_CX bool operator>=(const complex<T> &a, const complex<T> &b) { return b <= a; }
 
-/* Of real numbers. */
+/* Functions of real numbers. */
 using ::atan2;
 using ::copysign;
 using ::cos;

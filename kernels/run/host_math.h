@@ -35,7 +35,7 @@ AD_RUN_KIND(float, false)
 AD_RUN_KIND(double, false)
 #undef AD_RUN_KIND
 template <class T> constexpr bool is_number() { return kind_of<T>::integer || kind_of<T>::real; }
-/* What two numbers have in common; integers count as double beside each other here. */
+/* The type that two numbers have in common; integers count as double beside each other here. */
 template <class A, class B> struct real_of { typedef double type; };
 template <> struct real_of<float, float> { typedef float type; };
 

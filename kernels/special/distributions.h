@@ -14,7 +14,7 @@
 
 namespace special {
 
-/* Whether a number is good for an int. */
+/* True if a number is good for an int. */
 AD_BODY static inline bool is_count(double x) { return x >= -2147483648.0 && x <= 2147483647.0; }
 
 namespace body {

@@ -1,4 +1,4 @@
-/* What is made of the gamma function, the incomplete beta function among it. */
+/* Functions that are made of the gamma function, the incomplete beta function among them. */
 #ifndef AD_KERNELS_SPECIAL_GAMMA_H
 #define AD_KERNELS_SPECIAL_GAMMA_H
 #define xsf xsf_gamma /* functions of xsf that are not inline are those of this file alone */
@@ -29,7 +29,8 @@ AD_DEFINE_2(beta, xsf::cephes::beta(x, y))
 AD_DEFINE_2(betaln, xsf::cephes::lbeta(x, y))
 AD_DEFINE_2(binom, xsf::binom(x, y))
 AD_DEFINE_2(poch, xsf::cephes::poch(x, y))
-/* Where a parameter is 0 or infinite, the limit for each z; NaN where it depends on how both go there. */
+/* The incomplete beta function. Where a parameter is 0 or infinite, it is the limit for each z; NaN where that depends
+ * on how both go there. */
 AD_BODY double betainc(double x, double y, double z) {
     if (!(x >= 0 && y >= 0 && z >= 0 && z <= 1) || (x == 0 && y == 0) || (::isinf(x) && ::isinf(y))) return ::nan("");
     if (x == 0 || ::isinf(y)) return z > 0;

@@ -1,9 +1,9 @@
 /* SciPy's header library xsf, for the host compiler and nvcc.
  *
  * xsf takes __CUDACC__ for a compiler at run time that has no standard library. nvcc has one, whose functions a GPU
- * cannot call, so there `std` is that of libcu++ while xsf's headers are read, and functions without a mark are for the
- * GPU as well; its tables have become variables of the device before (xsf.sed). xsf_end.h comes after the last of them.
- */
+ * cannot call. So `std` is that of libcu++ while xsf's headers are read, and functions without a mark are for the GPU
+ * as well. Its tables have become variables of the device before (xsf.sed). xsf_end.h comes after the last of these
+ * headers. */
 #ifdef __NVCC__
 #include <algorithm>
 #include <cassert>

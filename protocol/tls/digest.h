@@ -17,7 +17,7 @@ int ad__crypto_load(ad_fault *fault);
 int ad__sha256(const ad_digest_part *parts, size_t n, uint8_t out[AD_SHA256_SIZE], ad_fault *fault);
 /* Format a hash as 64 digits and a NUL. */
 void ad__sha256_text(const uint8_t hash[AD_SHA256_SIZE], char out[2 * AD_SHA256_SIZE + 1]);
-/* Whether two runs of bytes differ, in a time that depends on size alone. True if there is no libcrypto. */
+/* Tell whether two runs of bytes differ, in a time that depends on size alone. True if there is no libcrypto. */
 bool ad__secret_differs(const void *a, const void *b, size_t size);
 
 #endif

@@ -38,7 +38,7 @@ ssize_t ad__tls_read(ad_tls *t, void *data, size_t size, ad_fault *fault);
 ssize_t ad__tls_write(ad_tls *t, const void *data, size_t size, ad_fault *fault);
 /* Tell the other end that nothing more comes. 1: told; 0: not yet; AD_E_CONNECTION. */
 int ad__tls_say_goodbye(ad_tls *t);
-/* Whether the last 0 means that the socket cannot be written; otherwise it cannot be read. */
+/* Tell whether the last 0 means that the socket cannot be written; otherwise it cannot be read. */
 bool ad__tls_wants_write(const ad_tls *t);
 /* Tell whether the handshake failed because what came was not TLS. OpenSSL sends no alert then. */
 bool ad__tls_met_other_protocol(const ad_tls *t);

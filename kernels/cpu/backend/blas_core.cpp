@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char *CORE = "OPENBLAS_CORETYPE";
 
-/* Those without AVX2, by OpenBLAS's names. */
+/* OpenBLAS's names of processors without AVX2. */
 constexpr const char *OLD[] = {"Katmai",  "Coppermine", "Northwood",  "Prescott",  "Banias",      "Atom",
                                "Core2",   "Penryn",     "Dunnington", "Nehalem",   "Sandybridge", "Athlon",
                                "Opteron", "Barcelona",  "Bobcat",     "Bulldozer", "Piledriver",  "Nano"};

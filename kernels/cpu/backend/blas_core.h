@@ -1,8 +1,8 @@
-/* Which of OpenBLAS's kernels are used. */
+/* The choice of OpenBLAS's kernels. */
 #ifndef AD_KERNELS_CPU_BACKEND_BLAS_CORE_H
 #define AD_KERNELS_CPU_BACKEND_BLAS_CORE_H
 
-/* What a processor has. */
+/* The properties of a processor that the choice depends on. */
 typedef struct ad_blas_processor {
     bool amd, avx2, avx512; /* avx2: with FMA; avx512: F, BW, CD, DQ and VL */
 } ad_blas_processor;

@@ -1,6 +1,6 @@
-/* A block's threads run one after another on one fiber, as plain calls, until one of them waits for the others: it
- * stays where it is, and the next one goes on with the rest on a fiber of its own. When none is left to begin, those
- * that have what they wait for go on. */
+/* The threads of a block, which run one after another on one fiber, as plain calls. When one of them waits for the
+ * others it stays where it is, and the next one goes on with the rest on a fiber of its own. When none is left to
+ * begin, threads go on whose wait is over. */
 #include "kernels/cpu/backend/block.h"
 
 #include <memory>
@@ -29,7 +29,7 @@ struct waiting {
     bool waits, ready;
 };
 
-/* What a thread of the system needs to run blocks. */
+/* The state of a thread of the system that runs blocks. */
 struct runner {
     block b; /* first: `wait` gets the runner by it */
     const ad_cpu_grid *grid;
@@ -88,7 +88,7 @@ unsigned long long wait(block *b, wait_for what, unsigned mask, unsigned long lo
     return w->value;
 }
 
-/* What a fiber runs. */
+/* Run threads of a block: the function of a fiber. */
 void fiber_main(void *argument) {
     runner *r = static_cast<runner *>(argument);
     for (;;) {
@@ -148,7 +148,7 @@ unsigned reduce(unsigned a, unsigned b, int with) {
     }
 }
 
-/* What lane `me` of a group gets; value: of all lanes. */
+/* Get the result of a group's exchange for lane `me`; value: those of all lanes. */
 unsigned long long outcome(const waiting *w, unsigned group, const unsigned long long value[32], unsigned me) {
     unsigned lanes = 0;
     bool first = true;

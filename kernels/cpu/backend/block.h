@@ -9,7 +9,7 @@
 #define AD_SHARED_MOST 232448 /* bytes of shared memory that a launch may ask for, as many as a GPU's */
 
 struct ad_cpu_meeting; /* of the blocks of a cooperative launch: launch_cooperative.cpp */
-/* This block's threads wait for all others; false: those will never come. */
+/* Wait until all of this block's threads have come. False: some will never come. */
 bool ad_cpu_meet(ad_cpu_meeting *m);
 
 struct ad_cpu_grid {

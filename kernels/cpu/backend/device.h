@@ -20,7 +20,7 @@ struct ad_event {
 
 void ad_cpu_device_info(ad_device_info *info);
 
-/* What only a device that works behind the host's back needs: events, checks, pinned memory. Here a stream has always
+/* Functions for devices that work behind the host's back: events, checks, pinned memory. Here a stream has always
  * passed, and all host memory is within reach. */
 int ad_cpu_event_open(ad_device *device, bool timed, ad_event **out, ad_fault *fault);
 void ad_cpu_event_close(ad_event *event);

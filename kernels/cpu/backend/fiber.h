@@ -10,7 +10,7 @@ struct ad_fiber {
 
 /* A stack, from those that are there or a new one; false: no memory. Below it lies a page that nobody may touch. */
 bool ad_fiber_open(ad_fiber *fiber);
-/* It is not wanted any more, whatever is on it. */
+/* Close a fiber, whatever is on it. */
 void ad_fiber_close(ad_fiber *fiber);
 /* Let main(argument) be what is run on the stack when it is next switched to. It must not return. */
 void ad_fiber_prepare(ad_fiber *fiber, void (*main)(void *argument), void *argument);

@@ -1,4 +1,4 @@
-/* What the host's processors are called and how much memory they may use. */
+/* The names of the host's processors, and the memory that they may use. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

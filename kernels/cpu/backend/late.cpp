@@ -1,7 +1,7 @@
-/* The cpu backend behind its own back: with ARRAYD_CPU_LATE=1 in the environment operations are only queued, and a
- * thread for each stream executes them later, now and then after a while. For tests of whoever uses a backend: what a
- * GPU would punish (memory used again too early, a stream that does not wait for another, a result read before it is
- * there) goes wrong here, too, and the sanitizers see it. */
+/* The cpu backend as an asynchronous one, for tests of whoever uses a backend. With ARRAYD_CPU_LATE=1 in the
+ * environment operations are only queued. A thread for each stream executes them later, now and then after a while.
+ * Mistakes that a GPU would punish go wrong here, too, and the sanitizers see them: memory used again too early, a
+ * stream that does not wait for another, a result read before it is there. */
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -261,8 +261,8 @@ void execute(late_stream *s, const std::shared_ptr<copied> &c) {
     if (rc < 0) report(c->check, fault, rc);
 }
 
-/* A query is executed at once. What it is given memory for may have to be moved out of that memory first: so it waits
- * for what that has added to the stream, while others go on. */
+/* A query, which is executed at once. The memory that it asks for may have to be made free by moving its contents,
+ * which adds work to the stream. So the query waits for that work, while other streams go on. */
 struct query {
     ad_run run; /* first */
     ad_run *asked;

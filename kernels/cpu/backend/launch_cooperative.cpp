@@ -1,5 +1,5 @@
-/* Cooperative launches: every block has a thread of the system, whose shared memory is its own, so that all blocks are
- * under way at once and may wait for each other. */
+/* Cooperative launches. Every block has a thread of the system, whose shared memory is its own. So all blocks are under
+ * way at once and may wait for each other. */
 #include <condition_variable>
 #include <memory>
 #include <mutex>

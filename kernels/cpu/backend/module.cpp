@@ -27,9 +27,9 @@ namespace {
 
 constexpr int64_t SHARED_DEFAULT = 48 << 10;
 
-/* As a GPU's compiler does it: no errno, wrapping integers, pointers to whatever. Where GCC joins neighbouring
- * statements it multiplies and adds at once in spite of -ffp-contract=off. -fno-plt and the linker's options keep a
- * kernel that is called like a function of the C library to itself. */
+/* Options that make the host's compiler behave as a GPU's: no errno, wrapping integers, pointers to whatever. Where GCC
+ * joins neighbouring statements it fuses multiplications and additions in spite of -ffp-contract=off. -fno-plt and the
+ * linker's options keep a kernel that is called like a function of the C library to itself. */
 const char *const own_options[] = {"-fno-tree-slp-vectorize",
                                    "-fno-math-errno",
                                    "-fno-trapping-math",

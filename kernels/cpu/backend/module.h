@@ -18,7 +18,7 @@ int ad_cpu_module_kernel(ad_module *module, const char *name, ad_kernel **out, a
 int ad_cpu_module_global(ad_module *module, const char *name, void **address, uint64_t *size, ad_fault *fault);
 int ad_cpu_kernel_info(ad_kernel *kernel, ad_kernel_info *out, ad_fault *fault);
 int ad_cpu_kernel_set(ad_kernel *kernel, int64_t max_dynamic_shared, int64_t carveout, ad_fault *fault);
-/* What can be known of a launch before it: AD_E_VALUE. */
+/* Check a launch, as far as it can be checked before. AD_E_VALUE. */
 int ad_cpu_launch_check(const ad_launch *launch, ad_fault *fault);
 int ad_cpu_launch(ad_stream *stream, const ad_launch *launch, ad_run *run, ad_fault *fault);
 

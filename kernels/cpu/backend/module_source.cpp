@@ -85,7 +85,7 @@ class scanner {
         }
     }
 
-    /* Its text without blanks at its ends or more than one between. */
+    /* Read the directive's text, without blanks at its ends or more than one between words. */
     std::string directive_line() {
         const size_t from = ++at;
         std::string line;

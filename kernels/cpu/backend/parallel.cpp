@@ -144,7 +144,7 @@ void ad_cpu_check_cancelled() {
     if (is_cancelled(cancel_flag)) throw ad_cpu_cancelled{};
 }
 
-/* Of what `shares` divide among themselves: a multiple of grain, and no more than GRAINS_MOST of it. */
+/* Choose how many elements one of `shares` takes at a time: a multiple of grain, and no more than GRAINS_MOST of it. */
 static int64_t piece_size(int64_t n, int64_t grain, int shares) {
     const int64_t most = grain < INT64_MAX / GRAINS_MOST ? grain * GRAINS_MOST : grain;
     const int64_t size = n / shares + (n % shares != 0);

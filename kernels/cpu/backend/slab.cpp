@@ -13,14 +13,14 @@
 namespace {
 
 constexpr uint64_t HUGE_PAGE = 2u << 20;
-/* Slabs are mapped one below the other, and those of one size would lie a power of two apart. AMD's first-level cache
- * predicts its way from a hash of the address (bits 12 to 27; Lipp et al., "Take A Way", 2020) and keeps only one of
- * two lines whose hashes agree: a + b of arrays of 2^27 bytes took 1.4 times as long. This is between them. */
+/* The distance between slabs. They are mapped one below the other, and those of one size would lie a power of two
+ * apart. AMD's first-level cache predicts its way from a hash of the address (bits 12 to 27; Lipp et al., "Take A Way",
+ * 2020). It keeps only one of two lines whose hashes agree: a + b of arrays of 2^27 bytes took 1.4 times as long. */
 constexpr uint64_t APART = HUGE_PAGE;
 
-/* Behind every slab there are as many zeros to be read: OpenBLAS's kernels for complex matrices (0.3.21, issue 4013)
- * read one element too many of their vectors, which is almost a column beyond the end where the vector is a row. They
- * are addresses only, no memory. */
+/* The addresses that a slab takes. Behind every slab there are as many zeros to be read, which are addresses only, no
+ * memory. OpenBLAS's kernels for complex matrices (0.3.21, issue 4013) read one element too many of their vectors.
+ * Where the vector is a row that is almost a column beyond the end. */
 constexpr uint64_t mapped(uint64_t size) { return 2 * size + APART; }
 
 /* Nothing but OpenBLAS, which AddressSanitizer does not see, is to read those next to a slab. */

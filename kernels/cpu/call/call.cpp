@@ -1,4 +1,4 @@
-/* What the common part of calls asks of the cpu backend. */
+/* The functions of the cpu backend that the common part of calls needs. */
 #include <string.h>
 
 #include "kernels/call.h"

@@ -17,7 +17,7 @@ constexpr int64_t SEEDED = 256;    /* states made from one */
 struct xorwow_jumps {
     xorwow_matrix by[CURAND_BITS];
 
-    static void square(const xorwow_matrix &m, xorwow_matrix *to) {
+    static void square_matrix(const xorwow_matrix &m, xorwow_matrix *to) {
         *to = m;
         for (auto &row : to->row) m.apply(row);
     }
@@ -26,7 +26,7 @@ struct xorwow_jumps {
         for (int i = 0; i < 160; i++) xorwow_step(i, m.row[i]);
         for (int k = 0; k < xorwow::DISTANCE + CURAND_BITS; k++) {
             if (k >= xorwow::DISTANCE) by[k - xorwow::DISTANCE] = m;
-            square(m, &next);
+            square_matrix(m, &next);
             m = next;
         }
     }
@@ -42,8 +42,8 @@ void jump(mrg32k3a *g, int bit) {
 }
 void jump(philox_counter *g, int bit) { g->counter[2] += 1u << bit; }
 
-/* States first + begin .. first + end of the output, of which there are `states`: the first by the bits of its number,
- * the others by doubling what is there. */
+/* Make states first + begin .. first + end of the output, which has `states` states. The first is made by the bits of
+ * its number, the others by doubling those that are there. */
 template <class G> void seed_states(uint64_t number, int64_t first, uint32_t *to, int64_t n, int64_t states) {
     curand_state<G> made[SEEDED];
     made[0].seed(number);

@@ -1,6 +1,6 @@
 /* Fourier transforms by pocketfft, one axis after the other: the first from the input to the output, the others in
- * place. Whatever lies beside the axis are lines, which are divided among the threads in groups, between which the
- * operation can be given up; those of a group are transformed side by side (kernels/cpu/isa/fft.cpp). */
+ * place. The lines along the axis are divided among the threads in groups. Between groups the operation can be given
+ * up. The lines of a group are transformed side by side (kernels/cpu/isa/fft.cpp). */
 #include <algorithm>
 
 #include "kernels/call.h"

@@ -5,7 +5,7 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/isa/fft.h"
 
-/* What a plan is made for; all of it is the key. */
+/* The properties of a plan, all of which are its key. */
 struct ad_fft_plan {
     bool real, wide; /* of real numbers, either way; of double */
     int64_t n;       /* points, of the real side where there is one */

@@ -35,8 +35,8 @@ template <class T> int cholesky(ad_call *c, const array &out, bool upper) {
 
 /* ---- qr ---- */
 
-/* The transpose of a by columns is a by rows, so its LQ factors by columns are those of a by rows. w: copies of the
- * matrices, which may be q itself. */
+/* A QR decomposition. The transpose of a by columns is a by rows, so the LQ factors by columns are those of a by rows.
+ * w: copies of the matrices, which may be q itself. */
 struct qr_job {
     array w, q, r;
     int64_t m, n;
@@ -102,7 +102,7 @@ template <class T> int qr_raw(ad_call *c, const array &w, const array &tau) {
                        });
 }
 
-/* What is left when a has no elements: q is the first columns of the identity. */
+/* Fill q with the first columns of the identity: its value when a has no elements. */
 template <class T> void identity(const array &q) {
     memset(q.data, 0, size_t(count(q)) * sizeof(T));
     for (int64_t i = 0; i < matrices(q); i++)

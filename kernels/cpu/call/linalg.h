@@ -1,5 +1,5 @@
-/* What the decompositions on the host's processors have in common: a LAPACK function for each matrix of a stack, the
- * stack divided among threads (OpenBLAS itself runs on the thread that asks). */
+/* The common part of the decompositions on the host's processors. They call a LAPACK function for each matrix of a
+ * stack, and divide the stack among threads. OpenBLAS itself runs on the thread that asks. */
 #ifndef AD_KERNELS_CPU_CALL_LINALG_H
 #define AD_KERNELS_CPU_CALL_LINALG_H
 
@@ -44,7 +44,7 @@ template <class T, class Ask> int linalg_ask(ad_call *c, ad_lapack_work<T> *w, A
     return 0;
 }
 
-/* Where the parts of one thread's scratch memory begin, each on its own cache lines. */
+/* The places of the parts of one thread's scratch memory, each on its own cache lines. */
 struct linalg_layout {
     uint64_t size = 0;
     uint64_t add(int64_t bytes) {

@@ -16,7 +16,7 @@ template <class T> struct ad_lapack_work {
 
 template <class T> struct ad_lapack;
 
-/* Where real and complex functions have the same arguments. */
+/* Functions of LAPACK whose real and complex versions have the same arguments. */
 #define AD_LAPACK_SAME(T, C, x, glq)                                                                                  \
     using work = ad_lapack_work<T>;                                                                                   \
     static C *in(T *a) { return reinterpret_cast<C *>(a); }                                                           \

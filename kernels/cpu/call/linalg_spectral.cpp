@@ -111,8 +111,8 @@ struct eig_job {
     char want; /* 'V'ectors or 'N'one */
 };
 
-/* Of a real matrix a pair of conjugate values has the real and the imaginary part of the first one's vector as its two
- * columns. re, im: n each. */
+/* Join vectors of a real matrix. For a pair of conjugate values two columns have the real and the imaginary part of the
+ * first one's vector. re, im: n each. */
 template <class R> void join_vectors(complex<R> *to, const R *from, const R *im, int64_t n) {
     for (int64_t j = 0; j < n; j++) {
         const R *first = from + (j - (im[j] < 0)) * n, *second = first + n;

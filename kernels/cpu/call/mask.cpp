@@ -136,7 +136,7 @@ void write_indices(const mask *m, const array *x, int64_t *out) {
     });
 }
 
-/* Where there is one axis the places are the answer. */
+/* Write the places as the answer, where there is one axis. */
 void write_places(const mask *m, int64_t *out) {
     ad_cpu_parallel(m->blocks, 2, [&](int64_t first, int64_t last) {
         const int64_t begin = first * BLOCK, end = last < m->blocks ? last * BLOCK : m->size;

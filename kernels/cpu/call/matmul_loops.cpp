@@ -11,8 +11,8 @@ namespace {
 
 using namespace ad;
 
-/* A panel of b that stays in the second-level cache while all rows of a go over it, and the piece of c's row that it
- * adds to, in the first. */
+/* The size of a panel of b. It stays in the second-level cache while all rows of a go over it. The piece of c's row
+ * that it adds to stays in the first. */
 constexpr int64_t PANEL_ROWS = 64, PANEL_COLUMNS = 256;
 constexpr int64_t FEW_ROWS = 4; /* below, copying a panel costs more than it saves */
 

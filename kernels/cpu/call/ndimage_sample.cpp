@@ -73,7 +73,7 @@ template <class T> void filter_axis(const array *x, int axis, const spline *s) {
 
 /* ---- sample ---- */
 
-/* Where points are: at coordinates that an array has, or that a matrix makes of their places in the result. */
+/* The points: coordinates of an array, or those that a matrix makes of places in the result. */
 struct points {
     const char *where; /* packed */
     bool affine;

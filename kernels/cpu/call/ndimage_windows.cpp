@@ -1,6 +1,6 @@
 /* Filters with windows of any shape, which are lists of offsets: correlate, rank_filter and grey_filter.
  *
- * A block of neighbouring results of a row is made at a time: for each offset of the window there is a run of elements
+ * A block of neighbouring results of a row is made at a time. For each offset of the window there is a run of elements
  * that stand side by side, in the array itself or, near an edge, in a copy. */
 #include "kernels/call.h"
 
@@ -163,7 +163,7 @@ struct comparison {
     bool least, greatest;
 };
 
-/* Those of Batcher's merge exchange sort of n that the element of the rank depends on. */
+/* Make those comparisons of Batcher's merge exchange sort of n that the element of the rank depends on. */
 std::vector<comparison> make_network(int n, int rank) {
     std::vector<comparison> all, needed;
     for (int p = 1; p < n; p *= 2)

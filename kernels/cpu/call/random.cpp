@@ -27,9 +27,9 @@ template <class S> void store(const random_call *r, int64_t begin, const S *from
     });
 }
 
-/* make(out, words, n, element of the first) for elements begin..end in chunks, whose first one begins a block, and
- * put(place, elements, n). n is rounded up so that loops have no rest which is not vectorised: its functions round
- * otherwise. */
+/* Call make(out, words, n, element of the first) for elements begin..end in chunks, whose first one begins a block, and
+ * put(place, elements, n). n is rounded up to whole vectors, as functions round otherwise where they are not
+ * vectorised. */
 template <class S, class R, class F, class P>
 void make_chunks(const random_source *r, int64_t begin, int64_t end, F make, P put) {
     const ad_random_kernels *k = ad_cpu_kernels_get()->random;
@@ -48,7 +48,7 @@ void make_chunks(const random_source *r, int64_t begin, int64_t end, F make, P p
     }
 }
 
-/* Where chunks go: all of them into the output of a call, or some into a row without gaps. */
+/* A destination of chunks: all of them go into the output of a call, or some into a row without gaps. */
 struct to_output {
     const random_call *r;
     template <class S, class R, class F> void run(F make) const {

@@ -1,4 +1,4 @@
-/* What the files of call `random` share. */
+/* Functions that the files of call `random` share. */
 #ifndef AD_KERNELS_CPU_CALL_RANDOM_H
 #define AD_KERNELS_CPU_CALL_RANDOM_H
 

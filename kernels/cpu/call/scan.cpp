@@ -39,8 +39,8 @@ template <class S, bool Product, bool SkipNan> struct scan_op {
     /* Rounded to the element's type each time, as one element after another is. */
     static C take(C a, S v) { return C(cast<S>(merge(a, first(v)))); }
     static C merge(C a, C b) { return Product ? C(adm::mul(a, b)) : C(adm::add(a, b)); }
-    /* Whether a lane may be scanned in pieces: the result must be that of one after another but for rounding. A
-     * product of floats may over- or underflow on the way, which pieces would not see; a sum of 16-bit floats rounds
+    /* True if a lane may be scanned in pieces: the result must be that of one element after another but for rounding. A
+     * product of floats may over- or underflow on the way, which pieces would not see. A sum of 16-bit floats rounds
      * too coarsely. */
     static constexpr bool in_pieces = (is_int<C> || !Product) && same<C, S>;
     static constexpr bool may_overflow = !is_int<C>;
@@ -55,7 +55,7 @@ struct lane {
     const ad_chain_program *values; /* makes the elements, one after another from `first` on; NULL: they are there */
     int64_t first;
 
-    /* The same without elements before i. */
+    /* Get the lane without its elements before i. */
     lane from_element(int64_t i) const {
         lane l = *this;
         l.to += i * to_step;
@@ -89,7 +89,7 @@ template <class S> const S *load_block(const lane *l, int64_t i, int64_t n, S *b
     return buffer;
 }
 
-/* Of a block: eight sums side by side, which the processor can add at once. */
+/* Add up a block: eight sums side by side, which the processor can add at once. */
 template <class Op> typename Op::C total_of(const typename Op::type *x) {
     typename Op::C part[8];
     for (auto &p : part) p = Op::neutral();
@@ -244,8 +244,8 @@ template <class Op> void scan_lanes(const lane *first, const walk<2> *lanes) {
     });
 }
 
-/* Whether lanes are divided among threads. Pieces are read twice: more threads than two make up for that, and so does
- * what floats gain. */
+/* Tell whether lanes are divided among threads. Pieces are read twice, which more threads than two make up for, and
+ * floats gain. */
 template <class Op> bool is_divided(int64_t n, int64_t lanes) {
     const int threads = ad_cpu_parallel_threads();
     return Op::in_pieces && (Op::may_overflow || threads > 2) && n >= LONG_LANE && lanes < 2 * threads;

@@ -6,8 +6,8 @@
 
 struct ad_chain_program;
 
-/* The operation is a scan that reads its input, of its own type and in row-major order, in long runs: what makes the
- * elements can do so where they are read. */
+/* Tell whether the operation is a scan that reads its input, of its own type and in row-major order, in long runs. A
+ * chain can then make the elements where they are read. */
 bool ad_cpu_scan_takes(const ad_op *op);
 /* The operation is a scan that works as well where its input lies in its output's memory. */
 bool ad_cpu_scan_stays(const ad_op *op);

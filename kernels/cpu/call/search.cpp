@@ -16,7 +16,7 @@ constexpr int64_t COUNT_GRAIN = 1 << 16;
 constexpr int64_t OWN_BINS = 1 << 14; /* bins up to which every thread counts into a table of its own */
 constexpr int GROUP = 8;              /* searches that go on together: their memory accesses overlap */
 
-/* Whether `e`, of the sorted array, lies before the place of `v`. */
+/* Tell whether `e`, of the sorted array, lies before the place of `v`. */
 template <bool Right, class S> inline bool before(S e, S v) { return Right ? !sorts_before(v, e) : sorts_before(e, v); }
 
 template <bool Right, class S> void search_group(const S *x, int64_t n, const S *v, int m, int64_t *place) {

@@ -198,8 +198,8 @@ template <class How, class S> void sort_lane(const lane *l, char *room, int64_t 
     if constexpr (How::mends) mend_zeros<S>(l, sorted);
 }
 
-/* Rows that follow each other are sorted where they go to: a copy reads and writes memory in order, which a kernel,
- * with a vector of each row in turn, does not unless rows are short. */
+/* Choose lanes that are sorted where they go to, for rows that follow each other. A copy reads and writes memory in
+ * order. A kernel that takes a vector of each row in turn does so only where rows are short. */
 ad_sort_lanes moved_rows(const ad_sort_lanes *l, int64_t size) {
     const int64_t row = l->n * size;
     ad_sort_lanes moved = *l;

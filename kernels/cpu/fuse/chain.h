@@ -54,8 +54,8 @@ struct ad_chain_program {
 
 /* False: as a chain it would be no faster. */
 bool ad_cpu_chain_suits(const ad_chain *chain);
-/* Make the program; its outputs are the chain's, and before them, where there is an end, `value`: what that takes, in
- * memory of its own and of a type that need not be the value's (NULL: none). */
+/* Make the program. Its outputs are the chain's. Where there is an end, `value` comes before them: the operand that the
+ * end takes, in memory of its own and of a type that need not be the value's (NULL: none). */
 void ad_cpu_chain_plan(ad_chain_program *p, const ad_chain *chain, const ad_operand *value);
 void ad_cpu_chain_run(const ad_chain_program *p);
 /* Elements begin..end of the value go to `to`, whatever its data are; by this thread alone. The chain has no outputs.

@@ -12,7 +12,7 @@
 
 namespace {
 
-/* What one thread has at hand. */
+/* The state of one thread. */
 struct work {
     const ad_chain_program *p;
     char *blocks;
@@ -22,7 +22,7 @@ struct work {
     bool filled[AD_CHAIN_OUTPUTS + 1]; /* the output's elements have been made in it */
 };
 
-/* Where elements begin..begin+n lie in a row; NULL: they do not. */
+/* Get the address of elements begin..begin+n where they lie in a row; NULL: they do not. */
 char *in_a_row(const ad_chain_array *a, int64_t begin, int64_t n) {
     if (a->dense) return a->loop.base[0] + begin * a->size;
     const int last = a->loop.ndim - 1;

@@ -1,11 +1,11 @@
-/* Powers of floats by vectors of 64 bytes, where there are AVX-512's instructions: loops over adm::power call these by
- * the names that the compiler gives to vector forms (x86-64's vector function ABI). libmvec's pow, and what the
- * compiler makes of math.h's float_power, take twice the time.
+/* Powers of floats by vectors of 64 bytes, on processors with AVX-512. Loops over adm::power call these functions by
+ * the names that the compiler gives to vector forms (x86-64's vector function ABI). libmvec's pow takes twice the time,
+ * and so does the code that the compiler makes of math.h's float_power.
  *
  * x^y = 2^(y log2 x). x is 2^k m with m in [3/4, 3/2); c is near 1/m and so short that r = m c - 1 is exact. So log2 x
- * is k - log2 c + log2(1 + r), which is kept in two numbers, as y multiplies its error: t = y log2 x is up to 1075. 2^t
- * is a 16th root of a power of 2 times a polynomial. At most 0.6 units in the last place, and 1.1 of float64 where t is
- * around a thousand. */
+ * is k - log2 c + log2(1 + r). It is kept in two numbers, as y multiplies its error: t = y log2 x is up to 1075. 2^t is
+ * a 16th root of a power of 2 times a polynomial. The error is at most 0.6 units in the last place, and 1.1 of float64
+ * where t is around a thousand. */
 #pragma GCC diagnostic ignored "-Wuninitialized" /* GCC 12 warns of what its own header leaves undefined */
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include "kernels/cpu/isa/isa.h"
@@ -19,10 +19,10 @@ namespace ad {
 inline namespace AD_ISA {
 namespace {
 
-/* By 5 bits of m: c, and -log2 c in two parts of which the first has room for k before it. By sixteenths: 2^(i/16), and
- * the relative error of that. log2 e in two parts. The coefficients, from the lowest on, of log2(1 + r) / (r log2 e)
- * from the square on, divided by that of r, and of (2^f - 1) / f: polynomials through Chebyshev's points, made with 400
- * bits. */
+/* Constants of powers. By 5 bits of m: c, and -log2 c in two parts, of which the first has room for k before it. By
+ * sixteenths: 2^(i/16), and its relative error. log2 e in two parts. Then the coefficients of two polynomials through
+ * Chebyshev's points, from the lowest on, which were made with 400 bits. The first is log2(1 + r) / (r log2 e) from the
+ * square on, divided by the coefficient of r. The second is (2^f - 1) / f. */
 template <class T> struct constants;
 /* clang-format off */
 template <> struct constants<float> {
@@ -112,7 +112,7 @@ inline floats mantissa(floats a) { return _mm512_getmant_ps(a, _MM_MANT_NORM_p75
 inline doubles mantissa(doubles a) { return _mm512_getmant_pd(a, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_zero); }
 inline floats exponent(floats a) { return _mm512_getexp_ps(a); }
 inline doubles exponent(doubles a) { return _mm512_getexp_pd(a); }
-/* What is nearer to zero, with a's sign. */
+/* Take the number that is nearer to zero, with a's sign. */
 inline floats clamp(floats a, floats limit) { return _mm512_range_ps(a, limit, 2); }
 inline doubles clamp(doubles a, doubles limit) { return _mm512_range_pd(a, limit, 2); }
 inline floats scaled(floats a, floats n) { return _mm512_scalef_ps(a, n); }

@@ -1,4 +1,5 @@
-/* What the instruction-set specific part of the cpu backend (kernels/cpu/isa/random.cpp) gives call/random.cpp. */
+/* The tables that the instruction-set specific part of the cpu backend (kernels/cpu/isa/random.cpp) gives
+ * call/random.cpp. */
 #ifndef AD_KERNELS_CPU_ISA_RANDOM_TABLES_H
 #define AD_KERNELS_CPU_ISA_RANDOM_TABLES_H
 

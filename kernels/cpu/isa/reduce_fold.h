@@ -45,7 +45,7 @@ template <class V> using quick_min = quick_extreme<V, true>;
 template <class V> using quick_max = quick_extreme<V, false>;
 
 template <template <class> class A, class T> struct fold_vector;
-/* What finds the same as A if the numbers are no NaN. */
+/* The fold that finds the same as A if the numbers are no NaN. */
 template <template <class> class A, class T> struct quick { using fold = void; };
 template <class T> struct quick<Min, T> { using fold = conditional_t<is_float<T>, fold_vector<quick_min, T>, void>; };
 template <class T> struct quick<Max, T> { using fold = conditional_t<is_float<T>, fold_vector<quick_max, T>, void>; };

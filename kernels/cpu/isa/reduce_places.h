@@ -1,4 +1,4 @@
-/* Where the extreme of a run is: argmin, argmax and those that skip NaN. */
+/* The places of extremes in a run: argmin, argmax and those that skip NaN. */
 #ifndef AD_KERNELS_CPU_ISA_REDUCE_PLACES_H
 #define AD_KERNELS_CPU_ISA_REDUCE_PLACES_H
 
@@ -75,7 +75,7 @@ template <class T, bool Smallest> struct placed_extreme {
     }
     template <size_t... I> static N lane_numbers(std::index_sequence<I...>) { return N{number(I)...}; }
 
-    /* Of at least LANES elements; false where one may be NaN. */
+    /* Find the extreme of at least LANES elements. False: one may be NaN. */
     static bool find(const T *x, int64_t n, T *value, int64_t *place) {
         constexpr int U = 4;
         const int64_t vectors = n / LANES;

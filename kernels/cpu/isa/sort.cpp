@@ -73,7 +73,7 @@ template <int N> struct sorting {
         return list;
     }
 };
-/* Of N elements that rise and then only fall, or the other way round, and any rotation of such. */
+/* Sorting of N elements that rise and then only fall, or the other way round, and of any rotation of such. */
 template <int N> struct merging {
     static constexpr int count = N / 2 * log2_of(N);
     static constexpr comparisons<count> make() {
@@ -104,8 +104,8 @@ template <class List, class E> void compare_blocks(E *e, int64_t n) {
                                    std::make_index_sequence<BLOCK<E>>());
 }
 
-/* Two steps on four elements at once, which saves half of the memory accesses: a with c and b with d, or turned a with
- * d and b with c; then a with b and c with d. What lies beyond n is greater than all. */
+/* Do two steps on four elements at once, which saves half of the memory accesses: a with c and b with d, or turned a
+ * with d and b with c; then a with b and c with d. Elements beyond n count as greater than all. */
 template <bool Turned, class E> inline void order_four(E *e, int64_t a, int64_t b, int64_t c, int64_t d, int64_t n) {
     if (d < n) {
         E p = e[a], q = e[b], r = e[c], s = e[d];
@@ -147,7 +147,7 @@ template <class E> void sort_network(E *e, int64_t n) {
 
 /* ---- elements as keys ---- */
 
-/* The same for an element's bits and for a vector of them. */
+/* The order of signed elements, for an element's bits and for a vector of them. */
 template <class S> struct signed_order {
     using O = order<S>;
     using K = typename int_of<sizeof(S)>::type;

@@ -21,8 +21,8 @@ template <bool Scalar> struct reader<none, Scalar> {
     AD_HD none at(int64_t) const { return {}; }
 };
 
-/* Loops of functions with real results run over whole vectors only, the rest of a run being padded to one: then a
- * function gives the same for an element wherever it stands. 1: no padding. */
+/* Choose the elements that a loop is padded to. Loops of functions with real results run over whole vectors only, and
+ * the rest of a run is padded to one. So a function gives the same for an element wherever it stands. 1: no padding. */
 template <class U> constexpr int64_t unit() {
     constexpr bool real =
         is_float<typename U::O0> && (same<typename U::X, typename U::O0> || is_complex<typename U::X>);

@@ -1,13 +1,14 @@
-/* The kernel that all reductions are made of.
+/* The kernel of all reductions.
  *
  * A block has 2^log_x outputs and 2^log_y threads for each. A thread takes every so many'th reduced element into its
- * state; states come together by shuffles within a warp, then through shared memory. Where there are too few outputs
- * to fill the device several blocks share a group of outputs: each but the last leaves its states in scratch memory
- * with a tag that no earlier operation used, and the last one waits for those tags and puts all together. No other
- * block waits for anything, so that this ends whatever the order that blocks are run in. States always come together
- * in the same order: results are the same in every run.
+ * state. States come together by shuffles within a warp, then through shared memory.
  *
- * Also compiled at run time, around a chain's end (fuse/fold.cuh). */
+ * Where there are too few outputs to fill the device, several blocks share a group of outputs. Each block but the last
+ * leaves its states in scratch memory, with a tag that no earlier operation used. The last one waits for those tags and
+ * puts all together. No other block waits for anything, so this ends in whatever order blocks are run. States always
+ * come together in the same order, so results are the same in every run.
+ *
+ * The kernel is also compiled at run time, around a chain's end (fuse/fold.cuh). */
 #ifndef AD_KERNELS_CUDA_REDUCE_FOLD_CUH
 #define AD_KERNELS_CUDA_REDUCE_FOLD_CUH
 
@@ -66,7 +67,7 @@ template <class A> __device__ A fold_shuffle(const A &a, int delta) {
     return r;
 }
 
-/* Of all threads of a block for one output, in the first of them. */
+/* Join the states of all threads of a block for one output, in the first of them. */
 template <class A> __device__ void fold_block(A &a, const ad_fold &f, A *shared) {
 #pragma unroll 1
     for (int delta = f.shuffle_high; delta >= f.shuffle_low; delta /= 2) a.merge(fold_shuffle(a, delta));
@@ -95,7 +96,7 @@ __device__ inline void fold_tell(uint64_t *tag, uint64_t value) {
     asm volatile("st.release.gpu.u64 [%0], %1;" : : "l"(tag), "l"(value) : "memory");
 }
 
-/* Of all blocks for a group of outputs, in the last one; whether this is it. */
+/* Join the states of all blocks for a group of outputs, in the last one. True: this block is the last one. */
 template <class A, int N> __device__ bool fold_grid(A (&a)[N], const ad_fold &f, int64_t group, uint32_t block,
                                                     unsigned x, unsigned y, A *shared) {
     const int64_t first = group * f.blocks;

@@ -90,7 +90,8 @@ bool put(const dims *d, ad_fold_axis *to, uint8_t *n) {
     return true;
 }
 
-/* Where reading begins, but for what the first `keep` and `over` axes add to it. */
+/* Tell whether all places where reading begins are multiples of `of`, but for what the first `keep` and `over` axes add
+ * to them. */
 bool all_multiples(const ad_fold *f, int keep, int over, int64_t of) {
     if (int64_t(reinterpret_cast<uintptr_t>(f->in)) % of != 0) return false;
     for (int i = keep; i < f->nkeep; i++)

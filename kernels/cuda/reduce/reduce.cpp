@@ -1,6 +1,6 @@
-/* Reductions: which kernel, with what to do beside, and its launch. Arrays in the order that they lie in memory, whole
- * and of a type that a sum or an extreme can be taken of directly have kernels of their own; the others go through one
- * that takes everything. */
+/* Reductions: the choice of a kernel, the additional work for it, and its launch. Whole arrays in the order in which
+ * they lie in memory, of a type that a sum or an extreme can be taken of directly, have kernels of their own. All
+ * others go through one kernel that takes everything. */
 #include "kernels/cuda/backend/device.h"
 #include "kernels/cuda/reduce/plan.h"
 #include "protocol/infer.h"
@@ -268,7 +268,7 @@ int launch(plan *p) {
                           "a reduction", p->call.fault);
 }
 
-/* Whether the operation takes its input as it is, whole, and gives its output as it comes. */
+/* Tell whether the operation takes its input as it is, whole, and gives its output as it comes. */
 bool is_direct(const ad_op *op) {
     const int input = op->operand[1].desc.dtype, out = op->operand[0].desc.dtype;
     if (op->nin != 1 || op->operand[1].is_scalar) return false;

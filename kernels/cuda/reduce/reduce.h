@@ -20,7 +20,7 @@ typedef struct ad_fold_axis {
     ad_fold_divisor by;          /* size */
 } ad_fold_axis;
 
-/* What the kernels do beside their type, one or several bits. */
+/* The kernels' work besides their type, one or several bits. */
 enum {
     AD_FOLD_INITIAL = 1, /* initial[] is one more element */
     AD_FOLD_DIVIDE = 2,  /* a sum is divided by `divisor` */
@@ -64,12 +64,12 @@ typedef struct ad_fold_kernel {
     int state; /* bytes */
 } ad_fold_kernel;
 
-/* What the states of fast kernels are (states.cuh). */
+/* Kinds of states of fast kernels (states.cuh). */
 enum { AD_FOLD_NO_FAMILY, AD_FOLD_SUMS, AD_FOLD_COUNTS, AD_FOLD_TOPS, AD_FOLD_PLACES };
 
-/* Kernels for inputs of one type: element by element with any strides, by 16-byte loads along the reduced axis, by
- * 8-byte loads of neighbouring outputs (elements of up to 4 bytes), through shared memory where short rows follow each
- * other. */
+/* Ways in which kernels read inputs of one type: element by element with any strides; by 16-byte loads along the
+ * reduced axis; by 8-byte loads of neighbouring outputs (elements of up to 4 bytes); through shared memory, where short
+ * rows follow each other. */
 enum { AD_FOLD_UNIT, AD_FOLD_WIDE, AD_FOLD_SIDE, AD_FOLD_SHORT, AD_FOLD_WAYS };
 ad_fold_kernel ad_fold_sum(int input, int loop, int way); /* sums, and means by AD_FOLD_DIVIDE */
 ad_fold_kernel ad_fold_product(int input, int way);       /* of the loop's type */

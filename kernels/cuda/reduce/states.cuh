@@ -1,5 +1,6 @@
-/* What threads gather in the fast reductions: states that take several elements at once, straight from memory.
- * take_all<Run>(x, index, step): x holds runs of Run neighbours, the first at index, the next ones step further on. */
+/* The states of threads in the fast reductions, which take several elements at once, straight from memory. In
+ * take_all<Run>(x, index, step) x holds runs of Run neighbours: the first run begins at index, the next ones step
+ * further on. */
 #ifndef AD_KERNELS_CUDA_REDUCE_STATES_CUH
 #define AD_KERNELS_CUDA_REDUCE_STATES_CUH
 
@@ -225,7 +226,7 @@ template <class W, bool Float> struct place_state {
         k = o;
         i = index;
     }
-    /* These come in any order. */
+    /* Take elements, which come in any order. */
     __device__ void take(W x, int64_t index, const ad_fold &f) {
         K o = order::key(x, f);
         if (!Float || o != order::FIRST) take_key(o, index);

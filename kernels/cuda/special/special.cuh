@@ -9,7 +9,7 @@
 namespace ad {
 inline namespace AD_ISA {
 
-/* Whether a row with a loop for T belongs to the families First..Last. */
+/* Tell whether a row with a loop for T belongs to the families First..Last. */
 template <int Id, class T, int First, int Last> constexpr bool in_families() {
     return is_special<Id, T>() && AD_SPECIAL_FAMILY(Id) >= First && AD_SPECIAL_FAMILY(Id) <= Last;
 }

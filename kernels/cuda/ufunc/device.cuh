@@ -1,4 +1,4 @@
-/* What the elementwise kernels have in common: division, the rows by weight. */
+/* Code that the elementwise kernels have in common: division, and the rows by weight. */
 #ifndef AD_KERNELS_CUDA_UFUNC_DEVICE_CUH
 #define AD_KERNELS_CUDA_UFUNC_DEVICE_CUH
 
@@ -35,7 +35,7 @@ template <int Id, class S> constexpr bool is_identity() {
     return (has & AD_U_MOVES) || ((has & AD_U_MOVES_REAL) && !is_complex<C>) || ((has & AD_U_MOVES_WHOLE) && whole);
 }
 
-/* Whether unsigned integers may use the signed ones' kernel: the bits come out the same. */
+/* Tell whether unsigned integers may use the signed ones' kernel, because the bits come out the same. */
 template <int Id> constexpr bool ignores_sign() { return ufunc_row<Id>::has & AD_U_SIGNLESS; }
 
 template <int Id, class S> constexpr bool has_row() {

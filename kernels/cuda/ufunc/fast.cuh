@@ -9,8 +9,8 @@ inline namespace AD_ISA {
 
 constexpr int larger(int a, int b) { return a > b ? a : b; }
 
-/* A row over loop storage S as the kernels see it. width: elements of a chunk; unroll: chunks of a thread; step:
- * elements that a heavy row computes at a time. */
+/* A row over loop storage S, for the kernels. width: elements of a chunk; unroll: chunks of a thread; step: elements
+ * that a heavy row computes at a time. */
 template <int Id, class S> struct fast_row : ufunc<Id, S> {
     using F = ufunc<Id, S>;
     static constexpr int nop = F::nout + F::nin;
@@ -125,7 +125,7 @@ __device__ __forceinline__ compute_t<S> load_element(const ad_ufunc_fast<N> &l, 
     else return load(*reinterpret_cast<const S *>(l.op[K].base + row_offset<K>(l, p) + (p.column + i) * l.op[K].inner));
 }
 
-/* What of a thread's chunks is not whole. */
+/* Compute the elements of a thread that are no whole chunk. */
 template <int Id, class S> __device__ void fast_rest(const ad_ufunc_fast<fast_row<Id, S>::nop> &l, uint32_t q) {
     using F = fast_row<Id, S>;
     using O0 = typename F::O0;

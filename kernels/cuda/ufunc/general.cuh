@@ -1,6 +1,6 @@
-/* General kernels: every row of a loop type in one kernel (cheap rows in one, the others in a second), for operands of
- * any types, strides and order, with or without a mask. What the rows have of other types than the loop's (truth
- * values, counts, exponents) fits into the loop's type, so x, y, z and the results are all of that type. */
+/* General kernels, for operands of any types, strides and order, with or without a mask. One kernel has the cheap rows
+ * of a loop type, a second one has the others. Some rows have other types than the loop's (truth values, counts,
+ * exponents). These fit into the loop's type, so x, y, z and the results are all of that type. */
 #ifndef AD_KERNELS_CUDA_UFUNC_GENERAL_CUH
 #define AD_KERNELS_CUDA_UFUNC_GENERAL_CUH
 
@@ -168,7 +168,8 @@ template <class T, int U> __device__ __forceinline__ void store_operand(const ad
 
 /* ---- the rows ---- */
 
-/* Whether a loop's general kernels know a row: float32 does for float16 and bfloat16 where they have no own one. */
+/* Choose the loop's general kernel that knows a row. float32's know it for float16 and bfloat16 that have none of their
+ * own. */
 template <int Id, class T> constexpr int general_class() {
     if (!has_kernel<Id, T>() && !(Id == AD_UFUNC_copy && has_row<Id, T>())) return 0;
     if (is_identity<Id, T>()) return 0;

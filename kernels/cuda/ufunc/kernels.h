@@ -1,4 +1,4 @@
-/* What the elementwise kernels take, and where they are found. */
+/* The arguments of the elementwise kernels, and their tables. */
 #ifndef AD_KERNELS_CUDA_UFUNC_KERNELS_H
 #define AD_KERNELS_CUDA_UFUNC_KERNELS_H
 

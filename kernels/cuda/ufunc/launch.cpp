@@ -232,8 +232,8 @@ void ad_ufunc_convert(int from, int to, void *v) {
     });
 }
 
-/* The kernel may begin before the one ahead of it in the stream has ended, and waits by itself (begin() of
- * device.cuh): most of what a launch costs is then out of the way. */
+/* Launch a kernel. It may begin before the one ahead of it in the stream has ended, and waits by itself (begin() of
+ * device.cuh). So most of the launch's cost is hidden. */
 int ad_ufunc_launch(const ad_ufunc_plan *p, const void *kernel, int64_t blocks, void *argument) {
     void *arguments[] = {argument};
     cudaLaunchAttribute early;

@@ -25,7 +25,7 @@ struct tables {
         share(AD_INT32, AD_UINT32);
         share(AD_INT64, AD_UINT64);
     }
-    /* What an unsigned type leaves to the signed one. */
+    /* Give an unsigned type the kernels of the signed one where it has none. */
     void share(int from, int to) {
         for (int row = 0; row < AD_UFUNC_LIMIT; row++)
             if (of[to].fast[row] == nullptr && of[to].width[row] != 0) of[to].fast[row] = of[from].fast[row];

@@ -11,7 +11,7 @@ using plan = ad_ufunc_plan;
 
 int code_of(const ad_rule_row *rule, int nout, int k) { return k < nout ? rule->out[k] : rule->in[k - nout]; }
 
-/* Where there is no kernel though the rule has a loop, the row only moves its input. */
+/* Tell whether the row only moves its input: it has no kernel though the rule has a loop. */
 bool moves(int row, int loop) { return row == AD_UFUNC_copy || ad_cuda_ufunc_table(loop)->width[row] == 0; }
 
 void add_scalar(plan *p, const ad_scalar *s, int k) {

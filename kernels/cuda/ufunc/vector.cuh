@@ -1,4 +1,5 @@
-/* What elementwise kernels have in common, those compiled by nvcc and those at run time: vectors of up to 16 bytes. */
+/* Vectors of up to 16 bytes, which the elementwise kernels have in common, those compiled by nvcc and those at run
+ * time. */
 #ifndef AD_KERNELS_CUDA_UFUNC_VECTOR_CUH
 #define AD_KERNELS_CUDA_UFUNC_VECTOR_CUH
 
@@ -40,7 +41,7 @@ template <class S, int V> struct vec {
     }
 };
 
-/* Those of more than 16 bytes in several steps. */
+/* Load a vector, one of more than 16 bytes in several steps. */
 template <class S, int V> __device__ __forceinline__ vec<S, V> load_vector(const char *p) {
     using memory = typename vec<S, V>::memory;
     vec<S, V> v;

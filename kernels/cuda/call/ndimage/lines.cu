@@ -36,7 +36,7 @@ template <class T> struct lines {
 template <class T> struct weighing {
     using type = T;
     static __device__ T begin(const lines<T> &) { return T(0); }
-    static __device__ T weight(const lines<T> &l, int64_t j) { return l.weight[j]; }
+    static __device__ T get_weight(const lines<T> &l, int64_t j) { return l.weight[j]; }
     static __device__ T load(const lines<T> &, T v) { return v; }
     static __device__ T store(const lines<T> &, T v) { return v; }
     static __device__ T take(T sum, T w, T v) { return sum + w * v; }
@@ -45,7 +45,7 @@ template <class T> struct weighing {
 template <class T> struct summing {
     using type = T;
     static __device__ T begin(const lines<T> &) { return T(0); }
-    static __device__ int weight(const lines<T> &, int64_t) { return 0; }
+    static __device__ int get_weight(const lines<T> &, int64_t) { return 0; }
     static __device__ T load(const lines<T> &, T v) { return v; }
     static __device__ T store(const lines<T> &, T v) { return v; }
     static __device__ T take(T sum, int, T v) { return sum + v; }
@@ -55,7 +55,7 @@ template <class T> struct summing {
 template <class K> struct choosing {
     using type = K;
     static __device__ K begin(const lines<K> &) { return K(~K(0)); }
-    static __device__ int weight(const lines<K> &, int64_t) { return 0; }
+    static __device__ int get_weight(const lines<K> &, int64_t) { return 0; }
     static __device__ K load(const lines<K> &l, K v) { return l.order.key(v); }
     static __device__ K store(const lines<K> &l, K v) { return l.order.back(v); }
     static __device__ K take(K least, int, K v) { return v < least ? v : least; }
@@ -154,7 +154,7 @@ __device__ void store_tile(const lines<T> &l, T *tile, int64_t lane, int64_t fir
 template <class Op, bool Across>
 __global__ void __launch_bounds__(THREADS) filter_lines(const __grid_constant__ lines<typename Op::type> l) {
     using T = typename Op::type;
-    using W = decltype(Op::weight(l, 0));
+    using W = decltype(Op::get_weight(l, 0));
     extern __shared__ __align__(16) char memory[];
     W *weight = reinterpret_cast<W *>(memory);
     T *tile = reinterpret_cast<T *>(memory + (l.taps * sizeof(W) + 15) / 16 * 16);
@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(THREADS) filter_lines(const __grid_constant__ 
         for (int64_t j = 0; j < l.size; j += l.taps) {
             const int taps = int(l.size - j < l.taps ? l.size - j : l.taps);
             __syncthreads();
-            for (int i = int(threadIdx.x); i < taps; i += THREADS) weight[i] = Op::weight(l, j + i);
+            for (int i = int(threadIdx.x); i < taps; i += THREADS) weight[i] = Op::get_weight(l, j + i);
             load_tile<Op, Across>(l, tile, lane, first + j - l.before, l.tile + taps - 1);
             __syncthreads();
             if (own.lane >= 0)
@@ -202,7 +202,7 @@ template <class T> size_t cut_lines(lines<T> *l, bool across, size_t weight_size
 }
 
 template <class Op, bool Across> int launch_cut(ad_call *c, lines<typename Op::type> *l) {
-    using W = decltype(Op::weight(*l, 0));
+    using W = decltype(Op::get_weight(*l, 0));
     const size_t shared = cut_lines(l, Across, sizeof(W));
     if (shared > size_t(SHARED)) {
         const int rc = ad_cuda_status(cudaFuncSetAttribute(filter_lines<Op, Across>,
