@@ -20,6 +20,8 @@ _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _STATIC = re.compile(r"^static (?:inline )?(?:[\w ]+?[ *]+)(\w+)\(", re.M)
 _FUNCTION = re.compile(r"^(?!static)\w[\w *]*?\b(ad__\w+)\([^;{]*\)\s*\{", re.M)
 _INLINE = re.compile(r"^static inline [\w *]+?\b(ad__\w+)\([^;{]*\)\s*\{", re.M)
+_NOTE = re.compile(r"/\*((?:[^*]|\*(?!/))*)\*/|//[ \t]([^\n]*)")
+_DRAWING = re.compile(r"[─│▶◀▼▲┌└┐┘├┤┬┴]|-->|<--|^    ")
 _STRUCT = re.compile(r"^(?:typedef )?struct (\w+) \{\n(.*?)^\}", re.M | re.S)
 
 
@@ -96,6 +98,18 @@ def find_large_structs():
     return sorted(found, key=lambda each: (-each[0], each[1]))
 
 
+def find_sentences():
+    """Sentences of the comments of C, C++ and CUDA, of three words or more, without drawings and code."""
+    found = []
+    for folder in ("protocol", "server", "client-c", "client-python/src", "kernels"):
+        for path in sources(folder, "c", "h", "cpp", "cu", "cuh"):
+            for block, line in _NOTE.findall(path.read_text()):
+                lines = [re.sub(r"^\s*\* ?", "", each) for each in (block or line).split("\n")]
+                text = " ".join(each.strip() for each in lines if not _DRAWING.search(each))
+                found += [each for each in re.split(r"(?<=[.!?])\s+(?=[A-Z0-9*`\"(])", text) if len(each.split()) >= 3]
+    return found
+
+
 def find_rebuilt():
     """(objects that a row of ufunc.def rebuilds, all) by the last build's dependencies; None without one."""
     notes = sorted((TOP / "build/release/obj").rglob("*.d"))
@@ -128,13 +142,16 @@ def measure():
     loops, upward, large = find_loops(calls), find_upward(calls), find_large_structs()
     worker = len(sources("server/worker", "c"))
     files, folder = find_largest_folder()
+    words = [len(each.split()) for each in find_sentences()]
     return [("largest folder", f"{files} files (`{folder}`)"),
             ("files of the worker that call each other in a loop", f"{len(loops)} of {worker}"),
             ("calls between the worker's files that go up a room", f"{len(upward)} of {len(calls)}"),
             ("static functions named by one word", f"{one} of {total}"),
             ("static functions whose name three files or more have", f"{many} of {total}"),
             (f"structures above {MEMBERS} members", ", ".join(f"`{name}` {n}" for n, name, _ in large) or "none"),
-            ("decisions by a message's opcode", str(len(find_opcodes())))]
+            ("decisions by a message's opcode", str(len(find_opcodes()))),
+            ("words in a sentence of a comment, on average",
+             f"{sum(words) / len(words):.0f}; {sum(each > 30 for each in words)} of {len(words)} sentences have more than 30")]
 
 
 def check(whole=False):

@@ -34,6 +34,14 @@ def test_files_that_a_page_names_are_there(page):
     assert not missing
 
 
+def test_the_path_of_an_operation_names_functions_where_they_are():
+    path = (TOP / "docs/internals/overview.md").read_text().split("## The path of `a + b`")[1].split("##")[0]
+    steps = re.findall(r"^.*? ([\w./-]+\.(?:c|cpp)) +(\w+)\(\)", path, re.M)
+    assert len(steps) > 10
+    for file, function in steps:
+        assert re.search(rf"^\w[^\n;]*\b{function}\([^;]*\{{", (TOP / file).read_text(), re.M), (file, function)
+
+
 def test_the_glossary_is_short():
     rows = re.findall(r"^\| .*\*\w", (TOP / "docs/internals/glossary.md").read_text(), re.M)
     assert 0 < len(rows) <= TERMS
