@@ -216,11 +216,11 @@ def page():
     version = ".".join(np.__version__.split(".")[:2])
     return f"""# What arrayd has of CuPy
 
-Made by `make docs` (docs/covered.py) from the package itself, from the public names of CuPy 14 (cupy-names.json) and
-from NumPy {version}, whose functions arrayd follows; not to be edited. *Same*: it is there and takes what NumPy's takes
-(what NumPy does not have is compared with nothing). *Differs*: as its docstring, its parameters or its types say.
-[python.md](python.md) has what holds for all: a reduction gives a 0-d array, NumPy's functions fetch nothing by
-themselves, there are no object, string, date or structured types, and a ufunc's `order` is ignored.
+`make docs` (docs/covered.py) makes this page; do not edit it. It compares the package itself with the public names of
+CuPy 14 (cupy-names.json) and with NumPy {version}, whose functions arrayd follows. *Same*: it is there and takes what
+NumPy's takes (names that NumPy lacks are compared with nothing). *Differs*: as its docstring, its parameters or its
+types say. [python.md](python.md) says what holds for all. A reduction gives a 0-d array, and NumPy's functions fetch
+nothing by themselves. There are no object, string, date or structured types, and a ufunc's `order` is ignored.
 
 {_table(["module", "names", "same", "differs", "missing"], counts)}{sections}"""
 

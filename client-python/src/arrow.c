@@ -32,7 +32,7 @@ typedef struct arrow_device_array {
 
 enum { BUFFERS = 2 }; /* which elements are there (NULL: all), and the elements */
 
-/* What a consumer has until it releases it. */
+/* The objects that a consumer holds until it releases them. */
 typedef struct holding {
     PyObject *owner; /* of the memory */
     const void *buffers[BUFFERS];

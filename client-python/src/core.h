@@ -1,4 +1,5 @@
-/* What the files of the extension module arrayd._core share. The limited API of Python 3.11 is all that they use. */
+/* Types and functions that the files of the extension module arrayd._core share. They use only the limited API of
+ * Python 3.11. */
 #ifndef AD_PY_CORE_H
 #define AD_PY_CORE_H
 
@@ -37,7 +38,7 @@ typedef struct ad__py_array {
     PyObject *weak;
 } ad__py_array;
 
-/* What the module needs again and again; filled once by module.c and never changed. */
+/* Objects that the module needs again and again; filled once by module.c and never changed. */
 typedef struct ad__py_state {
     PyTypeObject *array, *flags, *ufunc;
     PyTypeObject *host_memory, *exported;
@@ -96,7 +97,7 @@ extern _Thread_local PyThreadState *ad__py_released;
 /* Somebody wants to know where operations are issued; what follows an operation is then noted: see watch.c. */
 extern bool ad__py_watching;
 void ad__py_note(void);
-/* What is to be said of the place where an operation was issued: a str, or NULL without an exception. */
+/* Describe the place where an operation was issued: a str, or NULL without an exception. */
 PyObject *ad__py_place(uint64_t number);
 static inline void ad__py_ensure(void) {
     if (ad__py_released) ad__py_acquire();
@@ -117,13 +118,13 @@ extern PyMethodDef ad__py_dtype_methods[];
 #define AD_PY_HUGE 2 /* result of ad__py_operand: a Python int beyond 64 bits; as.i is its sign */
 /* An operand: 1 (in is filled), AD_PY_HUGE, 0 (nothing that operations take), -1 with an exception. */
 int ad__py_operand(PyObject *o, ad_in *in);
-/* The array of an object that hands one out, or describes one by the CUDA array interface: a new reference; NULL with
- * an exception, or without for what is no such object. */
+/* Get the array of an object that hands one out, or describes one by the CUDA array interface: a new reference. NULL
+ * with an exception; NULL without one: the object is no such object. */
 PyObject *ad__py_adopt(PyObject *o);
-/* The same where only an operand will do: 0, or -1 with an exception that names what. */
+/* Get an operand where nothing else will do: 0, or -1 with an exception that names what. */
 int ad__py_operand_of(const char *what, PyObject *o, ad_in *in);
 int ad__py_value(const char *what, PyObject *o, ad_value *value); /* 0 or -1: a number, no array */
-/* Whether a Python number may be stored as a dtype: 0, or -1 with NumPy's OverflowError, ValueError or TypeError. */
+/* Check that a Python number may be stored as a dtype: 0, or -1 with NumPy's OverflowError, ValueError or TypeError. */
 int ad__py_storable(const ad_value *v, int dtype);
 int ad__py_huge(PyObject *o, int dtype);          /* raises OverflowError; -1 */
 int ad__py_refuse(PyObject *o, const char *what); /* raises TypeError for an operand of that type; -1 */
@@ -159,7 +160,7 @@ PyObject *ad__py_flags(PyObject *a, void *unused);
 /* ---- methods.c: shapes and copies ---- */
 PyObject *ad__py_reshape(PyObject *a, const ad__py_shape *shape, char order, int copy); /* copy: -1 if needed, 0, 1 */
 PyObject *ad__py_astype(PyObject *a, int dtype, char order); /* a new array; order 'C', 'F' or 'K' */
-/* What an order means for a: 'C', 'F', or 'K' where a lies in neither; -1 with an exception. */
+/* Resolve an order for a: 'C', 'F', or 'K' where a lies in neither; -1 with an exception. */
 int ad__py_order(PyObject *order, PyObject *a, char otherwise);
 int ad__py_order_letter(PyObject *order, char otherwise); /* C, F, A or K; -1 with an exception */
 int ad__py_reshaped(const ad_array_info *info, const ad__py_shape *asked, ad__py_shape *shape); /* -1 resolved */
@@ -206,8 +207,8 @@ int ad__py_assign_subscript(PyObject *a, PyObject *key, PyObject *value);
 
 /* ---- ufunc.c, operators.c, matmul.c, reduce.c, client-c/array/call.c, create.c ---- */
 int ad__py_ufunc_init(PyObject *module);
-/* What AD_PY_HUGE says o to be, as an operand of a ufunc beside an array of type dtype; the ufunc may become another.
- * 0, or -1 with an exception. */
+/* Resolve an operand of which ad__py_operand said AD_PY_HUGE, beside an array of type dtype; the ufunc may become
+ * another. 0, or -1 with an exception. */
 int ad__py_settle(PyObject *o, ad_in *in, int dtype, int *id);
 int ad__py_matmul_init(PyObject *module);
 PyObject *ad__py_matmul(PyObject *x, PyObject *y, PyObject *out);

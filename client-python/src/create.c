@@ -1,7 +1,7 @@
 /* Functions that make arrays and views. */
 #include "core.h"
 
-/* What arrays are made from: shape and dtype arguments. 0, or -1 with an exception. */
+/* Read the arguments shape and dtype of functions that make arrays. 0, or -1 with an exception. */
 static int shape_and_dtype(PyObject *shape_object, PyObject *dtype_object, ad__py_shape *shape, int *dtype) {
     if (!shape_object) {
         PyErr_SetString(PyExc_TypeError, "missing required argument 'shape'");

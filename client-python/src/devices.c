@@ -147,7 +147,7 @@ static PyObject *py_serial(PyObject *module, PyObject *unused) {
     return serial;
 }
 
-/* Of the current session, when there is one, without opening another: 0 else. */
+/* Get the number of the current session, without opening one; 0: there is none. */
 static PyObject *py_serial_now(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
@@ -160,7 +160,7 @@ static PyObject *py_set_device_type(PyObject *module, PyObject *type) {
     Py_RETURN_NONE;
 }
 
-/* Whether an array lies on another device than the calling thread's. */
+/* Tell whether an array lies on another device than the calling thread's. */
 static PyObject *py_is_elsewhere(PyObject *module, PyObject *a) {
     (void)module;
     if (!ad__py_is_array(a)) {

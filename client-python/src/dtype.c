@@ -141,7 +141,7 @@ static PyObject *py_as_dtype(PyObject *module, PyObject *o) {
     return id < 0 ? NULL : ad__py_dtype_get(id);
 }
 
-/* What an argument of result_dtype is in promotion; -1 with an exception. */
+/* Get the type of an argument of result_dtype in promotion; -1 with an exception. */
 static int promotion_type(PyObject *o) {
     ad_in in;
     if (!PyType_Check(o) && !PyUnicode_Check(o) && !PyObject_TypeCheck(o, ad__py.np_dtype)) {

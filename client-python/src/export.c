@@ -131,7 +131,7 @@ static PyObject *py_export_wait(PyObject *module, PyObject *a) {
 
 /* ---- DLPack ---- */
 
-/* What consumers that know no versions take. */
+/* A capsule for consumers that know no versions. */
 typedef struct plain_capsule {
     DLManagedTensor managed;
     DLManagedTensorVersioned *tensor;

@@ -171,7 +171,7 @@ static int pack_shared(PyObject *array, int dtype, ad__py_session *s, PyObject *
     return *out ? 1 : -1;
 }
 
-/* Whether asarray would return the array itself; -1 with an exception. */
+/* Tell whether asarray would return the array itself; -1 with an exception. */
 static int is_packed(PyObject *array, PyObject *type, PyObject *wanted) {
     int same = PyObject_RichCompareBool(type, wanted, Py_EQ);
     PyObject *flags = same == 1 ? PyObject_GetAttrString(array, "flags") : NULL;

@@ -24,7 +24,7 @@ typedef struct ad__py_key_item {
     int naxes;        /* axes of the indexed array that it takes */
 } ad__py_key_item;
 
-/* Where an index array's axes are in the view that the rest of the key makes. */
+/* The places of an index array's axes in the view that the rest of the key makes. */
 typedef struct ad__py_fancy {
     ad__py_key_item *item;
     int axis; /* the first in the view */

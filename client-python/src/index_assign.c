@@ -7,7 +7,7 @@
 
 /* ---- values ---- */
 
-/* What is assigned: a number, or an array on the server (owned by object). */
+/* The assigned value: a number, or an array on the server (owned by object). */
 typedef struct value {
     ad_in in;
     PyObject *object;

@@ -106,7 +106,7 @@ static PyObject *py_lend(PyObject *module, PyObject *args) {
 
 /* ---- DLPack ---- */
 
-/* What a capsule holds, as a versioned tensor. false with an exception. */
+/* Read a capsule as a versioned tensor. false with an exception. */
 static bool open_capsule(PyObject *capsule, DLManagedTensorVersioned *tensor) {
     if (PyCapsule_IsValid(capsule, AD_PY_DL_VERSIONED)) {
         *tensor = *(DLManagedTensorVersioned *)PyCapsule_GetPointer(capsule, AD_PY_DL_VERSIONED);

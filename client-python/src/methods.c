@@ -396,7 +396,7 @@ static PyObject *py_deepcopy(PyObject *a, PyObject *memo) {
     return ad__py_astype(a, ad__py_info(a).dtype, (char)ad__py_order(NULL, a, 'K'));
 }
 
-/* What NumPy makes one element of a type of; it raises for whatever is none. */
+/* Make an element of a type of a value, as NumPy does; it raises where that is impossible. */
 static PyObject *as_element(PyObject *value, int dtype) {
     PyObject *type = ad__py_dtype_get(dtype), *shape = PyTuple_New(0), *filled = NULL;
     PyObject *one = type && shape ? PyObject_CallFunctionObjArgs(ad__py.np_empty, shape, type, NULL) : NULL;

@@ -1,8 +1,8 @@
 /* Sessions of this process and the GIL.
  *
- * Calls that are known to wait release the GIL. An operation is only sent, and keeps the GIL, as letting it go would
- * cost more than the operation; where one has to wait after all (the server is behind), the interrupt function that
- * libarrayd calls from time to time lets the GIL go until the operation returns. */
+ * Calls that are known to wait release the GIL. An operation is only sent, and keeps the GIL, as releasing it would
+ * cost more than the operation. Sometimes an operation has to wait after all, because the server is behind. Then the
+ * interrupt function that libarrayd calls from time to time releases the GIL until the operation returns. */
 #include <pthread.h>
 
 #include "core.h"
@@ -46,8 +46,9 @@ static void note_fork(void) {
     pthread_mutex_init(&opening, NULL);
 }
 
-/* In a fork's child: where libarrayd goes on with the parent's arrays, it is with another connection, so that objects
- * of the parent's (streams, events) are known to be strangers; else a connection of its own is opened when needed. */
+/* Look after the session in a fork's child. Where libarrayd goes on with the parent's arrays, it does so with another
+ * connection, so objects of the parent's (streams, events) are known to be strangers. Else a connection of its own is
+ * opened when needed. */
 static void look_after_fork(void) {
     forked = false;
     if (!current) return;

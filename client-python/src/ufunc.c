@@ -11,7 +11,7 @@ typedef struct ufunc {
     const ad_ufunc_row *row;
 } ufunc;
 
-/* What reduction.def says of the methods of a ufunc. */
+/* A method of a ufunc, as reduction.def describes it. */
 typedef struct method {
     const char *reduction; /* the row that is its reduce */
     char scan[16];         /* the function of its running values; "-": none */
@@ -273,7 +273,7 @@ static PyObject *get_test(PyObject *self, void *unused) {
     return PyUnicode_FromString(((ufunc *)self)->row->test);
 }
 
-/* Whether it is a name of arrayd.special rather than of arrayd. */
+/* Tell whether it is a name of arrayd.special rather than of arrayd. */
 static PyObject *get_special(PyObject *self, void *unused) {
     (void)unused;
     return PyBool_FromLong(((ufunc *)self)->row->traits & AD_U_SPECIAL);

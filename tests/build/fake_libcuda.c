@@ -213,7 +213,7 @@ CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle ha
     *(int *)out = fcntl(memory[handle - 100].fd, F_DUPFD_CLOEXEC, 0);
     return CUDA_SUCCESS;
 }
-/* What the backend of tests/fault/handles.c opens. */
+/* Make the handle that the backend of tests/fault/handles.c opens. */
 CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr at) {
     int i = find(at);
     CHECK(i >= 0 && at == (CUdeviceptr)(uintptr_t)memory[i].base);

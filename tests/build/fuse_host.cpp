@@ -1,5 +1,5 @@
-/* Kernels of chains on the host: their source, compiled by the host's compiler with a few words of CUDA written out,
- * finds every element of every operand where it is, whatever the layout, and touches nothing else. */
+/* Kernels of chains on the host. The host's compiler compiles their source, with a few words of CUDA written out. They
+ * must find every element of every operand where it is, whatever the layout, and touch nothing else. */
 #include <dlfcn.h>
 #include <fstream>
 #include <stdlib.h>
@@ -110,7 +110,7 @@ static void fill(fuse_random &r, fuse_chain &f, room &memory) {
     }
 }
 
-/* Where element e of a chain is. */
+/* Find the address of element e of a chain. */
 static char *address(const ad_chain *c, const ad_operand *o, int64_t e) {
     char *p = static_cast<char *>(o->data);
     for (int d = c->ndim - 1; d >= 0; d--) {
@@ -216,7 +216,7 @@ struct program {
     }
 };
 
-/* What all memory of the program is after all elements were computed one by one, or by the kernel. */
+/* Get all memory of the program after all elements were computed one by one, or by the kernel. */
 static std::vector<std::vector<char>> ran(program *p, void *library, int number, bool kernel) {
     const ad_chain *c = &p->chain.chain;
     const ad_fuse_form *f = &p->plan.form;

@@ -1,5 +1,5 @@
-/* kernels/cuda/backend/slab.cpp beside a runtime and a driver made for this test, of two devices that are peers: with
- * each call failing in turn nothing is left behind, and without a failure everything is closed in the end. Prints how
+/* kernels/cuda/backend/slab.cpp beside a runtime and a driver made for this test, of two devices that are peers. Each
+ * call fails in turn, and then nothing is left behind. Without a failure everything is closed in the end. Prints how
  * many calls there were for a slab with a descriptor, for a plain one, and for one of another process. */
 #include <cstdio>
 #include <cstdlib>

@@ -15,9 +15,9 @@ Run on {date} in {seconds:.0f} s with {jobs} processes: {machine}; {software}.
 {oracle}
 ## By folder
 
-The score is passed / (passed + failed). Not counted are tests of CuPy's private parts, of what needs a GPU or CUDA's
-libraries in the process itself, those that skip themselves, and those that CuPy expects to fail, whether they do
-(xfailed) or not (xpassed). Those that CuPy marks `slow`, with arrays of several GiB, are not run.
+The score is passed / (passed + failed). Some tests are not counted: those of CuPy's private parts, those that need a GPU
+or CUDA's libraries in the process itself, and those that skip themselves. Nor are those that CuPy expects to fail,
+whether they do (xfailed) or not (xpassed). Those that CuPy marks `slow`, with arrays of several GiB, are not run.
 
 """
 _HOW = """
@@ -26,15 +26,15 @@ _HOW = """
 - A test module that takes a name from `cupy` that arrayd does not have is imported with a placeholder for it. A test
   that touches the placeholder fails, and says which name; the others run. A function with such a decorator fails, too.
 - A test that loops over types and skips itself for each is skipped. CuPy's loops would let it pass.
-- A test that returns before it has called anything passes, as with CuPy: most of those of `cupyx.scipy` that pass while
-  that is missing, such as transforms of no elements.
-- arrayd's own `cupy.testing` compares. Its private helpers, which the tests use besides, are the harness's
-  (`tests/conformance/helpers.py`): loops, repetitions, a chi-squared test, and answers to what tests ask before they
-  test something else, such as whether this is AMD's platform.
+- A test that returns before it has called anything passes, as with CuPy. Most tests that pass while their part of
+  `cupyx.scipy` is missing are of this kind, such as transforms of no elements.
+- arrayd's own `cupy.testing` compares. The tests also use its private helpers, which the harness has
+  (`tests/conformance/helpers.py`): loops, repetitions and a chi-squared test. They also answer questions that tests ask
+  before they test something else, such as whether this is AMD's platform.
 - Every process of tests has a server of its own with {server} of memory, and each test {limit} s.
 - A failing test has a class by the first rule of `tests/conformance/rules.toml` that fits it. `make conformance` fails
-  when a test has none, or fails and is not in `failures.txt`; a test of that list that passes is named, and leaves it
-  with `tests/conformance/run.py --update`.
+  when a test has none, or fails and is not in `failures.txt`. It names tests of that list that pass, which
+  `tests/conformance/run.py --update` removes from it.
 - Not part of it: array-api-tests, of which the package registry has no release.
 """
 

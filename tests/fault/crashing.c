@@ -1,9 +1,9 @@
-/* A backend for tests of workers that die: the cpu backend, which ends its process when an operation has the number
- * FATAL among its scalars, or an input of so many rows. Where operations are complete later it dies later, too: when
- * somebody looks how far that stream is.
+/* A backend for tests of workers that die: the cpu backend, which ends its process. It does so when an operation has
+ * the number FATAL among its scalars, or an input of so many rows. Where operations are complete later it dies later,
+ * too: when somebody looks how far that stream is.
  *
- * AD_TEST_CRASHES names a folder. With a file `way` in it the process ends by that signal instead of by SIGSEGV; each
- * death writes one byte into `deaths`, and there are no more when that has as many as `most` says. A file `attach` is
+ * AD_TEST_CRASHES names a folder. With a file `way` in it the process ends by that signal instead of by SIGSEGV. Each
+ * death writes one byte into `deaths`; when that has as many as `most` says there are no more. A file `attach` is
  * removed, and the worker that takes up slabs dies of it. */
 #include <fcntl.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* A backend for tests where there is no GPU: the cpu backend, which says that it is cuda, and gives and takes handles
- * that name a descriptor of a process instead of CUDA's. What a handle stands for is then to be seen under /proc. Its
+/* A backend for tests where there is no GPU: the cpu backend, which says that it is cuda. It gives and takes handles
+ * that name a descriptor of a process instead of CUDA's. So a test can see under /proc what a handle stands for. Its
  * device is that of tests/build/fake_libcuda.c. */
 #include <fcntl.h>
 #include <pthread.h>

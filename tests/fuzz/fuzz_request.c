@@ -110,7 +110,7 @@ static bool is_op(const ad_message *m) {
            m->opcode == AD_REQ_QUERY;
 }
 
-/* What a server does with an operation, as far as it is arithmetic. */
+/* Do a server's arithmetic with an operation. */
 static void check(const ad_op *op) {
     ad_result result[AD_MAX_OUT];
     ad_fault fault = {0};

@@ -296,7 +296,7 @@ Test(client_session, a_forked_child_leaves_the_connection_alone) {
     cr_assert_eq(ad_sync(s), 0);
     pid_t pid = fake_fork(f);
     if (pid == 0) {
-        /* This server does not take up children: the other end of its connection is closed. */
+        /* This server takes up no children: the other end of the child's connection is closed. */
         int ok = ad_sync(s) == AD_E_CONNECTION && ad_add(ad_of(a), ad_of(a), &b) == AD_E_CONNECTION &&
                  ad_flush(s) == AD_E_CONNECTION;
         ad_array_release(a);

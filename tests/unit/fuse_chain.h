@@ -36,7 +36,7 @@ struct fuse_chain {
     }
     fuse_chain(const fuse_chain &) = delete;
 
-    /* The same, contiguous; strides may then be changed. */
+    /* Set an operand that is contiguous; strides may then be changed. */
     dimensions *set(ad_operand *o, int dtype, const std::vector<int64_t> &of) {
         dimensions *d = &dims[used++];
         int64_t size = ad__dtypes[dtype].size;

@@ -64,7 +64,7 @@ Test(tables, other_ids_give_none) {
     cr_expect_null(ad__ufunc(UINT64_MAX));
 }
 
-/* What the rest of the library takes for granted of the rows. */
+/* The rest of the library relies on these properties of the rows. */
 Test(tables, rows_are_consistent) {
     for (uint64_t id = 0; id < AD_UFUNC_LIMIT; id++) {
         const ad_ufunc_row *row = ad__ufunc(id);

@@ -1,5 +1,6 @@
-/* Recovery: a worker may be killed at any store. Whatever of a committed checkpoint's log is copied into the table by
- * then, the next worker finds the session as the checkpoint has it, and before the commit as the one before has it. */
+/* Recovery: a worker may be killed at any store. The kill may come when any part of a committed checkpoint's log has
+ * been copied into the table. The next worker then finds the session as the checkpoint has it. Before the commit it
+ * finds it as the checkpoint before has it. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,7 +139,7 @@ static void change_something(ad_session *s, model *now, uint64_t *seed) {
     }
 }
 
-/* What the committed checkpoint has while the changes since then are not committed. */
+/* Get the model that is restored while the changes since the committed checkpoint are not committed. */
 static model get_uncommitted(const model *committed, const model *now) {
     model m = *committed;
     for (int id = 0; id < IDS; id++) {

@@ -1,4 +1,4 @@
-/* Which operations are executed together: what is connected, in order, within what a chain may hold. */
+/* Groups: connected operations are executed together, in order, within the limits of chains. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -198,7 +198,7 @@ Test(groups, chains_have_as_many_random_sources) {
     cr_assert_eq(g.group[1].count, 2);
 }
 
-/* What an output had is an input of the last nout. */
+/* An output's old value is an input of the last nout. */
 Test(groups, a_masked_output_needs_what_was_there) {
     ad_member m[2] = {make_member(false, N, N, 0), make_member(true, N, N, 2)};
     m[1].masked = true;

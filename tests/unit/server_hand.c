@@ -1,4 +1,4 @@
-/* What one front hands over to the next: what is written is read again, and nothing else is. */
+/* The record that one front hands over to the next: everything that is written is read again, and nothing else is. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdlib.h>

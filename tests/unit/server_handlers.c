@@ -53,7 +53,7 @@ Test(handlers, flags) {
     expect_flag(AD_R_SECRET_REPLY, " share ");
 }
 
-/* What the code that reads a flag takes for granted. */
+/* The code that reads a flag relies on these properties. */
 Test(handlers, flags_fit_their_messages) {
     for (int id = 0; id < AD_REQUEST_LIMIT; id++) {
         const ad_request_row *row = ad__request((uint64_t)id);

@@ -1,4 +1,4 @@
-/* Where things lie in slabs: random operations against a map of every grain. */
+/* Places of blocks in slabs: random operations against a map of every grain. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

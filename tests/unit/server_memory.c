@@ -329,7 +329,7 @@ Test(memory, what_was_exported_is_open_for_good) {
 #ifdef AD_REDZONES
 static bool is_closed(const ad_block *b, uint64_t at) { return __asan_address_is_poisoned((char *)b->address + at); }
 
-/* What AddressSanitizer is told: between and behind blocks, and where one was, nobody may read or write. */
+/* AddressSanitizer is told that nobody may read or write between blocks, behind them, and where one was. */
 Test(memory, red_zones_of_slabs) {
     static const uint64_t used[][2] = {{64, 128}, {1024, 512}, {2 * MIB, MIB}};
     for (uint64_t size = 8; size <= 4 * MIB; size = size * 3 + 5) {

@@ -1,4 +1,5 @@
-/* Whether a compiled module has variables: by its symbols, and "maybe" for whatever is not to be understood. */
+/* Variables of a compiled module: its symbols tell whether it has any, and "maybe" is the answer where they are not
+ * understood. */
 #include <criterion/criterion.h>
 #include <elf.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* What is learned of a device from when work was complete. */
+/* The pace of a device, which is learned from when work was complete. */
 #include <criterion/criterion.h>
 
 #include "server/worker/device/pace.h"

@@ -1,4 +1,5 @@
-/* Which buffer is to be moved first, against a model that looks at all of them; and what a principal may hold. */
+/* The choice of the buffer that is moved first, against a model that looks at all of them; and the limits of
+ * principals. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ typedef struct model {
     uint64_t used[BUFFERS], clock;
 } model;
 
-/* What the header says, by looking at everything. */
+/* Choose the buffer that the header describes, by looking at everything. */
 static ad_buffer *choose_expected(model *m, uint64_t limit) {
     uint64_t bytes[OWNERS] = {0}, sharers = 0;
     int greedy = -1, coldest = -1;

@@ -89,8 +89,8 @@ def _part(part):
 
 
 def _viewed(a, parts):
-    """a with the slices and new axes of a key; the axes that its index arrays are for; and where the arrays' dimensions
-    come in a[key]: in the place of the first array, or at the front when something stands between them."""
+    """Apply the slices and new axes of a key. Returns the view, the axes of its index arrays, and where the arrays'
+    dimensions come in a[key]: in the place of the first array, or at the front when something stands between them."""
     basic, axes, gaps, ndim = [], [], [], 0
     for part in parts:
         if isinstance(part, ndarray):

@@ -166,8 +166,8 @@ class ElementwiseKernel(Declared):
 
 
 def passed(argument, dtype, shape, strides, what):
-    """How an argument is passed, and what is sent for it: "value", "flat" or "strided" for an element of an array in a
-    shape, (ndim, whether flat) for a raw array, of which strides is None."""
+    """Choose how an argument is passed, and encode it. The way is "value", or for an element of an array in a shape "flat"
+    or "strided". For a raw array, of which strides is None, it is (ndim, whether flat)."""
     if not is_array(argument):
         return "value", [as_bytes(argument, dtype, what)]
     if strides is None:

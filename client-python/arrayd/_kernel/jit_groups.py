@@ -37,8 +37,8 @@ _ALIGNED = """template <size_t N> struct ad_aligned_size {
 """
 
 
-# CUDA's (13.0) takes bytes two by two where one place is two away from what the other is aligned to, at odd addresses, too,
-# and leaves out the last of an odd number. One that is empty counts for wait_prior(), as any.
+# CUDA's copy (13.0) takes bytes two by two where one place is two away from what the other is aligned to. It does so at
+# odd addresses, too, and leaves out the last of an odd number. An empty copy counts for wait_prior(), as any.
 _BYTES = """template <class Block, class T>
 __device__ void ad_copy_bytes(const Block &block, T *to, const T *from, size_t bytes) {
     const bool twos = (((size_t)to ^ (size_t)from) & 3) == 2;

@@ -70,9 +70,9 @@ def is_complex(value):
 
 
 def types_of(name, kinds, integers, dtype=None):
-    """The types of the operands and of the result of an operation, from its operands' types: NumPy's. A kind is a
-    dtype, or bool, int, float or complex for a constant, which follows the others. integers: those stay integers. dtype:
-    what the result is to be, as of a ufunc."""
+    """Find the types of the operands and of the result of an operation as NumPy does, from its operands' kinds. A kind is
+    a dtype, or bool, int, float or complex for a constant, which follows the others. integers: integers stay integers.
+    dtype: that of the result, as of a ufunc."""
     loop = np.sqrt if name in _AS_SQRT else getattr(np, name)
     strong = [kind for kind in kinds if isinstance(kind, np.dtype)]
     if any(kind.name == _BFLOAT for kind in strong):

@@ -61,8 +61,8 @@ class Iterator:
 
 
 class Structure:
-    """The type of a structure of C++. methods: what it can be asked in a kernel, functions of Python by name, which take
-    the translator, the C++ of the structure and what is given."""
+    """The type of a structure of C++. methods: functions of Python by the names that a kernel calls. They take the
+    translator, the C++ of the structure and the arguments."""
 
     def __init__(self, c, methods=()):
         self.c, self.methods = c, dict(methods)

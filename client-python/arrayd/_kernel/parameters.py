@@ -46,9 +46,9 @@ def _one(words, what):
 
 
 def settle(kernel, inputs, outputs, in_args, out_args, given=None):
-    """The types of a kernel's inputs and outputs and those of its placeholders, from its arguments: outputs count
-    before inputs, arrays before NumPy's numbers and these before Python's. given: a type for outputs that nothing else
-    types. TypeError where two arguments do not agree, or where nothing decides."""
+    """Find the types of a kernel's inputs, outputs and placeholders from its arguments. Outputs count before inputs,
+    arrays before NumPy's numbers and these before Python's. given: a type for outputs that nothing else types. TypeError
+    where two arguments do not agree, or where nothing decides."""
     types = {}
     for parameter, argument in zip(outputs, out_args):
         _agree(kernel, types, parameter, argument.dtype)

@@ -54,8 +54,8 @@ def polysub(a1, a2):
 
 
 def polymul(a1, a2):
-    """The product of two polynomials. Leading zeros of arrays are left out, which costs a round trip where a1 or a2 is
-    an array of the server; a poly1d leaves them out when it is looked at.
+    """The product of two polynomials. Leading zeros of arrays are left out. That costs a round trip where a1 or a2 is an
+    array of the server. A poly1d leaves them out when it is looked at.
 
     Parameters: a1, a2: coefficients, 1-d, or poly1d.
     Returns: 1-d ndarray of coefficients; poly1d if a1 or a2 is one.
@@ -69,7 +69,7 @@ def polymul(a1, a2):
 
 def polydiv(u, v):
     """Quotient and remainder of two polynomials. The remainder's leading coefficients are left out while they are below
-    1e-8, which costs a round trip; where u or v is a poly1d whose leading zeros are not yet left out, another.
+    1e-8, which costs a round trip. It costs another where u or v is a poly1d whose leading zeros are not yet left out.
 
     Parameters: u, v: coefficients, 1-d, or poly1d.
     Returns: tuple (quotient, remainder) of 1-d ndarrays of coefficients; of poly1d if u or v is one.
@@ -191,8 +191,8 @@ def _from_real_roots(zeros):
 
 
 def roots(p):
-    """The roots of a polynomial. Its coefficients are fetched (one round trip) and NumPy finds the roots in this
-    process, as the eigenvalues of the companion matrix: how many there are, and whether they are real, depends on data.
+    """The roots of a polynomial. Its coefficients are fetched (one round trip), as the number and the type of the roots
+    depend on data. NumPy finds the roots in this process, as the eigenvalues of the companion matrix.
 
     Parameters: p: coefficients, 1-d, or poly1d.
     Returns: 1-d ndarray, complex unless all roots are real.

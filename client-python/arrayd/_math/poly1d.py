@@ -222,7 +222,7 @@ def is_polynomial(value):
 
 
 def coefficients_of(p, trim=False):
-    """The coefficients of a polynomial, number or array, 1-d, and whether they are known not to begin with a 0; trim:
+    """Get the coefficients of a polynomial, number or array, 1-d, and whether they are known not to begin with a 0. trim:
     leave leading zeros out where they can be seen on this side."""
     if isinstance(p, poly1d):
         return p._coeffs, p._trimmed

@@ -4,8 +4,8 @@ import numpy as np
 from .. import _base, _core
 from .._base import as_array, call, give, ndarray, no_value, normalize_axes
 
-# Continuous methods by their parameters alpha and beta (Hyndman and Fan): the virtual index of q among n elements is
-# n*q + alpha + q*(1 - alpha - beta) - 1, and elements on both sides of it are weighted by their distance.
+# Continuous methods by their parameters alpha and beta (Hyndman and Fan). The virtual index of q among n elements is
+# n*q + alpha + q*(1 - alpha - beta) - 1. Elements on both sides of it are weighted by their distance.
 _CONTINUOUS = {"interpolated_inverted_cdf": (0, 1), "hazen": (0.5, 0.5), "weibull": (0, 0), "linear": (1, 1),
                "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8)}
 # Methods that give one of the elements, so that integers stay integers.

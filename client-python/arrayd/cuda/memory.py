@@ -131,7 +131,7 @@ class _MemoryOf(BaseMemory):
 
 
 class UnownedMemory(BaseMemory):
-    """Memory that somebody else has in this process, for arrays: that of another library on the GPU that the server
+    """Memory of arrays that somebody else owns in this process. It is memory of another library on the GPU that the server
     uses, as asarray takes it, or of an array whose address a.data.ptr has told.
 
     Parameters: ptr: address. size: bytes. owner: object that keeps the memory; it is kept as long as arrays there are.

@@ -116,8 +116,8 @@ def set_pinned_memory_allocator(allocator=None):
 
 
 def alloc_pinned_memory(size):
-    """Memory of this process that the server shares, so that arrays in it are uploaded without a copy on this side;
-    where that cannot be had, ordinary memory. numpy.frombuffer makes arrays in it.
+    """Memory of this process that the server shares. Arrays in it are uploaded without a copy on this side. Where such
+    memory cannot be had it is ordinary memory. numpy.frombuffer makes arrays in it.
 
     Parameters: size: bytes.
     Returns: cuda.PinnedMemoryPointer to that many bytes; they live as long as it or arrays in it do.

@@ -40,8 +40,8 @@ ROWS = {
 # What RandomState's parameters must be, which takes less: of logseries as CuPy, of hypergeometric as NumPy and CuPy.
 LEGACY_ROWS = {**ROWS, "logseries": Row(45, ("p", "INSIDE")),
                "hypergeometric": Row(43, ("ngood", "NONNEG"), ("nbad", "NONNEG"), ("nsample", "ATLEAST1"))}
-# The distributions for which RandomState waits for parameters on the server, and so raises at the call: CuPy does for the
-# first ten; the others are made of numbers that are drawn without these parameters.
+# The distributions for which RandomState waits for parameters on the server, and so raises at the call. CuPy does so for
+# the first ten. The others are made of numbers that are drawn without these parameters.
 LEGACY_LOOKED = {"exponential", "logseries", "negative_binomial", "noncentral_chisquare", "noncentral_f", "power",
                  "rayleigh", "triangular", "weibull", "zipf", "gumbel", "laplace", "lognormal", "normal", "pareto", "wald"}
 

@@ -183,8 +183,8 @@ def for_CF_orders(name="order"):
 
 
 def for_contiguous_axes(name="axis"):
-    """A decorator for methods of a class with the attributes shape and order: it calls them with each tuple of axes
-    that is contiguous: for three dimensions and 'C' (0, 1, 2), (1, 2) and (2,), for 'F' (0,), (0, 1) and (0, 1, 2).
+    """A decorator for methods of a class with the attributes shape and order. It calls them with each tuple of axes that
+    is contiguous. For three dimensions these are (0, 1, 2), (1, 2) and (2,) with 'C', (0,), (0, 1) and (0, 1, 2) with 'F'.
 
     Parameters: name: of the method's parameter that gets them.
     Returns: decorator. The method raises ValueError for another order.

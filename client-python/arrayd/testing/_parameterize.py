@@ -13,7 +13,7 @@ class _Bundle:
 
 
 def parameterize(*params, **kwargs):
-    """A decorator that makes of a test class one for each of several sets of attributes; of a unittest.TestCase
+    """A decorator that makes of a test class one for each of several sets of attributes. Of a unittest.TestCase it makes
     subclasses in its module, of another class one whose tests pytest runs for each.
 
     Parameters: params: dicts of attributes. kwargs: _ids=False, for pytest: numbers instead of names.

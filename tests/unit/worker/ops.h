@@ -13,7 +13,7 @@
 
 static const int64_t ops_shape[1] = {ELEMENTS}, ops_strides[1] = {8};
 
-/* What a session has in these tests; its streams are closed last. */
+/* The component of stream queues in these tests; it is closed last. */
 static const ad_component ops_streams = {.name = "streams", .drop = ad__stream_queues_close};
 
 /* The sum of two arrays, or of one and a number (b 0). */

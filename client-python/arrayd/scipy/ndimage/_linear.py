@@ -136,7 +136,7 @@ def convolve(input, weights, output=None, mode="reflect", cval=0.0, origin=0, *,
 # ---- Gaussians ----
 
 def _gaussian_weights(sigma, order, radius):
-    """A Gaussian of that standard deviation at -radius ... radius, or one of its derivatives, which are polynomials
+    """Compute a Gaussian of that standard deviation at -radius ... radius, or one of its derivatives. These are polynomials
     times it: each differentiation takes q to q' - x q / sigma^2."""
     if order < 0:
         raise ValueError("order must be non-negative")
