@@ -33,7 +33,7 @@ SAMPLED = {"ops", "late", "fault", "build"}  # of which a sample leaves somethin
 SHORT = 0.3  # seconds for a test of which it leaves nothing out
 LONGEST = 4 * 3600  # seconds for one command of a suite, on the busiest machine; each test has a limit of its own
 HANGS = 900  # seconds for one test: several times what it waits for one thing (patience.py)
-# Where a user's kernel has faulted, its fiber is left from within the handler of the signal and never returns to it: the
+# A user's kernel that has faulted leaves its fiber from within the handler of the signal, and never returns to it. The
 # thread sanitizer takes all that comes after for a part of the handler.
 TSAN = "halt_on_error=1 die_after_fork=0 report_signal_unsafe=0"
 

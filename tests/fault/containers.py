@@ -19,8 +19,9 @@ import raw
 SHARED = "/run/arrayd"  # where each has the one folder that they share
 NAMESPACES = ("mnt", "pid", "ipc", "net", "uts")
 
-# Mounts what belongs into the root and becomes the program in it. $1: the root, $2: the folder that is shared, $3: rw or
-# ro, $4: user and group, if others than here, $5: how many pairs of folders to be seen in it follow; then the program.
+# The script mounts what belongs into the root and becomes the program in it. $1: the root. $2: the folder that is shared.
+# $3: rw or ro. $4: user and group, if others than here. $5: how many pairs of folders to be seen in it follow. Then comes
+# the program.
 ENTER = f"""
 set -e
 root=$1 shared=$2 mode=$3 user=$4 count=$5

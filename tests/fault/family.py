@@ -1,4 +1,4 @@
-"""A program that forks while its server's worker is killed again and again: it, its children and theirs go on with the
+"""A program that forks while its server's worker is killed again and again. It, its children and theirs go on with the
 same arrays, each by itself, and compare with NumPy.
 
 family.py URL FRONT_PID KILLS SEED RATE: RATE kills in a second. Prints of all of them "KILLS killed, CHILDREN children,

@@ -1,5 +1,5 @@
 """Programs of two users on one server. `python meanwhile.py attack UID CASES ROUNDS` writes over the operands of its
-own operations while they run, by the memory that it has of its arrays, and looks at what comes out and at its other
+own operations while they run, by the memory that it has of its arrays. Then it checks the results and its other
 arrays. `python meanwhile.py watch UID` has arrays beside it until its input ends. Both say what they have found as a
 line of JSON; the server is that of ARRAYD_URL."""
 import itertools

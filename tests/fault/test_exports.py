@@ -314,8 +314,8 @@ def count_zeros(session, x):
 @pytest.mark.parametrize("over", [False, True], ids=["lease", "over"])
 @pytest.mark.parametrize("held", ["session", "capability"])
 def test_others_are_known_to_write_there(start, held, over):
-    """Whichever worker it is, also where only a capability had the array when one was killed: what is written in place is
-    seen outside, and indices are copied before they are used; without memory for the copy they are refused."""
+    """Other processes see what is written in place, whichever worker writes it, also where only a capability had the array
+    when one was killed. Indices are copied before they are used; without memory for the copy they are refused."""
     server = start("--memory=28M", "--slab=1M", "--host-memory=0")
     session, zeros = Session(server.path), np.zeros(1 << 20, np.int64)
     own, exported = session.put(zeros), session.put(zeros)

@@ -1,5 +1,5 @@
 """Memory that programs have on a GPU, as arrays (ad.asarray, ad.from_dlpack), beside a backend and a driver made for
-tests: what is copied and what is not, who keeps it for how long, and what becomes of it when somebody is killed."""
+tests. The tests tell what is copied, who keeps the memory for how long, and what becomes of it when somebody is killed."""
 import os
 import random
 import signal

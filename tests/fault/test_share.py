@@ -98,8 +98,8 @@ def test_who_asks_for_little_waits_for_few_turns(start, work, late):
 
 @pytest.mark.parametrize("late", [False, True])
 def test_priorities_share_turns_by_weight(start, place, late):
-    """Two that flood alike, of high and of low priority: the engine gives them turns of other lengths, so that they
-    differ in what is done for them while both are there."""
+    """Two users flood alike, one of high and one of low priority. The engine gives them turns of different lengths, so
+    more is done for the first while both are there."""
     place.add("high", "priority=high")
     place.add("low", "priority=low")
     server = start(*place.options("tcp"), env={"ARRAYD_CPU_LATE": "1"} if late else {})
@@ -139,8 +139,8 @@ def operations_done(client):
 
 
 def test_many_sessions_of_one_user_are_one_share(start, place):
-    """A user with six sessions and one with one, all of which have more to do than is done: what is done for the one is
-    as much as for the six together, and the six get the same among themselves."""
+    """A user has six sessions, another has one, and all have more to do than is done. The one gets as much as the six
+    together, and the six get the same among themselves."""
     place.add("many")
     place.add("one")
     server = start(*place.options("tcp"), "--threads=1")

@@ -1,7 +1,7 @@
-"""Survival where operations are complete later than they are executed, as on a GPU: what another worker begins with is
-a state that the device had passed, and what it executes again may have been executed already.
+"""Survival where operations are complete later than they are executed, as on a GPU. Another worker begins with a state
+that the device had passed, and executes again what may have been executed already.
 
-A worker is killed while its device is at something slow: so it is known what was complete.
+A worker is killed while its device is at something slow, so the tests know what was complete.
 """
 import os
 import random

@@ -1,5 +1,5 @@
-"""Chains on the GPU by way of a server and the ordinary client: what is fused has the bits that the operations have one by
-one (ARRAYD_FUSE=0), and nobody waits for the compiler."""
+"""Chains on the GPU by way of a server and the ordinary client. Fused operations give the bits that they give one by one
+(ARRAYD_FUSE=0), and nobody waits for the compiler."""
 import os
 import subprocess
 import sys

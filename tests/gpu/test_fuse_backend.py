@@ -1,4 +1,4 @@
-"""Chains on the backend itself, without a worker: one kernel for a chain gives bit for bit what its operations give one
+"""Chains on the backend itself, without a worker. One kernel for a chain gives bit for bit what its operations give one
 after the other, whatever the rows, types and layouts."""
 import ctypes
 import time

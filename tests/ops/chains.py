@@ -40,9 +40,9 @@ def compiled():
 
 
 def together(body, **least):
-    """Run body with its operations queued: what it returns, and what the counters say of it. Where chains are compiled,
-    again when that has been done; and until the counters say what is expected at least, as the client may be late on a
-    machine that is busy."""
+    """Run body with its operations queued. Returns its result, and what the counters say of it. Where chains are compiled
+    it runs again when that has been done. It runs until the counters say what is expected at least, as the client may be
+    late on a busy machine."""
     for attempt in range(60):
         result, counters = once(body)
         if (attempt > 5 or not counters["unfused_chains"]) and all(counters[name] >= value for name, value in least.items()):

@@ -117,8 +117,8 @@ class Program:
         return ("scan", self.pick(SCANS), self.pick([0, -1]), dtype, into, of)
 
     def takes(self, step):
-        """Not the sign of a NaN, which processors choose; and of scans only short ones: on a GPU the order in which a long
-        lane of floats is added up depends on its blocks' pace."""
+        """Tell whether the step's result is certain. The sign of a NaN is not, as processors choose it. Nor are long scans
+        of floats: on a GPU the order in which they are added up depends on the blocks' pace."""
         if {"signbit", "copysign"} & set(map(str, step)):
             return not any(np.isnan(self.arrays[x[1]]).any() for x in step if isinstance(x, tuple) and x[0] == "array")
         return step[0] != "scan" or (not self.exact and max(self.arrays[step[-1][1]].shape, default=1) <= 64)

@@ -16,8 +16,8 @@ CHANGES = "copyto fill_diagonal place put put_along_axis putmask".split()
 
 
 def add(names, templates, *choices):
-    """Cases for several functions. A template has a place {} for each of the choices, which are lists of texts, and
-    begins with the arguments ("(a, {})") or is a whole expression, in which $ is the function."""
+    """Add cases for several functions. A template has a place {} for each of the choices, which are lists of texts. It
+    begins with the arguments ("(a, {})"), or it is a whole expression, in which $ is the function."""
     for name in names.split():
         for template in [templates] if isinstance(templates, str) else templates:
             for parts in itertools.product(*(one.split(" | ") if isinstance(one, str) else one for one in choices)):

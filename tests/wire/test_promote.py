@@ -56,8 +56,8 @@ def test_can_cast(native):
         assert native.can_cast(a, b, casting) == np.can_cast(a, b, casting), (a, b, casting)
 
 
-# Where our choice differs from NumPy's: for comparisons it has loops that compare int64 with uint64 exactly, and
-# logical functions look at truth only, where a loop of any type does.
+# Rows where our choice differs from NumPy's. For comparisons NumPy has loops that compare int64 with uint64 exactly. Logical
+# functions look at truth only, where a loop of any type does.
 COMPARISONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
 LOGICAL = {"logical_and", "logical_or", "logical_xor", "logical_not"}
 ALIASES = {"abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_invert", "bitwise_left_shift",
