@@ -106,7 +106,7 @@ static int make_strided(ad_session *s, int dtype, const ad__py_shape *shape, PyO
 }
 
 /* An array with the arguments of the constructor, that has memory of its own. */
-static PyObject *construct(PyObject *shape_object, PyObject *dtype_object, PyObject *strides, char order) {
+static PyObject *construct_array(PyObject *shape_object, PyObject *dtype_object, PyObject *strides, char order) {
     ad__py_shape shape;
     ad_array *array;
     int dtype = dtype_object && dtype_object != Py_None ? ad__py_dtype_id(dtype_object) : AD_FLOAT64;
@@ -150,7 +150,7 @@ static PyObject *array_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     int letter = ad__py_order_letter(order, 'C');
     if (letter < 0) return NULL;
     PyObject *made = memptr && memptr != Py_None ? construct_at(memptr, shape, dtype, strides, (char)letter)
-                                                 : construct(shape, dtype, strides, (char)letter);
+                                                 : construct_array(shape, dtype, strides, (char)letter);
     return !made || type == ad__py.array ? made : wrap_as(type, made, Py_None);
 }
 
@@ -257,7 +257,7 @@ static PyObject *get_device(PyObject *o, void *unused) {
 
 static bool is_complex(int dtype) { return ad__dtypes[dtype].kind == 'c'; }
 
-static PyObject *part(PyObject *o, bool imaginary) {
+static PyObject *get_part(PyObject *o, bool imaginary) {
     ad_array_info info = ad__py_info(o);
     ad_array *view;
     int dtype = info.dtype == AD_COMPLEX64 ? AD_FLOAT32 : AD_FLOAT64;
@@ -268,13 +268,13 @@ static PyObject *part(PyObject *o, bool imaginary) {
 
 static PyObject *get_real(PyObject *o, void *unused) {
     (void)unused;
-    return is_complex(ad__py_info(o).dtype) ? part(o, false) : Py_NewRef(o);
+    return is_complex(ad__py_info(o).dtype) ? get_part(o, false) : Py_NewRef(o);
 }
 
 static PyObject *get_imag(PyObject *o, void *unused) {
     ad_array *zeros;
     (void)unused;
-    if (is_complex(ad__py_info(o).dtype)) return part(o, true);
+    if (is_complex(ad__py_info(o).dtype)) return get_part(o, true);
     return ad__py_result(ad_imag(ad_of(ad__py_handle(o)), &zeros), &zeros, ((ad__py_array *)o)->session);
 }
 
@@ -285,7 +285,7 @@ static int set_part(PyObject *o, PyObject *value, void *imaginary) {
                         value ? "array does not have imaginary part to set" : "Cannot delete a part of an array");
         return -1;
     }
-    PyObject *view = complex ? part(o, imaginary != NULL) : Py_NewRef(o);
+    PyObject *view = complex ? get_part(o, imaginary != NULL) : Py_NewRef(o);
     int status = view ? ad__py_assign(view, value) : -1;
     Py_XDECREF(view);
     return status;
@@ -338,7 +338,7 @@ static const PyType_Slot own_slots[] = {
     {0, NULL},
 };
 
-static int append(PyType_Slot *all, int n, const PyType_Slot *more) {
+static int append_slots(PyType_Slot *all, int n, const PyType_Slot *more) {
     for (; more->slot; more++) all[n++] = *more;
     all[n] = *more;
     return n;
@@ -353,9 +353,9 @@ static int set_attribute(const char *name, PyObject *value) {
 int ad__py_array_init(PyObject *module) {
     PyType_Slot slots[96];
     PyType_Spec spec = {"arrayd.ndarray", sizeof(ad__py_array), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
-    int n = append(slots, 0, own_slots);
-    n = append(slots, n, ad__py_number_slots);
-    append(slots, n, ad__py_index_slots);
+    int n = append_slots(slots, 0, own_slots);
+    n = append_slots(slots, n, ad__py_number_slots);
+    append_slots(slots, n, ad__py_index_slots);
     ad__py.array = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
     if (!ad__py.array || PyModule_AddObjectRef(module, "ndarray", (PyObject *)ad__py.array) != 0) return -1;
     return set_attribute("__array_priority__", PyFloat_FromDouble(100.0));

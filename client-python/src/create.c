@@ -11,7 +11,7 @@ static int shape_and_dtype(PyObject *shape_object, PyObject *dtype_object, ad__p
     return ad__py_shape_of(shape_object, shape);
 }
 
-static PyObject *made(int status, ad_array *const *array, ad__py_session *s) {
+static PyObject *hand_out_array(int status, ad_array *const *array, ad__py_session *s) {
     PyObject *result = ad__py_result(status, array, s);
     ad__py_session_leave(s);
     return result;
@@ -29,7 +29,7 @@ static PyObject *make_array(const char *name, make_function *function, PyObject 
     if (ad__py_arguments(name, names, args, npos, kwnames, v) != 0 || shape_and_dtype(v[0], v[1], &shape, &dtype) != 0)
         return NULL;
     ad__py_session *s = ad__py_session_get();
-    return s ? made(function(s->handle, dtype, shape.ndim, shape.dim, &array), &array, s) : NULL;
+    return s ? hand_out_array(function(s->handle, dtype, shape.ndim, shape.dim, &array), &array, s) : NULL;
 }
 
 static PyObject *py_empty(PyObject *module, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
@@ -77,7 +77,7 @@ static PyObject *py_full(PyObject *module, PyObject *const *args, Py_ssize_t npo
     if (dtype < 0) dtype = own_dtype(&in);
     if (!in.array && ad__py_storable(&in.value, dtype) != 0) return NULL;
     ad__py_session *s = ad__py_session_of(&v[1], 1);
-    return s ? made(ad_full(s->handle, dtype, shape.ndim, shape.dim, in, &array), &array, s) : NULL;
+    return s ? hand_out_array(ad_full(s->handle, dtype, shape.ndim, shape.dim, in, &array), &array, s) : NULL;
 }
 
 static PyObject *py_arange(PyObject *module, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
@@ -96,7 +96,7 @@ static PyObject *py_arange(PyObject *module, PyObject *const *args, Py_ssize_t n
         if (ad__py_operand_of("arange", v[i], &in[i]) != 0) return NULL;
     if (v[3] && v[3] != Py_None && (dtype = ad__py_dtype_id(v[3])) < 0) return NULL;
     ad__py_session *s = ad__py_session_get();
-    return s ? made(ad_arange(s->handle, in[0], in[1], in[2], dtype, &array), &array, s) : NULL;
+    return s ? hand_out_array(ad_arange(s->handle, in[0], in[1], in[2], dtype, &array), &array, s) : NULL;
 }
 
 /* ---- views ---- */
@@ -154,7 +154,7 @@ static PyObject *py_shares_buffer(PyObject *module, PyObject *const *args, Py_ss
     return PyBool_FromLong(a.session == b.session && a.buffer == b.buffer);
 }
 
-static int extent(const ad_array_info *info, int64_t *low, int64_t *high) {
+static int find_extent(const ad_array_info *info, int64_t *low, int64_t *high) {
     const ad_desc d = {.offset = info->offset,
                        .shape = info->shape,
                        .strides = info->strides,
@@ -174,7 +174,8 @@ static PyObject *py_may_share(PyObject *module, PyObject *const *args, Py_ssize_
     (void)module;
     if (!is_array(n == 2 ? args[0] : NULL) || !is_array(args[1])) return NULL;
     ad_array_info a = ad__py_info(args[0]), b = ad__py_info(args[1]);
-    if (!is_of_one(&a, &b, &distance) || extent(&a, &low[0], &high[0]) != 0 || extent(&b, &low[1], &high[1]) != 0)
+    if (!is_of_one(&a, &b, &distance) || find_extent(&a, &low[0], &high[0]) != 0 ||
+        find_extent(&b, &low[1], &high[1]) != 0)
         Py_RETURN_FALSE;
     return PyBool_FromLong(low[0] < high[1] + distance && low[1] + distance < high[0]);
 }

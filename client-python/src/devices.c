@@ -13,7 +13,7 @@ static ad__py_session *session_of(PyObject *serial) {
 }
 
 /* Unsigned numbers after the serial. */
-static int numbers(PyObject *const *args, Py_ssize_t n, Py_ssize_t wanted, uint64_t *out) {
+static int read_numbers(PyObject *const *args, Py_ssize_t n, Py_ssize_t wanted, uint64_t *out) {
     if (n != wanted + 1) {
         PyErr_SetString(PyExc_TypeError, "wrong number of arguments");
         return -1;
@@ -32,7 +32,7 @@ typedef PyObject *action(ad_session *handle, const uint64_t *v);
 /* All functions but one: numbers in, something out; they may wait. */
 static PyObject *run_action(PyObject *const *args, Py_ssize_t n, Py_ssize_t wanted, action *act) {
     uint64_t v[4];
-    if (numbers(args, n, wanted, v) != 0) return NULL;
+    if (read_numbers(args, n, wanted, v) != 0) return NULL;
     ad__py_session *s = session_of(args[0]);
     if (!s) return NULL;
     PyObject *result = act(s->handle, v);

@@ -6,7 +6,7 @@
 static PyObject *dtypes[AD_NDTYPE];      /* numpy.dtype; bfloat16's when first needed */
 static PyTypeObject *scalars[AD_NDTYPE]; /* numpy.float32 ... */
 
-static int remember(int id, PyObject *type) {
+static int remember_type(int id, PyObject *type) {
     PyObject *dtype = type ? ad__py_call1((PyObject *)ad__py.np_dtype, type) : NULL;
     if (!dtype) return -1;
     scalars[id] = (PyTypeObject *)Py_NewRef(type);
@@ -18,7 +18,7 @@ int ad__py_dtype_init(void) {
     for (int id = 0; id < AD_NDTYPE; id++) {
         if (id == AD_BFLOAT16) continue;
         PyObject *type = PyObject_GetAttrString(ad__py.numpy, id == AD_BOOL ? "bool_" : ad__dtypes[id].name);
-        int status = remember(id, type);
+        int status = remember_type(id, type);
         Py_XDECREF(type);
         if (status) return -1;
     }
@@ -35,7 +35,7 @@ static int load_bfloat16(void) {
         return -1;
     }
     type = PyObject_GetAttrString(module, "bfloat16");
-    int status = remember(AD_BFLOAT16, type);
+    int status = remember_type(AD_BFLOAT16, type);
     Py_XDECREF(type);
     Py_DECREF(module);
     return status;
@@ -93,7 +93,7 @@ static bool names_bfloat16(PyObject *o) {
     return PyUnicode_Check(o) && PyUnicode_CompareWithASCIIString(o, "bfloat16") == 0;
 }
 
-static void refuse(PyObject *dtype) {
+static void refuse_dtype(PyObject *dtype) {
     const bool swapped = attribute_int(dtype, "isnative") != 1;
     PyErr_Format(ad__py.dtype_error, "arrayd has no dtype %R%s", dtype,
                  swapped ? ": elements have the machine's byte-order" : "");
@@ -109,7 +109,7 @@ int ad__py_dtype_id(PyObject *o) {
     if (!dtype) return -1;
     int id = ad__py_dtype_known(dtype);
     if (id == AD_BFLOAT16 && !dtypes[id] && load_bfloat16() != 0) id = -1;
-    else if (id < 0) refuse(dtype);
+    else if (id < 0) refuse_dtype(dtype);
     Py_DECREF(dtype);
     return id;
 }

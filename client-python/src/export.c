@@ -145,7 +145,7 @@ static void delete_plain(DLManagedTensor *m) {
 }
 
 /* Nobody has taken it: who does renames it. */
-static void destroy(PyObject *o) {
+static void destroy_capsule(PyObject *o) {
     if (PyCapsule_IsValid(o, AD_PY_DL_PLAIN)) {
         DLManagedTensor *m = PyCapsule_GetPointer(o, AD_PY_DL_PLAIN);
         m->deleter(m);
@@ -159,10 +159,10 @@ static void destroy(PyObject *o) {
 static PyObject *make_capsule(DLManagedTensorVersioned *tensor, bool versioned) {
     PyObject *o = NULL;
     plain_capsule *p = NULL;
-    if (versioned) o = PyCapsule_New(tensor, AD_PY_DL_VERSIONED, destroy);
+    if (versioned) o = PyCapsule_New(tensor, AD_PY_DL_VERSIONED, destroy_capsule);
     else if ((p = malloc(sizeof *p))) {
         *p = (plain_capsule){{tensor->dl_tensor, p, delete_plain}, tensor};
-        o = PyCapsule_New(&p->managed, AD_PY_DL_PLAIN, destroy);
+        o = PyCapsule_New(&p->managed, AD_PY_DL_PLAIN, destroy_capsule);
     } else PyErr_NoMemory();
     if (o) return o;
     tensor->deleter(tensor);

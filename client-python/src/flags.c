@@ -26,15 +26,15 @@ static const struct flag_row {
 };
 #define NSHOWN 5
 
-static bool holds(int bits, const struct flag_row *row) {
+static bool has_flag(int bits, const struct flag_row *row) {
     return (bits & row->all) == row->all && (!row->any || bits & row->any) && !(bits & row->none);
 }
 
 static PyObject *get_flag(PyObject *self, void *row) {
-    return PyBool_FromLong(holds(((flags_object *)self)->bits, row));
+    return PyBool_FromLong(has_flag(((flags_object *)self)->bits, row));
 }
 
-static PyObject *subscript(PyObject *self, PyObject *key) {
+static PyObject *find_flag(PyObject *self, PyObject *key) {
     for (size_t i = 0; PyUnicode_Check(key) && i < sizeof rows / sizeof *rows; i++)
         if (PyUnicode_CompareWithASCIIString(key, rows[i].key) == 0) return get_flag(self, (void *)(uintptr_t)&rows[i]);
     PyErr_SetString(PyExc_KeyError, "Unknown flag");
@@ -46,11 +46,11 @@ static PyObject *format_flags(PyObject *self) {
     int at = 0;
     for (int i = 0; i < NSHOWN; i++)
         at += snprintf(text + at, sizeof text - (size_t)at, "%s  %s : %s", i ? "\n" : "", rows[i].key,
-                       holds(((flags_object *)self)->bits, &rows[i]) ? "True" : "False");
+                       has_flag(((flags_object *)self)->bits, &rows[i]) ? "True" : "False");
     return PyUnicode_FromString(text);
 }
 
-static PyObject *compare(PyObject *self, PyObject *other, int op) {
+static PyObject *compare_flags(PyObject *self, PyObject *other, int op) {
     if (!Py_IS_TYPE(other, ad__py.flags) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
     return PyBool_FromLong((((flags_object *)self)->bits == ((flags_object *)other)->bits) == (op == Py_EQ));
 }
@@ -64,10 +64,10 @@ static void free_flags(PyObject *self) {
 int ad__py_flags_init(PyObject *module) {
     static PyGetSetDef attributes[sizeof rows / sizeof *rows + 1];
     static PyType_Slot slots[] = {{Py_tp_getset, attributes},
-                                  {Py_mp_subscript, subscript},
+                                  {Py_mp_subscript, find_flag},
                                   {Py_tp_repr, format_flags},
                                   {Py_tp_dealloc, free_flags},
-                                  {Py_tp_richcompare, compare},
+                                  {Py_tp_richcompare, compare_flags},
                                   {Py_tp_hash, PyObject_HashNotImplemented},
                                   {0, NULL}};
     PyType_Spec spec = {"arrayd.flagsobj", sizeof(flags_object), 0,
@@ -78,7 +78,7 @@ int ad__py_flags_init(PyObject *module) {
     return ad__py.flags ? 0 : -1;
 }
 
-static bool repeats(const ad_array_info *info) {
+static bool repeats_elements(const ad_array_info *info) {
     for (int i = 0; i < info->ndim; i++)
         if (info->shape[i] > 1 && info->strides[i] == 0) return info->count > 0;
     return false;
@@ -91,6 +91,7 @@ PyObject *ad__py_flags(PyObject *a, void *unused) {
     if (!flags) return PyErr_NoMemory();
     PyObject_Init((PyObject *)flags, ad__py.flags);
     flags->bits = ALIGNED | (info.contiguous ? C_CONTIGUOUS : 0) | (info.f_contiguous ? F_CONTIGUOUS : 0) |
-                  (((ad__py_array *)a)->base ? 0 : OWNDATA) | (repeats(&info) || !info.writable ? 0 : WRITEABLE);
+                  (((ad__py_array *)a)->base ? 0 : OWNDATA) |
+                  (repeats_elements(&info) || !info.writable ? 0 : WRITEABLE);
     return (PyObject *)flags;
 }

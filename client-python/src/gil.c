@@ -22,14 +22,14 @@ static void begin_child(void) {
     let_threads();
 }
 
-static bool enter(void) {
+static bool enter_call(void) {
     atomic_fetch_add(&inside, 1);
     if (!atomic_load(&over)) return true;
     atomic_fetch_sub(&inside, 1);
     return false;
 }
 
-static void leave(void) { atomic_fetch_sub(&inside, 1); }
+static void leave_call(void) { atomic_fetch_sub(&inside, 1); }
 
 static PyThreadState *thread_new(void) {
     hold_threads();
@@ -61,18 +61,18 @@ static void run_with_gil(void (*f)(void *), void *argument) {
 }
 
 void ad__py_with_gil(void (*f)(void *), void *argument) {
-    if (!enter()) return;
+    if (!enter_call()) return;
     run_with_gil(f, argument);
-    leave();
+    leave_call();
 }
 
 static void do_nothing(void *unused) { (void)unused; }
 
 bool ad__py_on_main(int (*f)(void *)) {
-    if (!enter()) return false;
+    if (!enter_call()) return false;
     const bool asked = Py_AddPendingCall(f, NULL) == 0;
     run_with_gil(do_nothing, NULL); /* Python 3.11 looks for calls only when it has to let go of the GIL */
-    leave();
+    leave_call();
     return asked;
 }
 

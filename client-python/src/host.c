@@ -183,7 +183,7 @@ static int is_packed(PyObject *array, PyObject *type, PyObject *wanted) {
     return same;
 }
 
-static PyObject *pack(PyObject *array, PyObject *type, PyObject *native, int dtype, ad__py_session *s) {
+static PyObject *pack_array(PyObject *array, PyObject *type, PyObject *native, int dtype, ad__py_session *s) {
     PyObject *packed = NULL;
     int there = is_packed(array, type, native);
     if (there == 1) return Py_NewRef(array);
@@ -198,7 +198,7 @@ static PyObject *packed_host(PyObject *host, int *dtype, ad__py_session *s) {
     else array = ad__py_call1(ad__py.np_asarray, host);
     type = array ? PyObject_GetAttrString(array, "dtype") : NULL;
     native = type ? native_dtype(type, dtype) : NULL;
-    packed = native ? pack(array, type, native, *dtype, s) : NULL;
+    packed = native ? pack_array(array, type, native, *dtype, s) : NULL;
     Py_XDECREF(native);
     Py_XDECREF(type);
     Py_XDECREF(array);
@@ -226,7 +226,7 @@ static int get_bytes(PyObject *host, int dtype, Py_buffer *buffer) {
     return status;
 }
 
-static ad_array *upload(ad__py_session *s, int dtype, const ad__py_shape *shape, const Py_buffer *buffer) {
+static ad_array *upload_buffer(ad__py_session *s, int dtype, const ad__py_shape *shape, const Py_buffer *buffer) {
     ad_array *array = NULL;
     if (buffer->len >= LARGE) ad__py_release();
     int status = ad_upload(s->handle, dtype, shape->ndim, shape->dim, buffer->buf, (size_t)buffer->len, &array);
@@ -240,7 +240,7 @@ static PyObject *upload_packed(PyObject *host, int dtype, ad__py_session *s) {
     ad__py_shape shape;
     Py_buffer buffer;
     if (host_shape(host, &shape) != 0 || get_bytes(host, dtype, &buffer) != 0) return NULL;
-    ad_array *array = upload(s, dtype, &shape, &buffer);
+    ad_array *array = upload_buffer(s, dtype, &shape, &buffer);
     PyBuffer_Release(&buffer);
     return array ? ad__py_wrap(array, s, NULL) : NULL;
 }

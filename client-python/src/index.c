@@ -5,7 +5,7 @@
 /* ---- index arrays ---- */
 
 /* Elements of a view by index arrays: a handle, or NULL. */
-static ad_array *gather(ad_array *view, const ad__py_indices *x) {
+static ad_array *gather_elements(ad_array *view, const ad__py_indices *x) {
     ad_in in[AD_MAX_NDIM + 1];
     ad_array *turned = ad__py_axes_first(view, x->count, x->axes), *out = NULL;
     if (!turned) return NULL;
@@ -42,14 +42,14 @@ static PyObject *get_by_indices(const ad__py_key *k, PyObject *view) {
     ad__py_indices x;
     PyObject *result = NULL;
     if (ad__py_indices_make(&x, k, &info, s) == 0)
-        result = place_axes(gather(ad__py_handle(view), &x), x.ndim, k->position, s);
+        result = place_axes(gather_elements(ad__py_handle(view), &x), x.ndim, k->position, s);
     ad__py_indices_free(&x);
     return result;
 }
 
 /* ---- one mask, on the server ---- */
 
-static ad_array *compress(ad_array *turned, ad_array *mask) {
+static ad_array *compress_view(ad_array *turned, ad_array *mask) {
     const ad_in in[2] = {ad_of(turned), ad_of(mask)};
     int64_t values[AD_MAX_PARAM];
     ad_array *out = NULL;
@@ -68,7 +68,7 @@ static PyObject *get_by_mask(const ad__py_key *k, PyObject *view) {
     turned = ad__py_axes_first(ad__py_handle(view), f->item->naxes, axes);
     if (!turned) return NULL;
     mask = ad_array_retain(ad__py_handle(f->item->object));
-    found = compress(turned, mask);
+    found = compress_view(turned, mask);
     ad_array_release(mask);
     ad_array_release(turned);
     return place_axes(found, 1, k->position, ((ad__py_array *)view)->session);
@@ -111,7 +111,7 @@ PyObject *ad__py_subscript(PyObject *a, PyObject *key) {
 
 /* ---- sequences ---- */
 
-static Py_ssize_t length(PyObject *a) {
+static Py_ssize_t get_length(PyObject *a) {
     ad_array_info info = ad__py_info(a);
     if (info.ndim == 0) {
         PyErr_SetString(PyExc_TypeError, "len() of unsized object");
@@ -120,7 +120,7 @@ static Py_ssize_t length(PyObject *a) {
     return (Py_ssize_t)info.shape[0];
 }
 
-static PyObject *iterate(PyObject *a) {
+static PyObject *iterate_array(PyObject *a) {
     if (ad__py_info(a).ndim == 0) {
         PyErr_SetString(PyExc_TypeError, "iteration over a 0-d array");
         return NULL;
@@ -129,7 +129,7 @@ static PyObject *iterate(PyObject *a) {
 }
 
 /* (a == element).any(); waits. */
-static int contains(PyObject *a, PyObject *element) {
+static int contains_element(PyObject *a, PyObject *element) {
     PyObject *equal = PyObject_RichCompare(a, element, Py_EQ), *any = NULL;
     ad_array *out;
     int truth = -1;
@@ -150,13 +150,13 @@ static int assign_item(PyObject *a, Py_ssize_t i, PyObject *value) {
 }
 
 const PyType_Slot ad__py_index_slots[] = {
-    {Py_mp_length, length},
+    {Py_mp_length, get_length},
     {Py_mp_subscript, ad__py_subscript},
     {Py_mp_ass_subscript, ad__py_assign_subscript},
-    {Py_sq_length, length},
+    {Py_sq_length, get_length},
     {Py_sq_item, ad__py_at},
     {Py_sq_ass_item, assign_item},
-    {Py_sq_contains, contains},
-    {Py_tp_iter, iterate},
+    {Py_sq_contains, contains_element},
+    {Py_tp_iter, iterate_array},
     {0, NULL},
 };

@@ -70,7 +70,7 @@ static ad_array *upload_index(PyObject *host, int axis, int64_t size, ad__py_ses
 
 /* ---- kinds of index arrays ---- */
 
-static void add(ad__py_indices *x, int axis, ad_array *array) {
+static void add_array(ad__py_indices *x, int axis, ad_array *array) {
     x->axes[x->count] = axis;
     x->array[x->count++] = array;
 }
@@ -86,7 +86,7 @@ static int add_index(ad__py_indices *x, const ad__py_fancy *f, int64_t size, ad_
         if (status) ad__py_fail(status);
     }
     if (!array) return -1;
-    add(x, f->axis, array);
+    add_array(x, f->axis, array);
     return 0;
 }
 
@@ -102,7 +102,7 @@ static int add_rows(ad__py_indices *x, const ad__py_fancy *f, ad_array *found) {
             ad__py_fail(status);
             return -1;
         }
-        add(x, f->axis + i, row);
+        add_array(x, f->axis + i, row);
     }
     return 0;
 }
@@ -129,7 +129,7 @@ static int add_host_mask(ad__py_indices *x, const ad__py_fancy *f, const ad_arra
     int status = found ? 0 : -1;
     for (int i = 0; i < f->item->naxes && status == 0; i++) {
         ad_array *array = upload_index(PyTuple_GetItem(found, i), f->of + i, view->shape[f->axis + i], s);
-        if (array) add(x, f->axis + i, array);
+        if (array) add_array(x, f->axis + i, array);
         else status = -1;
     }
     Py_XDECREF(found);
@@ -143,7 +143,7 @@ static int add_bool(ad__py_indices *x, const ad__py_fancy *f, ad__py_session *s)
     int status = ad_zeros(s->handle, AD_INT64, 1, &shape, &array);
     ad__py_ensure();
     if (status) ad__py_fail(status);
-    else add(x, f->axis, array);
+    else add_array(x, f->axis, array);
     return status ? -1 : 0;
 }
 
@@ -173,7 +173,7 @@ static int no_broadcast(const ad__py_indices *x) {
     return -1;
 }
 
-static int broadcast(ad__py_indices *x) {
+static int broadcast_indices(ad__py_indices *x) {
     ad_operand operand[AD_MAX_NDIM];
     const ad_operand *operands[AD_MAX_NDIM];
     ad_array *wide;
@@ -200,7 +200,7 @@ int ad__py_indices_make(ad__py_indices *x, const ad__py_key *k, const ad_array_i
     int status = 0;
     x->count = x->ndim = 0;
     for (int i = 0; i < k->nfancy && status == 0; i++) status = add_fancy(x, &k->fancy[i], view, s);
-    return status == 0 ? broadcast(x) : -1;
+    return status == 0 ? broadcast_indices(x) : -1;
 }
 
 void ad__py_indices_free(ad__py_indices *x) {

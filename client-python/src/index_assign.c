@@ -53,7 +53,7 @@ static void value_free(value *v) { Py_XDECREF(v->object); }
 
 /* ---- views of values ---- */
 
-static int failed(int status) {
+static int raise_status(int status) {
     ad__py_ensure();
     if (status) ad__py_fail(status);
     return status ? -1 : 0;
@@ -74,10 +74,10 @@ static ad_array *with_ndim(const ad_array *array, int ndim) {
         strides[i] = from < 0 ? 0 : info.strides[from];
     }
     int status = ad_view(array, info.dtype, info.offset, ndim, shape, strides, &view);
-    return failed(status) ? NULL : view;
+    return raise_status(status) ? NULL : view;
 }
 
-static int mismatch(const ad_array *array, int ndim, const int64_t *shape) {
+static int raise_mismatch(const ad_array *array, int ndim, const int64_t *shape) {
     ad_array_info info;
     PyObject *is, *must;
     if (PyErr_Occurred()) PyErr_Clear();
@@ -94,9 +94,9 @@ static int mismatch(const ad_array *array, int ndim, const int64_t *shape) {
 }
 
 /* The value broadcast to the shape of what is assigned to; NULL with an exception. */
-static ad_array *stretched(const ad_array *array, int ndim, const int64_t *shape) {
+static ad_array *stretch_value(const ad_array *array, int ndim, const int64_t *shape) {
     ad_array *fitting = with_ndim(array, ndim), *wide = NULL;
-    if (!fitting || ad_broadcast_to(fitting, ndim, shape, &wide) != 0) mismatch(array, ndim, shape);
+    if (!fitting || ad_broadcast_to(fitting, ndim, shape, &wide) != 0) raise_mismatch(array, ndim, shape);
     ad_array_release(fitting);
     return wide;
 }
@@ -121,7 +121,7 @@ static int copy_array(ad_array *to, const ad_array *from) {
     if (source.ndim > target.ndim) fewer = with_ndim(from, target.ndim);
     int status = ad_copy_into(to, ad_of(fewer ? fewer : from), UNSAFE);
     ad_array_release(fewer);
-    return failed(status);
+    return raise_status(status);
 }
 
 /* From this process: straight into place where it fits. */
@@ -151,7 +151,7 @@ int ad__py_assign(PyObject *a, PyObject *o) {
     if (got < 0) return -1;
     if (got == 0) return copy_host(a, o);
     if (in.array) return copy_array(ad__py_handle(a), in.array);
-    return failed(ad_copy_into(ad__py_handle(a), in, UNSAFE));
+    return raise_status(ad_copy_into(ad__py_handle(a), in, UNSAFE));
 }
 
 /* ---- by one mask on the server ---- */
@@ -174,7 +174,7 @@ static ad_array *spread_mask(const masked *m) {
         shape[i] = i < m->naxes ? info.shape[i] : 1;
         strides[i] = i < m->naxes ? info.strides[i] : 0;
     }
-    return failed(ad_view(m->mask, AD_BOOL, info.offset, ndim, shape, strides, &view)) ? NULL : view;
+    return raise_status(ad_view(m->mask, AD_BOOL, info.offset, ndim, shape, strides, &view)) ? NULL : view;
 }
 
 /* view[...] = in where the mask is true. */
@@ -188,7 +188,7 @@ static int copy_where(const masked *m, ad_in in) {
     int status = ad_ufunc_call(m->info.session, AD_UFUNC_copy, &in, &options, &out);
     if (status == 0) ad_array_release(out);
     ad_array_release(where);
-    return failed(status);
+    return raise_status(status);
 }
 
 /* A value that is the same for all places of the mask: its axis for them gives way to ones for the mask's axes. */
@@ -209,14 +209,14 @@ static int copy_same(const masked *m, const ad_array *v) {
         shape[n] = info.shape[i];
         strides[n++] = info.strides[i];
     }
-    if (failed(ad_view(v, info.dtype, info.offset, m->info.ndim, shape, strides, &view))) return -1;
+    if (raise_status(ad_view(v, info.dtype, info.offset, m->info.ndim, shape, strides, &view))) return -1;
     int status = copy_where(m, ad_of(view));
     ad_array_release(view);
     return status;
 }
 
 /* One value, or row of values, for each place of the mask: how many there are, the server checks. */
-static int place(const masked *m, const ad_array *v) {
+static int place_values(const masked *m, const ad_array *v) {
     ad_array_info info, turned_info;
     int axes[AD_MAX_NDIM];
     int64_t shape[AD_MAX_NDIM];
@@ -230,11 +230,11 @@ static int place(const masked *m, const ad_array *v) {
         ad_array_get_info(turned, &turned_info);
         shape[0] = info.shape[0];
         for (int i = 1; i < info.ndim; i++) shape[i] = turned_info.shape[m->naxes + i - 1];
-        if (ad_broadcast_to(moved, info.ndim, shape, &wide) != 0) mismatch(v, info.ndim, shape);
+        if (ad_broadcast_to(moved, info.ndim, shape, &wide) != 0) raise_mismatch(v, info.ndim, shape);
     }
     if (wide) {
         const ad_in in[2] = {ad_of(m->mask), ad_of(wide)};
-        status = failed(ad_call_call(NULL, AD_CALL_place, m->info.dtype, 2, in, 0, NULL, &turned, &out, NULL));
+        status = raise_status(ad_call_call(NULL, AD_CALL_place, m->info.dtype, 2, in, 0, NULL, &turned, &out, NULL));
         if (status == 0) ad_array_release(out);
     }
     ad_array_release(wide);
@@ -255,7 +255,7 @@ static int assign_masked(const masked *m, const value *v) {
         return -1;
     }
     ad_array_get_info(whole, &info);
-    int status = info.shape[m->k->position] == 1 ? copy_same(m, whole) : place(m, whole);
+    int status = info.shape[m->k->position] == 1 ? copy_same(m, whole) : place_values(m, whole);
     ad_array_release(whole);
     return status;
 }
@@ -291,14 +291,14 @@ static ad_array *for_scatter(const ad__py_key *k, const ad__py_indices *x, const
         PyErr_SetString(PyExc_IndexError, "the result of indexing would have too many dimensions");
         return NULL;
     }
-    ad_array *wide = stretched(v, ndim, shape), *turned;
+    ad_array *wide = stretch_value(v, ndim, shape), *turned;
     if (!wide || k->position == 0) return wide;
     turned = ad__py_axes_moved(wide, k->position, x->ndim, 0);
     ad_array_release(wide);
     return turned;
 }
 
-static int scatter(ad_array *view, const ad__py_indices *x, ad_in v) {
+static int scatter_values(ad_array *view, const ad__py_indices *x, ad_in v) {
     static const ad_value set = {AD_INT64, AD_VALUE_INT, {.i = 0}};
     ad_in in[AD_MAX_NDIM + 1];
     ad_array_info info;
@@ -311,7 +311,7 @@ static int scatter(ad_array *view, const ad__py_indices *x, ad_in v) {
     int status = ad_call_call(NULL, AD_CALL_scatter, info.dtype, x->count + 1, in, 1, &set, &turned, &out, NULL);
     if (status == 0) ad_array_release(out);
     ad_array_release(turned);
-    return failed(status);
+    return raise_status(status);
 }
 
 static int assign_by_indices(const ad__py_key *k, PyObject *view, const value *v) {
@@ -320,7 +320,7 @@ static int assign_by_indices(const ad__py_key *k, PyObject *view, const value *v
     ad_array *turned = NULL;
     int status = ad__py_indices_make(&x, k, &info, ((ad__py_array *)view)->session);
     if (status == 0 && v->in.array && !(turned = for_scatter(k, &x, &info, v->in.array))) status = -1;
-    if (status == 0) status = scatter(ad__py_handle(view), &x, turned ? ad_of(turned) : v->in);
+    if (status == 0) status = scatter_values(ad__py_handle(view), &x, turned ? ad_of(turned) : v->in);
     ad_array_release(turned);
     ad__py_indices_free(&x);
     return status;

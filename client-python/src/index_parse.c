@@ -6,7 +6,7 @@
     "indices"
 #define WRONG_ARRAY "arrays used as indices must be of integer (or boolean) type"
 
-static int wrong(const char *message) {
+static int raise_wrong_index(const char *message) {
     PyErr_SetString(PyExc_IndexError, message);
     return -1;
 }
@@ -20,7 +20,7 @@ static int int_item(ad__py_key_item *item, PyObject *o) {
     if (item->value != -1 || !PyErr_Occurred()) return 0;
     if (PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
-        wrong(WRONG_KEY);
+        raise_wrong_index(WRONG_KEY);
     }
     return -1;
 }
@@ -43,7 +43,7 @@ static int array_item(ad__py_key_item *item, PyObject *object, int dtype, int nd
     }
     item->kind = ITEM_INDEX;
     item->naxes = 1;
-    return dtype >= 0 && AD_M_INT & AD_BIT(dtype) ? 0 : wrong(WRONG_ARRAY);
+    return dtype >= 0 && AD_M_INT & AD_BIT(dtype) ? 0 : raise_wrong_index(WRONG_ARRAY);
 }
 
 static int server_item(ad__py_key_item *item, PyObject *o) {
@@ -84,7 +84,7 @@ static int host_item(ad__py_key_item *item, PyObject *host, bool listed) {
     const int empty = listed ? is_empty(host) : 0;
     if (empty < 0) return -1;
     if (empty) id = AD_INT64; /* lists with nothing in them */
-    if (listed && (id < 0 || !((AD_M_INT | AD_M_BOOL) & AD_BIT(id)))) return wrong(WRONG_KEY);
+    if (listed && (id < 0 || !((AD_M_INT | AD_M_BOOL) & AD_BIT(id)))) return raise_wrong_index(WRONG_KEY);
     return array_item(item, host, id, ndim, true);
 }
 
@@ -100,7 +100,7 @@ static int other_item(ad__py_key_item *item, PyObject *o) {
         return bool_item(item, PyObject_IsTrue(o));
     if (PyIndex_Check(o)) return int_item(item, o);
     if (PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o)) return sequence_item(item, o);
-    return wrong(WRONG_KEY);
+    return raise_wrong_index(WRONG_KEY);
 }
 
 static int parse_item(ad__py_key_item *item, PyObject *o) {
@@ -124,7 +124,7 @@ static int parse_item(ad__py_key_item *item, PyObject *o) {
 
 static int parse_items(ad__py_key *k, PyObject *key) {
     Py_ssize_t n = PyTuple_Size(key);
-    if (n > AD_PY_MAX_ITEMS - 1) return wrong("too many indices for array");
+    if (n > AD_PY_MAX_ITEMS - 1) return raise_wrong_index("too many indices for array");
     for (Py_ssize_t i = 0; i < n; i++)
         if (parse_item(&k->item[k->nitems++], PyTuple_GetItem(key, i)) != 0) return -1;
     return 0;
@@ -135,7 +135,7 @@ static int place_ellipsis(ad__py_key *k, int ndim) {
     int taken = 0, at = -1;
     for (int i = 0; i < k->nitems; i++) {
         if (k->item[i].kind == ITEM_ELLIPSIS && at >= 0)
-            return wrong("an index can only have a single ellipsis ('...')");
+            return raise_wrong_index("an index can only have a single ellipsis ('...')");
         if (k->item[i].kind == ITEM_ELLIPSIS) at = i;
         taken += k->item[i].naxes;
     }
@@ -214,7 +214,7 @@ static int check_mask(ad__py_key_item *item, const ad_array_info *a, int axis) {
 }
 
 static int apply_fancy(ad__py_key *k, ad__py_key_item *item, const ad_array_info *a, int axis) {
-    if (k->nfancy == AD_MAX_NDIM) return wrong("too many indices for array");
+    if (k->nfancy == AD_MAX_NDIM) return raise_wrong_index("too many indices for array");
     if (item->kind == ITEM_MASK && check_mask(item, a, axis) != 0) return -1;
     k->fancy[k->nfancy++] = (ad__py_fancy){item, k->ndim, axis};
     if (item->kind == ITEM_BOOL) add_axis(k, 1, 0);

@@ -49,8 +49,8 @@ static PyObject *wrap_module(ad_module *handle, ad__py_session *s, char *log) {
     return (PyObject *)self;
 }
 
-static PyObject *build(const char *source, Py_ssize_t size, int noptions, const char *const *options, int nnames,
-                       const char *const *names) {
+static PyObject *build_module(const char *source, Py_ssize_t size, int noptions, const char *const *options, int nnames,
+                              const char *const *names) {
     ad_module *handle = NULL;
     char *log = NULL;
     PyObject *result;
@@ -78,7 +78,7 @@ static PyObject *py_build(PyObject *module, PyObject *const *args, Py_ssize_t n)
     const char *source = PyUnicode_AsUTF8AndSize(args[0], &size);
     const char **options = source ? texts_of(args[1], "options", &noptions) : NULL;
     const char **names = options ? texts_of(args[2], "names", &nnames) : NULL;
-    if (names) result = build(source, size, noptions, options, nnames, names);
+    if (names) result = build_module(source, size, noptions, options, nnames, names);
     PyMem_Free((void *)names);
     PyMem_Free((void *)options);
     return result;
@@ -93,7 +93,7 @@ PyMethodDef ad__py_kernel_methods[] = {
 
 /* ---- launching ---- */
 
-static int three(PyObject *o, const char *what, uint32_t out[3]) {
+static int read_three(PyObject *o, const char *what, uint32_t out[3]) {
     Py_ssize_t n = PyTuple_Check(o) ? PyTuple_Size(o) : 0;
     for (Py_ssize_t i = 0; i < 3 && n == 3; i++) {
         int64_t value;
@@ -109,7 +109,7 @@ static int three(PyObject *o, const char *what, uint32_t out[3]) {
     return -1;
 }
 
-static int parameter(PyObject *o, ad_parameter *p) {
+static int read_parameter(PyObject *o, ad_parameter *p) {
     char *data;
     Py_ssize_t size;
     *p = (ad_parameter){0};
@@ -142,7 +142,7 @@ static int set_written(PyObject *mask, Py_ssize_t n, ad_parameter *p) {
 }
 
 /* launch(name, grid, block, shared, arguments, written) */
-static PyObject *launch(PyObject *o, PyObject *const *args, Py_ssize_t nargs) {
+static PyObject *launch_kernel(PyObject *o, PyObject *const *args, Py_ssize_t nargs) {
     ad_parameter p[AD_MAX_ARGUMENTS];
     ad_grid grid;
     int64_t shared = 0;
@@ -153,7 +153,7 @@ static PyObject *launch(PyObject *o, PyObject *const *args, Py_ssize_t nargs) {
     }
     Py_ssize_t n = PyTuple_Size(args[4]);
     const char *name = PyUnicode_AsUTF8AndSize(args[0], NULL);
-    if (!name || three(args[1], "grid", grid.grid) != 0 || three(args[2], "block", grid.block) != 0 ||
+    if (!name || read_three(args[1], "grid", grid.grid) != 0 || read_three(args[2], "block", grid.block) != 0 ||
         ad__py_int64(args[3], &shared) != 0)
         return NULL;
     if (shared < 0 || shared > UINT32_MAX || n > AD_MAX_ARGUMENTS) {
@@ -165,7 +165,7 @@ static PyObject *launch(PyObject *o, PyObject *const *args, Py_ssize_t nargs) {
     }
     grid.shared = (uint32_t)shared;
     for (Py_ssize_t i = 0; i < n; i++)
-        if (parameter(PyTuple_GetItem(args[4], i), &p[i]) != 0) return NULL;
+        if (read_parameter(PyTuple_GetItem(args[4], i), &p[i]) != 0) return NULL;
     if (set_written(args[5], n, p) != 0) return NULL;
     int status = ad_launch(self->handle, name, &grid, (int)n, p);
     ad__py_ensure();
@@ -186,7 +186,7 @@ static const char *const facts[] = {"max_threads_per_block",
                                     "max_dynamic_shared_size_bytes",
                                     "preferred_shared_memory_carveout"};
 
-static PyObject *info(PyObject *o, PyObject *name_object) {
+static PyObject *get_kernel_info(PyObject *o, PyObject *name_object) {
     ad_kernel_facts f;
     const char *name = PyUnicode_AsUTF8AndSize(name_object, NULL);
     if (!name) return NULL;
@@ -251,13 +251,13 @@ static void free_module(PyObject *o) {
 }
 
 static PyMethodDef methods[] = {
-    {"launch", (PyCFunction)(void (*)(void))launch, METH_FASTCALL,
+    {"launch", (PyCFunction)(void (*)(void))launch_kernel, METH_FASTCALL,
      "launch(name, grid, block, shared, arguments, written): without waiting. grid and block are tuples of three "
      "ints;\n"
      "arguments are ndarrays (their address) or bytes (the value itself); bit i of written: argument i may be "
      "written."},
     {"log", get_log, METH_NOARGS, "log(): what the compiler said, such as warnings."},
-    {"info", info, METH_O, "info(name): the kernel's attributes."},
+    {"info", get_kernel_info, METH_O, "info(name): the kernel's attributes."},
     {"set", (PyCFunction)(void (*)(void))set_kernel, METH_FASTCALL | METH_KEYWORDS,
      "set(name, max_dynamic_shared=-1, carveout=-1, cooperative=False): change the kernel's attributes; negative ones "
      "stay. cooperative: blocks of its launches run all at once, from now on."},

@@ -30,7 +30,7 @@ static int drop_lent(void *unused) {
 }
 
 /* On whatever thread. */
-static void release(void *argument) {
+static void release_loan(void *argument) {
     kept *k = argument;
     k->next = atomic_load(&dropped);
     while (!atomic_compare_exchange_weak(&dropped, &k->next, k))
@@ -38,7 +38,7 @@ static void release(void *argument) {
     if (!atomic_exchange(&asked, true) && !ad__py_on_main(drop_lent)) atomic_store(&asked, false);
 }
 
-static void begin(void) {
+static void begin_releasing(void) {
     if (lender != getpid()) { /* a fork's child has not been asked for anything */
         atomic_store(&asked, false);
         lender = getpid();
@@ -48,7 +48,7 @@ static void begin(void) {
 
 /* An owner that is to be kept until release() is called with what this returns. NULL with an exception. */
 static kept *keep_owner(PyObject *owner) {
-    begin();
+    begin_releasing();
     kept *k = malloc(sizeof *k);
     if (!k) {
         PyErr_NoMemory();
@@ -95,7 +95,7 @@ static PyObject *py_lend(PyObject *module, PyObject *args) {
     }
     loan.data = (void *)(uintptr_t)address;
     loan.readonly = readonly;
-    loan.release = release;
+    loan.release = release_loan;
     loan.argument = k;
     ad_array *made;
     ad__py_release();
@@ -143,7 +143,7 @@ static PyObject *py_lend_dlpack(PyObject *module, PyObject *capsule) {
         return NULL;
     }
     ad__py_release(); /* the legacy default stream, for which the producer was asked, is CUDA's 1 */
-    int status = ad_from_dlpack(s->handle, &tensor, (void *)1, release, k, &made);
+    int status = ad_from_dlpack(s->handle, &tensor, (void *)1, release_loan, k, &made);
     ad__py_acquire();
     ad_array_info info = {0};
     if (!status) ad_array_get_info(made, &info);

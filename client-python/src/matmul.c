@@ -50,7 +50,7 @@ static PyObject *drop_axes(ad_array *array, bool row, bool column, ad__py_sessio
     return result;
 }
 
-static PyObject *product(PyObject *x, PyObject *y) {
+static PyObject *multiply_matrices(PyObject *x, PyObject *y) {
     ad_array_info a = ad__py_info(x), b = ad__py_info(y);
     ad__py_session *s = ((ad__py_array *)x)->session;
     if (a.ndim == 0 || b.ndim == 0) {
@@ -71,7 +71,7 @@ static PyObject *product(PyObject *x, PyObject *y) {
     return status ? NULL : drop_axes(out, a.ndim == 1, b.ndim == 1, s);
 }
 
-static PyObject *store(PyObject *result, PyObject *out) {
+static PyObject *store_result(PyObject *result, PyObject *out) {
     ad_array_info is = ad__py_info(result), must = ad__py_info(out);
     int status = -1;
     if (is.ndim != must.ndim || memcmp(is.shape, must.shape, sizeof *is.shape * is.ndim) != 0) {
@@ -98,6 +98,6 @@ PyObject *ad__py_matmul(PyObject *x, PyObject *y, PyObject *out) {
     int first = matrix_operand(x, 0), second = first > 0 ? matrix_operand(y, 1) : 1;
     if (first < 0 || second < 0) return NULL;
     if (first == 0 || second == 0) Py_RETURN_NOTIMPLEMENTED;
-    PyObject *result = product(x, y);
-    return result && out ? store(result, out) : result;
+    PyObject *result = multiply_matrices(x, y);
+    return result && out ? store_result(result, out) : result;
 }

@@ -134,7 +134,7 @@ static PyObject *py_reshape(PyObject *a, PyObject *const *args, Py_ssize_t npos,
 }
 
 /* The elements as one dimension, in order 'C', 'F' or 'K': a view where they lie so in memory and copy is false. */
-static PyObject *flatten(PyObject *a, char order, bool copy) {
+static PyObject *flatten_array(PyObject *a, char order, bool copy) {
     const ad__py_shape flat = {1, {-1}};
     ad_array_info info = ad__py_info(a);
     int axes[AD_MAX_NDIM];
@@ -153,7 +153,7 @@ static PyObject *py_ravel(PyObject *a, PyObject *const *args, Py_ssize_t npos, P
     if (ad__py_arguments("ravel", names, args, npos, kwnames, &order) != 0 ||
         (letter = ad__py_order(order, a, 'C')) < 0)
         return NULL;
-    return flatten(a, (char)letter, false);
+    return flatten_array(a, (char)letter, false);
 }
 
 static PyObject *py_flatten(PyObject *a, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
@@ -163,7 +163,7 @@ static PyObject *py_flatten(PyObject *a, PyObject *const *args, Py_ssize_t npos,
     if (ad__py_arguments("flatten", names, args, npos, kwnames, &order) != 0 ||
         (letter = ad__py_order(order, a, 'C')) < 0)
         return NULL;
-    return flatten(a, (char)letter, true);
+    return flatten_array(a, (char)letter, true);
 }
 
 /* ---- axes ---- */
@@ -210,7 +210,7 @@ static PyObject *py_swapaxes(PyObject *a, PyObject *const *args, Py_ssize_t npos
 }
 
 /* Bit mask of the axes to squeeze out; -1 with an exception. */
-static int64_t squeezed(const ad_array_info *info, PyObject *axis) {
+static int64_t choose_squeezed(const ad_array_info *info, PyObject *axis) {
     ad__py_shape given;
     int64_t mask = 0;
     if (!axis || axis == Py_None) {
@@ -240,7 +240,8 @@ static PyObject *py_squeeze(PyObject *a, PyObject *const *args, Py_ssize_t npos,
     PyObject *axis;
     ad_array *view;
     int ndim = 0;
-    if (ad__py_arguments("squeeze", names, args, npos, kwnames, &axis) != 0 || (mask = squeezed(&info, axis)) < 0)
+    if (ad__py_arguments("squeeze", names, args, npos, kwnames, &axis) != 0 ||
+        (mask = choose_squeezed(&info, axis)) < 0)
         return NULL;
     for (int i = 0; i < info.ndim; i++) {
         if (mask >> i & 1) continue;

@@ -36,7 +36,7 @@ static int add_functions(PyObject *module) {
     return 0;
 }
 
-static int exec(PyObject *module) {
+static int fill_module(PyObject *module) {
     int (*const init[])(PyObject *) = {ad__py_errors_init,  ad__py_flags_init,  ad__py_array_init,  ad__py_ufunc_init,
                                        ad__py_reduce_init,  ad__py_call_init,   ad__py_shared_init, ad__py_matmul_init,
                                        ad__py_kernels_init, ad__py_export_init, ad__py_gil_init};
@@ -52,7 +52,7 @@ static int exec(PyObject *module) {
 
 PyMODINIT_FUNC PyInit__core(void);
 PyMODINIT_FUNC PyInit__core(void) {
-    static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)(uintptr_t)exec}, {0, NULL}};
+    static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)(uintptr_t)fill_module}, {0, NULL}};
     static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "arrayd._core", .m_slots = slots};
     return PyModuleDef_Init(&definition);
 }

@@ -35,13 +35,13 @@ int ad__py_settle(PyObject *o, ad_in *in, int dtype, int *id) {
 
 /* ---- calls ---- */
 
-static PyObject *refused(int got) {
+static PyObject *refuse_operand(int got) {
     if (got < 0) return NULL;
     Py_RETURN_NOTIMPLEMENTED;
 }
 
 /* Results are of the subclass that model is of, if any. */
-static PyObject *finish(int status, PyObject *owner, PyObject *model, ad_array **outs, int nout) {
+static PyObject *finish_result(int status, PyObject *owner, PyObject *model, ad_array **outs, int nout) {
     ad__py_session *s = ((ad__py_array *)owner)->session;
     if (nout == 1) return ad__py_like(ad__py_result(status, &outs[0], s), model);
     ad__py_ensure();
@@ -54,24 +54,24 @@ static PyObject *finish(int status, PyObject *owner, PyObject *model, ad_array *
     return both;
 }
 
-static PyObject *binary(PyObject *x, PyObject *y, int id, int nout) {
+static PyObject *call_binary(PyObject *x, PyObject *y, int id, int nout) {
     ad_in in[2];
     ad_array *outs[AD_MAX_OUT];
     int got = ad__py_operand(x, &in[0]), second;
-    if (got <= 0) return refused(got);
+    if (got <= 0) return refuse_operand(got);
     second = ad__py_operand(y, &in[1]);
-    if (second <= 0) return refused(second);
+    if (second <= 0) return refuse_operand(second);
     if (got == AD_PY_HUGE && ad__py_settle(x, &in[0], ad__py_info(y).dtype, &id) != 0) return NULL;
     if (second == AD_PY_HUGE && ad__py_settle(y, &in[1], ad__py_info(x).dtype, &id) != 0) return NULL;
     PyObject *owner = in[0].array ? x : y;
     PyObject *model = Py_IS_TYPE(owner, ad__py.array) && in[1].array ? y : owner;
-    return finish(ad_ufunc_call(NULL, id, in, NULL, outs), owner, model, outs, nout);
+    return finish_result(ad_ufunc_call(NULL, id, in, NULL, outs), owner, model, outs, nout);
 }
 
-static PyObject *unary(PyObject *x, int id) {
+static PyObject *call_unary(PyObject *x, int id) {
     ad_in in = ad_of(ad__py_handle(x));
     ad_array *out;
-    return finish(ad_ufunc_call(NULL, id, &in, NULL, &out), x, x, &out, 1);
+    return finish_result(ad_ufunc_call(NULL, id, &in, NULL, &out), x, x, &out, 1);
 }
 
 static PyObject *in_place(PyObject *x, PyObject *y, int id) {
@@ -81,7 +81,7 @@ static PyObject *in_place(PyObject *x, PyObject *y, int id) {
     int got;
     in[0] = ad_of(ad__py_handle(x));
     got = ad__py_operand(y, &in[1]);
-    if (got <= 0) return refused(got);
+    if (got <= 0) return refuse_operand(got);
     if (got == AD_PY_HUGE && ad__py_settle(y, &in[1], ad__py_info(x).dtype, &id) != 0) return NULL;
     options.out[0] = ad__py_handle(x);
     int status = ad_ufunc_call(NULL, id, in, &options, outs);
@@ -91,8 +91,8 @@ static PyObject *in_place(PyObject *x, PyObject *y, int id) {
     return Py_NewRef(x);
 }
 
-#define BINARY(slot, name)                                                                            \
-    static PyObject *nb_##slot(PyObject *x, PyObject *y) { return binary(x, y, AD_UFUNC_##name, 1); } \
+#define BINARY(slot, name)                                                                                 \
+    static PyObject *nb_##slot(PyObject *x, PyObject *y) { return call_binary(x, y, AD_UFUNC_##name, 1); } \
     static PyObject *nb_inplace_##slot(PyObject *x, PyObject *y) { return in_place(x, y, AD_UFUNC_##name); }
 BINARY(add, add)
 BINARY(subtract, subtract)
@@ -108,14 +108,14 @@ BINARY(xor, bitwise_xor)
 #undef BINARY
 
 #define UNARY(slot, name) \
-    static PyObject *nb_##slot(PyObject *x) { return unary(x, AD_UFUNC_##name); }
+    static PyObject *nb_##slot(PyObject *x) { return call_unary(x, AD_UFUNC_##name); }
 UNARY(negative, negative)
 UNARY(positive, positive)
 UNARY(absolute, absolute)
 UNARY(invert, invert)
 #undef UNARY
 
-static PyObject *nb_divmod(PyObject *x, PyObject *y) { return binary(x, y, AD_UFUNC_divmod, 2); }
+static PyObject *nb_divmod(PyObject *x, PyObject *y) { return call_binary(x, y, AD_UFUNC_divmod, 2); }
 
 /* The function of one input that is this power, as in NumPy's operator; -1: none. */
 static int row_of_power(int dtype, double exponent) {
@@ -141,7 +141,7 @@ static int simple_power(PyObject *x, PyObject *y) {
 static PyObject *nb_power(PyObject *x, PyObject *y, PyObject *modulus) {
     if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
     const int id = simple_power(x, y);
-    return id < 0 ? binary(x, y, AD_UFUNC_power, 1) : unary(x, id);
+    return id < 0 ? call_binary(x, y, AD_UFUNC_power, 1) : call_unary(x, id);
 }
 
 static PyObject *nb_inplace_power(PyObject *x, PyObject *y, PyObject *modulus) {
@@ -175,7 +175,7 @@ static PyObject *tp_richcompare(PyObject *x, PyObject *y, int op) {
         [Py_NE] = AD_UFUNC_not_equal, [Py_GT] = AD_UFUNC_greater,    [Py_GE] = AD_UFUNC_greater_equal};
     const bool equality = op == Py_EQ || op == Py_NE;
     if (equality && is_foreign(y)) return compare_object(x, y, op);
-    PyObject *result = binary(x, y, ids[op], 1);
+    PyObject *result = call_binary(x, y, ids[op], 1);
     if (result != Py_NotImplemented || !equality) return result;
     Py_DECREF(result);
     return compare_object(x, y, op);
@@ -200,7 +200,7 @@ static int nb_bool(PyObject *x) {
 }
 
 /* make(element) of a 0-d array. */
-static PyObject *number(PyObject *x, PyObject *(*make)(PyObject *)) {
+static PyObject *convert_element(PyObject *x, PyObject *(*make)(PyObject *)) {
     if (ad__py_info(x).ndim != 0) {
         PyErr_SetString(PyExc_TypeError, "only 0-dimensional arrays can be converted to Python scalars");
         return NULL;
@@ -210,14 +210,14 @@ static PyObject *number(PyObject *x, PyObject *(*make)(PyObject *)) {
     return value;
 }
 
-static PyObject *nb_int(PyObject *x) { return number(x, PyNumber_Long); }
-static PyObject *nb_float(PyObject *x) { return number(x, PyNumber_Float); }
+static PyObject *nb_int(PyObject *x) { return convert_element(x, PyNumber_Long); }
+static PyObject *nb_float(PyObject *x) { return convert_element(x, PyNumber_Float); }
 
 static PyObject *make_complex(PyObject *item) { return ad__py_call1((PyObject *)&PyComplex_Type, item); }
 
 PyObject *ad__py_complex(PyObject *x, PyObject *unused) {
     (void)unused;
-    return number(x, make_complex);
+    return convert_element(x, make_complex);
 }
 
 static PyObject *nb_index(PyObject *x) {

@@ -42,19 +42,19 @@ static int set_axes(PyObject *axis, int ndim, ad_options *options) {
 
 enum { ROW, A, AXIS, DTYPE, OUT, KEEPDIMS, INITIAL, WHERE, DDOF, NREDUCE };
 
-static bool given(PyObject *o) { return o && o != Py_None; }
+static bool is_given(PyObject *o) { return o && o != Py_None; }
 
 static int set_options(PyObject **v, ad_options *options, ad_value *initial, PyObject **out) {
-    int truth = given(v[KEEPDIMS]) ? PyObject_IsTrue(v[KEEPDIMS]) : 0;
+    int truth = is_given(v[KEEPDIMS]) ? PyObject_IsTrue(v[KEEPDIMS]) : 0;
     if (truth < 0 || set_axes(v[AXIS], ad__py_info(v[A]).ndim, options) != 0) return -1;
     options->keepdims = truth;
     options->casting = AD_CAST_UNSAFE; /* to out=, as NumPy's reductions */
-    if (given(v[DTYPE]) && (options->dtype = ad__py_dtype_id(v[DTYPE])) < 0) return -1;
-    if (given(v[INITIAL])) {
+    if (is_given(v[DTYPE]) && (options->dtype = ad__py_dtype_id(v[DTYPE])) < 0) return -1;
+    if (is_given(v[INITIAL])) {
         if (ad__py_value("initial", v[INITIAL], initial) != 0) return -1;
         options->initial = initial;
     }
-    if (given(v[DDOF])) {
+    if (is_given(v[DDOF])) {
         options->ddof = PyFloat_AsDouble(v[DDOF]);
         if (options->ddof == -1.0 && PyErr_Occurred()) return -1;
     }
@@ -230,14 +230,14 @@ static PyObject *py_call(PyObject *module, PyObject *const *args, Py_ssize_t npo
         if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "arrayd has no call %R", v[CALL_ROW]);
         return NULL;
     }
-    c.shaped = given(v[CALL_SHAPE]);
-    if (c.shaped && given(v[CALL_OUT])) {
+    c.shaped = is_given(v[CALL_SHAPE]);
+    if (c.shaped && is_given(v[CALL_OUT])) {
         PyErr_SetString(PyExc_TypeError, "call() takes out or shape, not both");
         return NULL;
     }
     if ((!c.shaped || ad__py_shape_of(v[CALL_SHAPE], &c.shape) == 0) &&
         ad__py_outputs(c.row->name, v[CALL_OUT], c.row->nout, c.out) == 0 &&
-        (!given(v[CALL_DTYPE]) || (c.dtype = ad__py_dtype_id(v[CALL_DTYPE])) >= 0) &&
+        (!is_given(v[CALL_DTYPE]) || (c.dtype = ad__py_dtype_id(v[CALL_DTYPE])) >= 0) &&
         take_inputs(&c, v[CALL_INPUTS]) == 0 && take_params(&c, v[CALL_PARAMS]) == 0) {
         ad__py_session *s = ad__py_session_of(c.nin ? c.input : c.out, c.nin ? c.nin : c.row->nout);
         result = s ? run_library_call(&c, s) : NULL;

@@ -25,7 +25,7 @@ void ad__py_acquire(void) {
 }
 
 /* libarrayd asks whether to go on waiting. */
-static int interrupt(void *unused) {
+static int check_interrupt(void *unused) {
     (void)unused;
     ad__py_ensure();
     int stop = PyErr_CheckSignals();
@@ -89,7 +89,7 @@ static void leave_current(void) {
     free_session(s);
 }
 
-static ad__py_session *opened(ad_session *handle) {
+static ad__py_session *wrap_session(ad_session *handle) {
     ad__py_session *s = PyMem_Malloc(sizeof *s);
     if (!s) {
         ad_session_close(handle);
@@ -97,7 +97,7 @@ static ad__py_session *opened(ad_session *handle) {
         return NULL;
     }
     *s = (ad__py_session){.handle = handle, .serial = ++opened_so_far, .current = true};
-    ad_session_set_interrupt(handle, interrupt, NULL);
+    ad_session_set_interrupt(handle, check_interrupt, NULL);
     ad__py_watch(handle);
     leave_current();
     return current = s;
@@ -114,7 +114,7 @@ static ad__py_session *open_session(const char *url, const ad_connection *with, 
     if (another || !current) status = ad_session_open_with(url, with, &handle);
     ad__py_acquire();
     if (status) ad__py_fail(status);
-    else s = handle ? opened(handle) : current;
+    else s = handle ? wrap_session(handle) : current;
     pthread_mutex_unlock(&opening);
     return s;
 }
@@ -190,7 +190,7 @@ static PyObject *py_close(PyObject *module, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
-static PyObject *waited(int status) { return status ? ad__py_fail(status) : Py_NewRef(Py_None); }
+static PyObject *finish_wait(int status) { return status ? ad__py_fail(status) : Py_NewRef(Py_None); }
 
 static PyObject *py_sync(PyObject *module, PyObject *unused) {
     ad__py_session *s = ad__py_session_get();
@@ -200,7 +200,7 @@ static PyObject *py_sync(PyObject *module, PyObject *unused) {
     ad__py_release();
     int status = ad_sync(s->handle);
     ad__py_acquire();
-    PyObject *result = waited(status);
+    PyObject *result = finish_wait(status);
     ad__py_session_leave(s);
     return result;
 }
@@ -215,13 +215,13 @@ static PyObject *py_flush(PyObject *module, PyObject *unused) {
     ad__py_release();
     int status = ad_flush(s->handle);
     ad__py_acquire();
-    PyObject *result = waited(status);
+    PyObject *result = finish_wait(status);
     ad__py_session_leave(s);
     return result;
 }
 
 /* dict[name] = value, which is taken over. */
-static int put(PyObject *dict, const char *name, PyObject *value) {
+static int put_value(PyObject *dict, const char *name, PyObject *value) {
     int status = value ? PyDict_SetItemString(dict, name, value) : -1;
     Py_XDECREF(value);
     return status;
@@ -239,7 +239,7 @@ static PyObject *py_stat(PyObject *module, PyObject *unused) {
     ad__py_acquire();
     PyObject *dict = status ? ad__py_fail(status) : PyDict_New();
     for (int i = 0; dict && i < got; i++)
-        if (put(dict, ad__counters[i].name, PyLong_FromUnsignedLongLong(counters[i])) != 0) Py_CLEAR(dict);
+        if (put_value(dict, ad__counters[i].name, PyLong_FromUnsignedLongLong(counters[i])) != 0) Py_CLEAR(dict);
     ad__py_session_leave(s);
     return dict;
 }

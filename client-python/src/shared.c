@@ -179,7 +179,7 @@ static PyObject *py_host_trim(PyObject *module, PyObject *unused) {
 
 static PyObject *progress; /* called with done, total, up; NULL: nobody wants to know */
 
-static void show(void *unused, uint64_t done, uint64_t total, bool up) {
+static void show_progress(void *unused, uint64_t done, uint64_t total, bool up) {
     (void)unused;
     if (!progress || !ad__py_released) return;
     ad__py_ensure();
@@ -193,7 +193,7 @@ static void show(void *unused, uint64_t done, uint64_t total, bool up) {
     ad__py_release();
 }
 
-void ad__py_watch(ad_session *handle) { ad_session_set_progress(handle, show, NULL); }
+void ad__py_watch(ad_session *handle) { ad_session_set_progress(handle, show_progress, NULL); }
 
 static PyObject *py_set_progress(PyObject *module, PyObject *function) {
     (void)module;

@@ -91,7 +91,7 @@ typedef struct call {
     ad_options options;
 } call;
 
-static int keyword(call *c, PyObject *name, PyObject *value) {
+static int read_keyword(call *c, PyObject *name, PyObject *value) {
     static const char *const ignored[] = {"order", "subok", "stream"};
     const struct {
         const char *name;
@@ -120,7 +120,7 @@ static int take_arguments(call *c, PyObject *args, PyObject *kwargs) {
     }
     for (int i = 0; i < row->nin; i++) c->input[i] = PyTuple_GetItem(args, i);
     while (kwargs && PyDict_Next(kwargs, &at, &name, &value))
-        if (keyword(c, name, value) != 0) return -1;
+        if (read_keyword(c, name, value) != 0) return -1;
     if (ad__py_outputs(row->name, c->out_given, row->nout, c->out) != 0) return -1;
     for (Py_ssize_t i = row->nin; i < n; i++) {
         PyObject *one = PyTuple_GetItem(args, i);
@@ -320,7 +320,7 @@ static PyObject *get_scatter(PyObject *self, void *unused) {
 }
 
 /* NumPy's letters: int64 is 'l' there. */
-static char letter(int code, int loop) {
+static char get_letter(int code, int loop) {
     int dtype = ad__code_dtype(code, loop);
     return dtype == AD_INT64 ? 'l' : dtype == AD_UINT64 ? 'L' : ad__dtypes[dtype].letter;
 }
@@ -335,10 +335,10 @@ static PyObject *get_types(PyObject *self, void *unused) {
         char text[16];
         int n = 0;
         if (!(rule->loops & AD_BIT(loop))) continue;
-        for (int i = 0; i < row->nin; i++) text[n++] = letter(rule->in[i], loop);
+        for (int i = 0; i < row->nin; i++) text[n++] = get_letter(rule->in[i], loop);
         text[n++] = '-';
         text[n++] = '>';
-        for (int i = 0; i < row->nout; i++) text[n++] = letter(rule->out[i], loop);
+        for (int i = 0; i < row->nout; i++) text[n++] = get_letter(rule->out[i], loop);
         PyObject *one = PyUnicode_FromStringAndSize(text, n);
         if (!one || PyList_Append(list, one) != 0) Py_CLEAR(list);
         Py_XDECREF(one);
