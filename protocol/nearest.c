@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static unsigned min3(unsigned a, unsigned b, unsigned c) {
+static unsigned find_least(unsigned a, unsigned b, unsigned c) {
     unsigned least = a < b ? a : b;
     return least < c ? least : c;
 }
@@ -28,7 +28,7 @@ static unsigned count_edits(const char *a, const char *b) {
         unsigned *row = rows[i % 3], *above = rows[(i + 2) % 3], *two_above = rows[(i + 1) % 3];
         row[0] = (unsigned)i;
         for (size_t k = 1; k <= n; k++) {
-            row[k] = min3(above[k] + 1, row[k - 1] + 1, above[k - 1] + (a[i - 1] != b[k - 1]));
+            row[k] = find_least(above[k] + 1, row[k - 1] + 1, above[k - 1] + (a[i - 1] != b[k - 1]));
             bool swapped = i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1];
             if (swapped && two_above[k - 2] + 1 < row[k]) row[k] = two_above[k - 2] + 1;
         }
