@@ -31,10 +31,11 @@ done
 # by other compilers, where there are the programs for it; only CI is made to get them.
 more=
 if [ "${CI:-}${1:-check}" = trueinstall ] && { [ "$(id -u)" = 0 ] || command -v sudo >/dev/null; }; then
-    for p in chromium debootstrap lintian fakeroot valgrind cmake clang; do
+    for p in chromium debootstrap lintian fakeroot valgrind cmake clang fish; do
         command -v "$p" >/dev/null || more="$more $p"
     done
     command -v dh_python3 >/dev/null || more="$more debhelper dh-python"
+    command -v aarch64-linux-gnu-gcc >/dev/null || more="$more gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
 fi
 test "$missing$more" || exit 0
 
