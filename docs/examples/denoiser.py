@@ -4,6 +4,7 @@ denoiser.py [--seconds S] [--library arrayd|scipy|both] [--picture FILE.png]: pr
 after, in decibels, and the time. The sound is a melody of plucked strings; the noise is white.
 """
 import argparse
+import importlib
 import time
 
 import numpy
@@ -15,11 +16,8 @@ WINDOW = 1024
 def libraries(name):
     """NumPy's functions, scipy.signal's and scipy.ndimage's, of SciPy or of arrayd."""
     if name == "scipy":
-        import scipy.ndimage
-        import scipy.signal
-        return numpy, scipy.signal, scipy.ndimage
-    import arrayd
-    return arrayd, arrayd.scipy.signal, arrayd.scipy.ndimage
+        return numpy, *map(importlib.import_module, ("scipy.signal", "scipy.ndimage"))
+    return tuple(map(importlib.import_module, ("arrayd", "arrayd.scipy.signal", "arrayd.scipy.ndimage")))
 
 
 def melody(seconds, seed=5):
@@ -55,9 +53,9 @@ def ratio(xp, clean, sound):
 
 def save_picture(path, *sounds):
     """The spectrograms of sounds one above the other, as a PNG."""
-    import scipy.signal
     from PIL import Image
-    levels = [numpy.log10(abs(scipy.signal.stft(sound, RATE, nperseg=WINDOW)[2][::-1]) + 1e-4) for sound in sounds]
+    stft = importlib.import_module("scipy.signal").stft
+    levels = [numpy.log10(abs(stft(sound, RATE, nperseg=WINDOW)[2][::-1]) + 1e-4) for sound in sounds]
     rows = [(numpy.clip((one + 4) / 4, 0, 1) * 255).astype(numpy.uint8) for one in levels]
     Image.fromarray(numpy.concatenate(rows)).save(path)
 

@@ -4,6 +4,7 @@ conjugate gradients with a preconditioner.
 heat_flow.py [--size N] [--library arrayd|scipy|both] [--picture FILE.png]: prints the residual, the iterations and the time.
 """
 import argparse
+import importlib
 import time
 
 import numpy
@@ -12,10 +13,8 @@ import numpy
 def libraries(name):
     """NumPy's functions, scipy.sparse's and scipy.sparse.linalg's, of SciPy or of arrayd."""
     if name == "scipy":
-        import scipy.sparse.linalg
-        return numpy, scipy.sparse, scipy.sparse.linalg
-    import arrayd
-    return arrayd, arrayd.scipy.sparse, arrayd.scipy.sparse.linalg
+        return numpy, *map(importlib.import_module, ("scipy.sparse", "scipy.sparse.linalg"))
+    return tuple(map(importlib.import_module, ("arrayd", "arrayd.scipy.sparse", "arrayd.scipy.sparse.linalg")))
 
 
 def conductivity(n, seed=3):
@@ -50,7 +49,7 @@ def solve(xp, sparse, linalg, k):
     source = xp.ones(n * n) / n ** 2
     inverse = 1 / matrix.diagonal()
     preconditioner = linalg.LinearOperator(matrix.shape, matvec=lambda v: inverse * v, dtype=matrix.dtype)
-    steps = []
+    steps: list[int] = []
     u, info = linalg.cg(matrix, source, rtol=1e-8, maxiter=20 * n, M=preconditioner, callback=lambda _: steps.append(1))
     if info:
         raise RuntimeError(f"no convergence after {info} iterations")

@@ -4,6 +4,7 @@ microscopy.py [--image coins] [--repeat N] [--library arrayd|scipy|both] [--pict
 time. The photograph is one that scikit-image ships; it is repeated N times along both axes.
 """
 import argparse
+import importlib
 import time
 
 import numpy
@@ -12,16 +13,14 @@ import numpy
 def libraries(name):
     """NumPy's functions and scipy.ndimage's, of SciPy or of arrayd."""
     if name == "scipy":
-        import scipy.ndimage
-        return numpy, scipy.ndimage
-    import arrayd
-    return arrayd, arrayd.scipy.ndimage
+        return numpy, importlib.import_module("scipy.ndimage")
+    return importlib.import_module("arrayd"), importlib.import_module("arrayd.scipy.ndimage")
 
 
 def photograph(name, repeat):
     """A grey photograph of scikit-image as float32, repeated."""
-    import skimage.data
-    return numpy.tile(getattr(skimage.data, name)().astype(numpy.float32), (repeat, repeat))
+    image = getattr(importlib.import_module("skimage.data"), name)()
+    return numpy.tile(image.astype(numpy.float32), (repeat, repeat))
 
 
 def otsu(xp, values):

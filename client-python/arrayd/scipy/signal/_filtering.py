@@ -466,8 +466,7 @@ def hilbert2(x, N=None, axes=(-2, -1)):
     Source: scipy.signal.hilbert2
     """
     x = as_array(x)
-    if x.ndim < 2:
-        raise ValueError("x must be at least 2-D.")
+    x = x.reshape((1,) * (2 - x.ndim) + tuple(x.shape)) if x.ndim < 2 else x
     if x.dtype.kind == "c":
         raise ValueError("x must be real.")
     axes = tuple(normalize_axis(axis, x.ndim) for axis in axes)
