@@ -143,9 +143,9 @@ def hook():
 
 
 def test_a_backend_that_is_not_optimised_is_not_packed(hook, tmp_path):
-    """A library has the name by which `make demo` links what it has compiled the quick way."""
+    """A library has the name by which `make test` links what it has compiled the quick way."""
     (tmp_path / "nothing.c").write_text("")
-    said = run("make", "-n", "demo", "B=build/nothing", "NVCC=nvcc", "CUDA_HERE=", "CUDA_QUICK=--Ofast-compile=max")
+    said = run("make", "-n", "test", "B=build/nothing", "NVCC=nvcc", "CUDA_HERE=", "CUDA_QUICK=--Ofast-compile=max")
     name = re.search(r"-soname,(libarrayd-cuda[^, ]*)", said)[1]
     library = tmp_path / "libarrayd-cuda.so"
     run("cc", "-shared", f"-Wl,-soname,{name}", "-o", library, tmp_path / "nothing.c")
