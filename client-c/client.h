@@ -38,6 +38,8 @@ static inline bool ad__is_foreign(const ad_session *s) {
     return s->generation != atomic_load_explicit(&ad__generation, memory_order_relaxed);
 }
 int ad__fail_foreign(void);
+/* Fail because operands of one operation are arrays of these two sessions. AD_E_VALUE. */
+int ad__fail_strangers(const ad_session *a, const ad_session *b);
 /* Initialise the condition variables. Called again in a fork's child. */
 void ad__session_init_conditions(ad_session *s);
 uint64_t ad__session_next_serial(void);
@@ -100,7 +102,9 @@ static inline bool ad__has_pending_fork(const ad_session *s) {
 #define AD_UNACKED_PAYLOAD (256u << 10) /* payload bytes of one frame, at most: their copy stays in the cache */
 /* Record the counts of operations and requests at the end of a frame that has been sealed. */
 void ad__frame_sealed(ad_session *s);
-/* Append a receipt: a frame that says how many bytes have been received. */
+/* Append a note: a frame that is a flag and a number. No frame is open. */
+void ad__append_note(ad_session *s, uint32_t flag, uint64_t number);
+/* Append a receipt: a note that says how many bytes have been received. */
 void ad__append_receipt(ad_session *s);
 /* Copy output.sending and a payload into the unacknowledged bytes. Without memory or a descriptor for that the session
  * cannot be resumed any more. */
@@ -126,6 +130,8 @@ int ad__begin_alone(ad_session *s);
 /* End an operation: send it or leave it to the flusher, and release the lock. status: the encoder's; mark: size of
  * output.gathered before the message. AD_E_MEMORY, AD_E_CONNECTION, AD_E_INTERRUPTED, the encoder's errors. */
 int ad__commit(ad_session *s, size_t mark, int status);
+/* Complete the open frame's header. payload: size of the payload that follows the frame. The caller holds the lock. */
+void ad__seal_frame(ad_session *s, uint64_t payload);
 /* Send what has gathered, without waiting for the server. The caller holds the lock, which is released meanwhile. */
 int ad__push_output(ad_session *s);
 /* Move what has gathered to the unacknowledged bytes as if it had been sent. The caller holds the lock; the connection

@@ -213,7 +213,8 @@ def function(name, value, method=False, first=""):
     parameters, texts = list(signature.parameters.values()), described(value)
     types = {p.name: parameter_type(p, texts.get(p.name, "")) for p in parameters}
     if name not in FLAGS or method:
-        return before + _line(name, parameters, types, returned, first)
+        begins = "async " if inspect.iscoroutinefunction(value) else ""
+        return before + begins + _line(name, parameters, types, returned, first)
     flags, plain, special, other = FLAGS[name]
     overloads = [_line(name, parameters, {**types, **dict.fromkeys(flags, plain)}, returned, first)]
     for flag in flags:
@@ -340,7 +341,7 @@ _METHODS = {
     "get": "    def get(self, stream: _Any = None, order: _b.str = 'C', blocking: _b.bool = True,\n"
            "            out: _npt.NDArray[_Any] | None = None) -> _npt.NDArray[_Any]: ...\n",
     "set": "    def set(self, arr: _npt.ArrayLike, stream: _Any = None) -> None: ...\n",
-    "fill": "    def fill(self, value: _Operand) -> None: ...\n",
+    "fill": "    def fill(self, value: _Operand, /) -> None: ...\n",
     "item": "    def item(self, *index: _Any) -> _Any: ...\n",
     "tolist": "    def tolist(self) -> _Any: ...\n",
     "tobytes": "    def tobytes(self, order: _b.str = 'C') -> _b.bytes: ...\n",
@@ -349,7 +350,7 @@ _METHODS = {
                   "copy: _b.bool = True", "copy": "order: _b.str = 'C'", "flatten": "order: _b.str = 'C'",
         "ravel": "order: _b.str = 'C'", "squeeze": "axis: _Axis = None", "swapaxes": "axis1: _Index, axis2: _Index",
         "reshape": "*shape: _Any, order: _b.str = 'C', copy: _b.bool | None = None", "transpose": "*axes: _Any",
-        "view": "dtype: _DType | None = None"}.items()},
+        "view": "dtype: _DType | None = None, type: _b.type | None = None"}.items()},
 }
 _UFUNC = """class ufunc:
     __name__: _b.str

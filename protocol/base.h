@@ -25,6 +25,7 @@ extern "C" {
 /* Features in hello and welcome. */
 #define AD_FEATURE_KERNELS 1u /* this principal may run kernels of its own */
 #define AD_FEATURE_RESUME 2u  /* a session can be resumed after its connection has broken */
+#define AD_FEATURE_CANCEL 4u  /* what has been sent can be cancelled */
 
 /* Status: 0 or a negative AD_E_*. Codes on the wire are the positive values of error.def. */
 enum {

@@ -14,10 +14,11 @@ extern "C" {
 #define AD_FRAME_HEADER 16
 #define AD_FRAME_MORE 1u /* flag, server to client: more frames of this reply follow */
 /* Notes from client to server: a header alone, whose payload field is a number. */
-#define AD_FRAME_TAKEN 2u /* bytes received from the server so far, which it need not keep any longer */
-#define AD_FRAME_LEAVE 4u /* 0: the client closes, and does not come back */
-#define AD_FRAME_NOTES 6u
-#define AD_FRAME_FLAGS 7u /* all known flags; any other one is a protocol error */
+#define AD_FRAME_TAKEN 2u  /* bytes received from the server so far, which it need not keep any longer */
+#define AD_FRAME_LEAVE 4u  /* 0: the client closes, and does not come back */
+#define AD_FRAME_CANCEL 8u /* 0: what came before, and has not begun, is not to be computed */
+#define AD_FRAME_NOTES 14u
+#define AD_FRAME_FLAGS 15u /* all known flags; any other one is a protocol error */
 
 /* The header of a frame: sizes of control block and payload, and flags. */
 typedef struct ad_frame {

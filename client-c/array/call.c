@@ -76,8 +76,7 @@ static int describe_given_outputs(library_call *c, ad_array *const *out) {
         c->operand[k].is_scalar = !out || !out[k]; /* a rule that needs a given output refuses this */
         c->operand[k].desc.form = AD_FRESH;
         if (!out || !out[k]) continue;
-        if (c->session && c->session != out[k]->session)
-            return ad__fail(AD_E_VALUE, "the arrays belong to different sessions");
+        if (c->session && c->session != out[k]->session) return ad__fail_strangers(c->session, out[k]->session);
         if (ad__check_writable(out[k], "output array")) return AD_E_VALUE;
         c->session = out[k]->session;
         c->operand[k].desc = ad__array_desc(out[k]);

@@ -43,7 +43,7 @@ int ad__in_operand(const ad_in *in, ad_operand *out, uint8_t *type, ad_session *
     const ad_array *a = in->array;
     out->data = NULL;
     if (AD_LIKELY(a != NULL)) {
-        if (*s && *s != a->session) return ad__fail(AD_E_VALUE, "the arrays belong to different sessions");
+        if (*s && *s != a->session) return ad__fail_strangers(*s, a->session);
         *s = a->session;
         *type = a->dtype;
         out->is_scalar = 0;

@@ -79,7 +79,7 @@ static int fail_ndim(const reduce_call *c, const ad_array *out) {
 static int describe_out(reduce_call *c, const ad_array *out) {
     ad_desc d = ad__array_desc(out);
     int n = 0;
-    if (out->session != c->x->session) return ad__fail(AD_E_VALUE, "the arrays belong to different sessions");
+    if (out->session != c->x->session) return ad__fail_strangers(c->x->session, out->session);
     if (ad__check_writable(out, "output array")) return AD_E_VALUE;
     if (!ad__can_cast(c->result.dtype, out->dtype, (ad_casting)c->options->casting))
         return ad__fail(AD_E_TYPE,

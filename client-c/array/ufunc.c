@@ -220,7 +220,7 @@ static int check_out(ufunc_call *c, int k, const ad_array *out) {
     int from = ad__code_dtype(c->rule->out[k], c->op.loop);
     ad_desc result = {.shape = c->shape, .strides = c->shape, .ndim = (uint8_t)c->ndim}, view;
     int64_t strides[AD_MAX_NDIM];
-    if (out->session != c->session) return ad__fail(AD_E_VALUE, "the arrays belong to different sessions");
+    if (out->session != c->session) return ad__fail_strangers(c->session, out->session);
     if (!ad__can_cast(from, out->dtype, (ad_casting)c->options->casting))
         return fail_cast(c, "output", k, c->row->nout, from, out->dtype);
     if (ad__check_writable(out, "output array")) return AD_E_VALUE;

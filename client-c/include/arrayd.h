@@ -61,6 +61,7 @@ typedef struct ad_connection {
     const char *ca;    /* PEM file of authorities: $ARRAYD_CA, else the system's */
     const char *cert;  /* PEM file of the user's certificate: $ARRAYD_CERT, else none */
     const char *key;   /* PEM file of the certificate's key: $ARRAYD_KEY, else in the same file */
+    const char *name;  /* what the server's operator sees of this program: $ARRAYD_NAME, else the name of its file */
 } ad_connection;
 /* Connect as ad_session_open, with these credentials. AD_E_VALUE, AD_E_SYSTEM: a file cannot be read. */
 AD_API int ad_session_open_with(const char *url, const ad_connection *connection, ad_session **session);
@@ -78,6 +79,10 @@ typedef struct ad_session_info {
 AD_API void ad_session_get_info(ad_session *session, ad_session_info *info);
 /* Send what is buffered, without waiting. Buffered operations are sent within a fraction of a millisecond anyway. */
 AD_API int ad_flush(ad_session *session);
+/* Cancel what has been sent: computations that the server has not begun are not executed, and what is under way ends
+ * early where the backend can do that. Their results carry AD_E_CANCELLED. Arrays that exist by then, and data that was
+ * written into them, stay. Does not wait. AD_E_UNSUPPORTED: the server is too old. */
+AD_API int ad_cancel(ad_session *session);
 /* Wait until all operations so far are complete; reports the first error that no array carries. */
 AD_API int ad_sync(ad_session *session);
 /* The server's counters in the order of counter.def; n places, *got of them filled. */

@@ -33,6 +33,7 @@ static inline bool ad__is_remote(const ad_server_address *a) {
 typedef struct ad_credentials {
     char token[AD_TOKEN_SIZE]; /* "": there is none */
     char ca[1024], cert[1024], key[1024];
+    char name[65]; /* name of this program */
 } ad_credentials;
 /* Collect the credentials that the address needs. They come from the options (NULL: none), else from the environment,
  * else from the user's file. No message shows the token.

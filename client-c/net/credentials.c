@@ -65,10 +65,21 @@ static int find_path(const char *given, const char *variable, const char *what, 
     return 0;
 }
 
+/* Find this program's name. What is too long is cut, as it is only shown to people. */
+static void find_name(const ad_connection *options, char *out, size_t size) {
+    const char *named = getenv("ARRAYD_NAME");
+    const char *name = options->name ? options->name : named && *named ? named : program_invocation_short_name;
+    size_t n = strnlen(name, size - 1);
+    while (n && n < strlen(name) && ((unsigned char)name[n] & 0xc0) == 0x80) n--; /* no character is cut in two */
+    memcpy(out, name, n);
+    out[n] = 0;
+}
+
 int ad__credentials_find(const ad_server_address *address, const ad_connection *options, ad_credentials *out) {
     static const ad_connection none;
     const ad_connection *o = options ? options : &none;
     memset(out, 0, sizeof *out);
+    find_name(o, out->name, sizeof out->name);
     bool certified = address->transport == AD_URL_TLS && (o->cert || getenv("ARRAYD_CERT"));
     int status = ad__is_remote(address) ? find_token(options, certified, out) : 0;
     if (status || address->transport != AD_URL_TLS) return status;

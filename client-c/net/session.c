@@ -64,6 +64,14 @@ int ad__fail_foreign(void) {
                                      "arrays; open one after fork()");
 }
 
+int ad__fail_strangers(const ad_session *a, const ad_session *b) {
+    return ad__fail(AD_E_VALUE,
+                    "the arrays belong to different sessions: %llu of %.150s and %llu of %.150s; fetch the elements of "
+                    "one and send them to the other",
+                    (unsigned long long)a->welcome.session, a->connection.address.url,
+                    (unsigned long long)b->welcome.session, b->connection.address.url);
+}
+
 /* ---- making and unmaking ---- */
 
 void ad__session_init_conditions(ad_session *s) {
@@ -179,13 +187,15 @@ uint64_t ad__get_own_process(const ad_session *s) {
 static int greet_server(ad_session *s, ad_credentials *credentials, uint64_t deadline) {
     uint64_t checked = UINT64_MAX;
     const char *token = credentials->token;
+    char client[128];
+    snprintf(client, sizeof client, "%s, libarrayd " AD_VERSION, credentials->name);
     int status = *token ? ad__check_confidential(s, s->connection.fd, s->connection.secure) : 0;
     if (status) return status;
     pthread_mutex_lock(&s->lock);
     size_t mark = s->output.gathered.size;
     ad__bytes_append(&s->output.gathered, (uint8_t[AD_FRAME_HEADER]){0}, AD_FRAME_HEADER);
     status = ad__encode_hello(&s->output.gathered, AD_PROTOCOL_VERSION, AD_PROTOCOL_VERSION,
-                              AD_FEATURE_KERNELS | AD_FEATURE_RESUME, "libarrayd " AD_VERSION, *token ? token : NULL,
+                              AD_FEATURE_KERNELS | AD_FEATURE_RESUME | AD_FEATURE_CANCEL, client, *token ? token : NULL,
                               ad__get_own_process(s));
     s->output.frame = mark;
     if (status == 0) status = ad__push_output(s);
@@ -305,4 +315,30 @@ void ad_session_set_interrupt(ad_session *s, int (*check)(void *), void *argumen
     s->calls.interrupt.check = check;
     s->calls.interrupt.argument = argument;
     pthread_mutex_unlock(&s->lock);
+}
+
+/* A note takes no room of the window: the program may be waiting for room. */
+int ad_cancel(ad_session *s) {
+    if (ad__is_foreign(s)) return ad__fail_foreign();
+    if (!(s->welcome.features & AD_FEATURE_CANCEL))
+        return ad__fail(AD_E_UNSUPPORTED, "this server cannot cancel what it has been sent");
+    pthread_mutex_lock(&s->lock);
+    if (s->dead) {
+        int status = ad__fail_dead(s);
+        pthread_mutex_unlock(&s->lock);
+        return status;
+    }
+    ad__seal_frame(s, 0);
+    ad__append_note(s, AD_FRAME_CANCEL, 0);
+    int status = s->output.gathered.failed ? ad__fail_memory() : ad__push_output(s);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+int ad_flush(ad_session *s) {
+    if (ad__is_foreign(s)) return ad__fail_foreign();
+    pthread_mutex_lock(&s->lock);
+    int status = s->dead ? ad__fail_dead(s) : ad__push_output(s);
+    pthread_mutex_unlock(&s->lock);
+    return status;
 }

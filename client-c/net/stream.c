@@ -96,8 +96,7 @@ static void append_frees(ad_session *s) {
     }
 }
 
-/* Complete the open frame's header. payload: size of the payload that follows the frame. */
-static void seal_frame(ad_session *s, uint64_t payload) {
+void ad__seal_frame(ad_session *s, uint64_t payload) {
     size_t control = s->output.gathered.size - s->output.frame;
     if (control <= AD_FRAME_HEADER) {
         s->output.gathered.size = s->output.frame;
@@ -130,7 +129,7 @@ static void move_to_sending(ad_session *s, const void *payload, size_t size) {
 }
 
 void ad__save_gathered(ad_session *s) {
-    if (s->output.gathered.size > s->output.frame) seal_frame(s, 0);
+    if (s->output.gathered.size > s->output.frame) ad__seal_frame(s, 0);
     if (s->output.sending_pass.fd >= 0) close(s->output.sending_pass.fd);
     move_to_sending(s, NULL, 0);
 }
@@ -301,7 +300,7 @@ static bool load_sending(ad_session *s) {
         return !s->dead;
     }
     append_frees(s);
-    if (s->output.gathered.size > s->output.frame) seal_frame(s, 0);
+    if (s->output.gathered.size > s->output.frame) ad__seal_frame(s, 0);
     if (s->output.gathered.size == 0 && ad__must_send_receipt(s)) ad__append_receipt(s);
     if (s->output.gathered.size == 0) return false;
     move_to_sending(s, NULL, 0);
@@ -373,7 +372,7 @@ int ad__begin_ask(ad_session *s) {
 int ad__begin_alone(ad_session *s) {
     int status = ad__begin_ask(s);
     if (status) return status;
-    seal_frame(s, 0);
+    ad__seal_frame(s, 0);
     open_frame(s);
     return 0;
 }
@@ -437,7 +436,7 @@ static int gather_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const u
     status = ad__encode_write(&s->output.gathered, buffer, offset);
     ad__bytes_reserve(&s->output.gathered, size);
     if (status == 0 && !s->output.gathered.failed) {
-        seal_frame(s, size);
+        ad__seal_frame(s, size);
         ad__bytes_append(&s->output.gathered, data, size);
         s->output.frame = s->output.gathered.size;
         s->sealed.ops = s->encoded.ops + 1; /* ad__commit counts the operation */
@@ -477,7 +476,7 @@ static int send_chunk(ad_session *s, uint64_t buffer, uint64_t offset, const uin
         return roll_back(s, mark, status);
     }
     s->encoded.ops++;
-    seal_frame(s, size);
+    ad__seal_frame(s, size);
     move_to_sending(s, data, size);
     if (s->resume.enabled) data = ad__unacked_last(&s->unacked, size); /* the copy is in the cache now */
     status = send_loaded(s, data, size);
@@ -522,7 +521,7 @@ static int begin_descriptor_frame(ad_session *s, int fd, size_t *mark) {
         close(fd);
         return status;
     }
-    seal_frame(s, 0);
+    ad__seal_frame(s, 0);
     open_frame(s);
     *mark = s->output.gathered.size;
     return 0;
@@ -531,7 +530,7 @@ static int begin_descriptor_frame(ad_session *s, int fd, size_t *mark) {
 /* Seal the frame, which has one message only, and attach fd to its first byte. */
 static void end_descriptor_frame(ad_session *s, int fd) {
     s->output.gathered_pass = (struct ad_pass){.fd = fd, .at = s->output.frame};
-    seal_frame(s, 0);
+    ad__seal_frame(s, 0);
 }
 
 int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint64_t *number) {
@@ -584,14 +583,6 @@ int ad__pass_fork(ad_session *s, int fd, uint64_t key, const uint8_t secret[AD_S
     /* `once`: a copy here would hide from the child that the server has ended */
     s->output.gathered_pass = (struct ad_pass){.fd = fd, .at = first, .once = true};
     s->child.operation = ++s->encoded.ops;
-    seal_frame(s, 0);
+    ad__seal_frame(s, 0);
     return ad__push_output(s);
-}
-
-int ad_flush(ad_session *s) {
-    if (ad__is_foreign(s)) return ad__fail_foreign();
-    pthread_mutex_lock(&s->lock);
-    int status = s->dead ? ad__fail_dead(s) : ad__push_output(s);
-    pthread_mutex_unlock(&s->lock);
-    return status;
 }

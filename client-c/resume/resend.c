@@ -12,16 +12,20 @@ void ad__frame_sealed(ad_session *s) {
     s->sealed.requests = s->next_id.request - 1;
 }
 
-void ad__append_receipt(ad_session *s) {
+void ad__append_note(ad_session *s, uint32_t flag, uint64_t number) {
     uint8_t header[AD_FRAME_HEADER];
-    s->input.reported = atomic_load(&s->input.received);
-    s->resume.confirm = false;
-    ad__frame_encode(&(ad_frame){.flags = AD_FRAME_TAKEN, .payload = s->input.reported}, header);
+    ad__frame_encode(&(ad_frame){.flags = flag, .payload = number}, header);
     ad__bytes_append(&s->output.gathered, header, sizeof header);
     s->output.frame = s->output.gathered.size;
     ad__frame_sealed(s);
-    s->sealed.before_ops = s->encoded.ops; /* the server answers no receipt */
+    s->sealed.before_ops = s->encoded.ops; /* the server answers no note */
     s->sealed.before_requests = s->next_id.request - 1;
+}
+
+void ad__append_receipt(ad_session *s) {
+    s->input.reported = atomic_load(&s->input.received);
+    s->resume.confirm = false;
+    ad__append_note(s, AD_FRAME_TAKEN, s->input.reported);
 }
 
 void ad__save_unacked(ad_session *s, const void *payload, size_t size) {

@@ -301,7 +301,6 @@ void ad__resume_check(ad_session *s) {
 }
 
 void ad__send_leave(ad_session *s) {
-    uint8_t header[AD_FRAME_HEADER];
     pthread_mutex_lock(&s->lock);
     s->resume.leave_deadline = ad__now() + LEAVE_NS;
     while (s->resume.enabled && !s->dead && ad__now() < s->resume.leave_deadline &&
@@ -312,9 +311,7 @@ void ad__send_leave(ad_session *s) {
     }
     if (s->resume.enabled && !s->resume.lost && !s->dead && !s->output.writing && !s->output.gathered.size &&
         !ad__has_unsent(s)) {
-        ad__frame_encode(&(ad_frame){.flags = AD_FRAME_LEAVE}, header);
-        ad__bytes_append(&s->output.gathered, header, sizeof header);
-        s->output.frame = s->output.gathered.size;
+        ad__append_note(s, AD_FRAME_LEAVE, 0);
         ad__push_output(s);
     }
     pthread_mutex_unlock(&s->lock);

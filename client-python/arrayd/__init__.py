@@ -19,10 +19,10 @@ from numpy.exceptions import (AxisError, ComplexWarning, ModuleDeprecationWarnin
 
 from . import _core
 from ._interop.array_api import VERSION as __array_api_version__
-from ._core import (ArraydError, CompileError, DTypeError, DeviceError, DeviceLostError, LimitError, ProtocolError,
+from ._core import (ArraydError, CancelledError, CompileError, DTypeError, DeviceError, DeviceLostError, LimitError, ProtocolError,
                     ServerError, StaleHandleError, TLSError, ndarray, ufunc)
 from ._base import newaxis
-from ._config import connect, session_info, show_config, stat, sync
+from ._config import cancel, connect, session_info, show_config, stat, sync
 from ._array.creation import (arange, array, asanyarray, asarray, ascontiguousarray, asfortranarray, asnumpy, astype,
                               copy, empty, empty_like, frombuffer, fromfunction, fromiter, full, full_like, geomspace,
                               linspace, logspace, ones, ones_like, zeros, zeros_like)
@@ -52,9 +52,9 @@ from ._math.sorting import (argpartition, argsort, intersect1d, isin, lexsort, p
                             setxor1d, sort, sort_complex, union1d, unique, unique_all, unique_counts, unique_inverse,
                             unique_values)
 from ._array import methods as _methods, ufunc_methods as _ufunc_methods
-from ._interop import dask_hook as _dask_hook
+from ._interop import import_hook as _import_hook
 from ._io import progress as _progress
-from ._notebook import sites as _sites
+from ._notebook import interrupts as _interrupts, sites as _sites
 
 __version__ = _core.version()
 
@@ -78,14 +78,16 @@ del _name, _alias, _ufunc
 
 _methods.install()
 _ufunc_methods.install()
-_dask_hook.install()
+_import_hook.install()
 _sites.install()
+_interrupts.install()
 
 
 # Imported when one of their names is first asked for; together they would double the time of the import.
 _LATER = {
     "_interop.array_api": "__array_namespace_info__",
     "_inspect": "byte_bounds disp who",
+    "_interop.awaiting": "async_asarray async_sync",
     "_interop.dlpack": "fromDlpack from_dlpack",
     "_math.bits": "packbits unpackbits",
     "_array.broadcast": "broadcast",
@@ -93,6 +95,7 @@ _LATER = {
     "_math.einsum": "einsum einsum_path",
     "_array.flat": "flatiter",
     "_math.functional": "apply_along_axis apply_over_axes clear_memo memoize",
+    "_notebook.magics": "load_ipython_extension unload_ipython_extension",
     "_kernel.elementwise": "ElementwiseKernel",
     "_kernel.fusion": "fuse",
     "_kernel.raw": "RawKernel RawModule",
@@ -104,6 +107,7 @@ _LATER = {
     "_io.text": "fromstring genfromtxt loadtxt savetxt",
     "_numpy_names": "DataSource format_parser",
     "_array.pad": "pad",
+    "_array.protocols": "implicit",
     "_interop.pinned": "empty_like_pinned empty_pinned zeros_like_pinned zeros_pinned",
     "_math.poly": "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots",
     "_math.poly1d": "poly1d",

@@ -5,7 +5,7 @@ import sys
 from . import _core
 
 
-def connect(url=None, *, token=None, ca=None, cert=None, key=None):
+def connect(url=None, *, token=None, ca=None, cert=None, key=None, name=None):
     """Connect to a server; what follows runs there. Without it the first operation connects.
 
     Parameters: url: "unix:/path", "tcp:host:port", "tls:host:port", "embedded:auto", "embedded:cpu" or "embedded:cuda"; unless given
@@ -16,13 +16,32 @@ def connect(url=None, *, token=None, ca=None, cert=None, key=None):
     then the system's.
     cert: path of a certificate (PEM) to show a tls: server; unless given $ARRAYD_CERT.
     key: path of its key; unless given $ARRAYD_KEY, then the file of the certificate.
+    name: str by which the server's operator sees this program (arrayctl); unless given $ARRAYD_NAME, then the name of
+    its script or notebook.
     Returns: None. Arrays of an earlier connection stay with it.
     Raises: ValueError for a url of another form; ConnectionError when nobody answers; PermissionError when the server
     does not let one in; arrayd.TLSError when its certificate is refused.
     Source: arrayd
     """
     paths = [None if path is None else os.fspath(path) for path in (ca, cert, key)]
-    _core.connect(url, token, *paths)
+    _core.connect(url, token, *paths, name)
+
+
+def _program_name():
+    """What this program is called: its script, module or notebook. None: libarrayd finds a name."""
+    if os.environ.get("ARRAYD_NAME"):
+        return None
+    notebook = os.environ.get("JPY_SESSION_NAME") if "ipykernel" in sys.modules else None
+    if notebook:
+        return os.path.basename(notebook)
+    script = sys.argv[0] if sys.argv else ""
+    if script in ("", "-c") or "ipykernel" in sys.modules:
+        return "notebook" if "ipykernel" in sys.modules else "python " + script if script else "python"
+    folder, file = os.path.split(script)
+    return os.path.basename(folder) if file == "__main__.py" else file
+
+
+_core.set_program_name(_program_name)
 
 
 def sync():
@@ -33,6 +52,20 @@ def sync():
     Source: arrayd
     """
     _core.sync()
+
+
+def cancel():
+    """Cancel what has been sent: computations that the server has not begun are not executed, and long ones that are
+    under way end early where the server can do that. Ctrl-C does the same. Does not wait.
+
+    Their results raise arrayd.CancelledError when they are read. Arrays that were complete stay, and data that was
+    uploaded is there; an array that a cancelled operation was to change is lost. Other threads of this process use the
+    same session.
+    Returns: None.
+    Raises: NotImplementedError where the server is too old.
+    Source: arrayd
+    """
+    _core.cancel()
 
 
 def stat():

@@ -42,8 +42,9 @@ typedef struct ad__py_array {
 typedef struct ad__py_state {
     PyTypeObject *array, *flags, *ufunc;
     PyTypeObject *host_memory, *exported;
-    PyObject *device_type; /* makes a cuda.Device of a number */
-    PyObject *dtype_error; /* a TypeError, as NumPy's, and a ValueError, as CuPy's */
+    PyObject *device_type;  /* makes a cuda.Device of a number */
+    PyObject *program_name; /* gives this program's name, or None */
+    PyObject *dtype_error;  /* a TypeError, as NumPy's, and a ValueError, as CuPy's */
     PyTypeObject *np_ndarray, *np_generic, *np_dtype;
     PyObject *numpy, *np_asarray, *np_empty, *np_axis_error, *np_complex_warning;
     bool tf32; /* the environment allows float32 products in TF32 */

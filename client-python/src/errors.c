@@ -86,11 +86,19 @@ static PyObject *add_launches(PyObject *text) {
     return told;
 }
 
+/* Tell, where others have been issued since, how long ago an operation was issued, and how its place can be known. */
+static PyObject *age_text(uint64_t number) {
+    uint64_t serial, latest;
+    if (!ad__py_session_issued(&serial, &latest) || latest <= number) return NULL;
+    return PyUnicode_FromFormat("; issued %llu operation%s earlier (ARRAYD_SITES=1 tells where)",
+                                (unsigned long long)(latest - number), latest - number == 1 ? "" : "s");
+}
+
 /* The message with the operation that it is about. */
 static PyObject *operation_text(const char *name, uint64_t number) {
     PyObject *text = PyUnicode_FromFormat("%s%soperation %llu%s: %s", name, *name ? " (" : "",
                                           (unsigned long long)number, *name ? ")" : "", ad_error_message());
-    PyObject *place = text ? ad__py_place(number) : NULL;
+    PyObject *place = !text ? NULL : ad__py_watching ? ad__py_place(number) : age_text(number);
     PyObject *whole = place ? PyUnicode_Concat(text, place) : Py_XNewRef(text);
     Py_XDECREF(place);
     Py_XDECREF(text);

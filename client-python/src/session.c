@@ -24,12 +24,15 @@ void ad__py_acquire(void) {
     if (ad__py_watching) ad__py_note();
 }
 
-/* libarrayd asks whether to go on waiting. */
-static int check_interrupt(void *unused) {
-    (void)unused;
+/* libarrayd asks whether to go on waiting. Ctrl-C cancels what the session has sent as well, so that the next statement
+ * need not wait for it. A wait that this ends may ask once more. */
+static int check_interrupt(void *handle) {
     ad__py_ensure();
-    int stop = PyErr_CheckSignals();
+    const bool again = PyErr_Occurred();
+    const int stop = again || PyErr_CheckSignals();
+    const bool cancels = stop && !again && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
     ad__py_release();
+    if (cancels) ad_cancel(handle); /* an older server cannot, and goes on */
     return stop;
 }
 
@@ -97,10 +100,18 @@ static ad__py_session *wrap_session(ad_session *handle) {
         return NULL;
     }
     *s = (ad__py_session){.handle = handle, .serial = ++opened_so_far, .current = true};
-    ad_session_set_interrupt(handle, check_interrupt, NULL);
+    ad_session_set_interrupt(handle, check_interrupt, handle);
     ad__py_watch(handle);
     leave_current();
     return current = s;
+}
+
+/* What the package calls this program, as text that lives as long as the result; NULL: it does not know. */
+static PyObject *name_program(const char **text) {
+    PyObject *name = ad__py.program_name ? PyObject_CallNoArgs(ad__py.program_name) : NULL;
+    *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    PyErr_Clear();
+    return name;
 }
 
 /* One thread opens while others that need a session wait for it. */
@@ -108,11 +119,14 @@ static ad__py_session *open_session(const char *url, const ad_connection *with, 
     ad__py_session *s = NULL;
     ad_session *handle = NULL;
     int status = 0;
+    ad_connection named = with ? *with : (ad_connection){0};
+    PyObject *name = named.name ? NULL : name_program(&named.name);
     ad__py_release();
     pthread_mutex_lock(&opening);
     if (forked) look_after_fork();
-    if (another || !current) status = ad_session_open_with(url, with, &handle);
+    if (another || !current) status = ad_session_open_with(url, &named, &handle);
     ad__py_acquire();
+    Py_XDECREF(name);
     if (status) ad__py_fail(status);
     else s = handle ? wrap_session(handle) : current;
     pthread_mutex_unlock(&opening);
@@ -171,14 +185,14 @@ static bool text_or_none(const char *name, PyObject *o, const char **out) {
 }
 
 static PyObject *py_connect(PyObject *module, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
-    static const char *const names[] = {"url", "token", "ca", "cert", "key", NULL};
-    PyObject *value[5];
-    const char *text[5];
+    static const char *const names[] = {"url", "token", "ca", "cert", "key", "name", NULL};
+    PyObject *value[6];
+    const char *text[6];
     (void)module;
     if (ad__py_arguments("connect", names, args, npos, kwnames, value) != 0) return NULL;
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 6; i++)
         if (!text_or_none(names[i], value[i], &text[i])) return NULL;
-    const ad_connection with = {.token = text[1], .ca = text[2], .cert = text[3], .key = text[4]};
+    const ad_connection with = {.token = text[1], .ca = text[2], .cert = text[3], .key = text[4], .name = text[5]};
     return open_session(text[0], &with, true) ? Py_NewRef(Py_None) : NULL;
 }
 
@@ -205,19 +219,26 @@ static PyObject *py_sync(PyObject *module, PyObject *unused) {
     return result;
 }
 
-static PyObject *py_flush(PyObject *module, PyObject *unused) {
+/* Call a function of libarrayd with the current session, where there is one. */
+static PyObject *call_current(int (*function)(ad_session *)) {
     if (forked) look_after_fork();
     ad__py_session *s = current;
-    (void)module;
-    (void)unused;
     if (!s) Py_RETURN_NONE;
     s->users++;
     ad__py_release();
-    int status = ad_flush(s->handle);
+    int status = function(s->handle);
     ad__py_acquire();
     PyObject *result = finish_wait(status);
     ad__py_session_leave(s);
     return result;
+}
+
+static PyObject *py_flush(PyObject *module, PyObject *unused) {
+    return (void)module, (void)unused, call_current(ad_flush);
+}
+
+static PyObject *py_cancel(PyObject *module, PyObject *unused) {
+    return (void)module, (void)unused, call_current(ad_cancel);
 }
 
 /* dict[name] = value, which is taken over. */
@@ -298,6 +319,12 @@ static PyObject *py_options(PyObject *module, PyObject *unused) {
     return list;
 }
 
+static PyObject *py_set_program_name(PyObject *module, PyObject *function) {
+    (void)module;
+    ad__py_replace(&ad__py.program_name, Py_NewRef(function));
+    Py_RETURN_NONE;
+}
+
 static PyObject *py_version(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
@@ -306,10 +333,14 @@ static PyObject *py_version(PyObject *module, PyObject *unused) {
 
 PyMethodDef ad__py_session_methods[] = {
     {"connect", (PyCFunction)(void (*)(void))py_connect, METH_FASTCALL | METH_KEYWORDS,
-     "connect(url=None, token=None, ca=None, cert=None, key=None): open a session and make it the current one."},
+     "connect(url=None, token=None, ca=None, cert=None, key=None, name=None): open a session and make it the current "
+     "one."},
+    {"set_program_name", py_set_program_name, METH_O, "What gives the name of this program, or None."},
     {"close", py_close, METH_NOARGS, "Leave the current session; its last array closes it."},
     {"sync", py_sync, METH_NOARGS, "Wait for all operations; raises the first error that no array carries."},
     {"flush", py_flush, METH_NOARGS, "Send what is buffered."},
+    {"cancel", py_cancel, METH_NOARGS,
+     "Cancel what has been sent and not begun, and what is under way where the server can do that."},
     {"stat", py_stat, METH_NOARGS, "The server's counters by name."},
     {"session_info", py_info, METH_NOARGS, "What is known of the session without asking."},
     {"addresses", py_addresses, METH_NOARGS, "The addresses that are tried in turn where connect() gets no url."},

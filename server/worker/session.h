@@ -87,8 +87,9 @@ typedef struct ad_session_turns {
     bool in_background; /* it has a background operation (engine/background.h) */
     uint64_t put_off;   /* times that the session was paused */
     /* any thread */
-    int cancelled;                    /* AD_CANCEL_...: why its background operation is cancelled; atomic */
-    _Atomic int64_t background_since; /* when its background operation began; 0: none */
+    int cancelled;                     /* AD_CANCEL_...: why its background operation is cancelled; atomic */
+    _Atomic int64_t background_since;  /* when its background operation began; 0: none */
+    _Atomic uint64_t cancelled_before; /* computations before this place of the stream are not begun any more */
     /* runner */
     ad_session *next_busy; /* list of sessions with something under way */
     bool busy;
@@ -101,7 +102,8 @@ typedef struct ad_session_messages {
     ad_arena arena;
     ad_message message;
     bool at_hand, in_frame, payload_used;
-    int64_t cost; /* estimated ns of message */
+    int64_t cost;   /* estimated ns of message */
+    uint64_t place; /* place of the message in the client's stream; at no message: of the last one */
     ad_input_frame frame;
     size_t frame_used;
 } ad_session_messages;
@@ -130,6 +132,7 @@ typedef struct ad_session_progress {
     uint64_t done, complete, told;   /* operations: executed; complete; acknowledged */
     uint64_t bytes_done, bytes_told; /* bytes of frames: executed; acknowledged */
     uint64_t failed, requests, bytes_in;
+    uint64_t cancelled; /* operations that the client has cancelled */
 } ad_session_progress;
 
 /* Memory that the session holds, in bytes. Runner. */

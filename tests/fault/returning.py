@@ -10,7 +10,7 @@ from raw import Client, Closed, connect, frame, message
 
 RESUME = 26
 FEATURE = 2
-TAKEN, LEAVE = 2, 4
+TAKEN, LEAVE, CANCEL = 2, 4, 8
 NOBODY = socket.socket(socket.AF_UNIX)  # is not connected
 
 

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             if (f.control != 77 || f.payload != before || fault.code != AD_E_PROTOCOL || fault.text[0] == '\0') abort();
             continue;
         }
-        const bool note = f.flags == AD_FRAME_TAKEN || f.flags == AD_FRAME_LEAVE;
+        const bool note = f.flags == AD_FRAME_TAKEN || f.flags == AD_FRAME_LEAVE || f.flags == AD_FRAME_CANCEL;
         if (note ? f.control != 0
                  : f.control > AD_MAX_CONTROL || f.payload > AD_MAX_PAYLOAD || (f.flags & ~AD_FRAME_MORE) ||
                        (f.control == 0 && f.payload == 0))

@@ -1,6 +1,7 @@
 """Text for arrays: NumPy's, made from as few elements as will be shown."""
 import numpy as np
 
+from .. import _core
 from .._base import ndarray
 from .indexing import ix_
 
@@ -48,6 +49,23 @@ def array_repr(arr, max_line_width=None, precision=None, suppress_small=None):
     text = _written(np.array_repr, host, summarised, max_line_width, precision, suppress_small)
     # NumPy's versions up to 2.1 do not write the shape.
     return _reshaped(text, host.shape, arr.shape, max_line_width) if "shape=" in text else text
+
+
+FAILURES = (_core.ArraydError, ArithmeticError, LookupError, MemoryError, NotImplementedError, OSError, TypeError,
+            ValueError)
+
+
+def shown_repr(self):
+    """The text that an interpreter shows for an array: array_repr's, or what failed in its place, as a traceback would
+    only show how arrays are written.
+
+    Returns: str. Fetches the elements that are shown.
+    Source: numpy.ndarray.__repr__
+    """
+    try:
+        return array_repr(self)
+    except FAILURES as error:
+        return f"<arrayd.ndarray {self.shape}, {self.dtype}: {type(error).__name__}: {error}>"
 
 
 def _reshaped(text, part, shape, max_line_width):

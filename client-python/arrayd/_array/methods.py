@@ -196,13 +196,14 @@ _METHODS = {
     "clip": _clip, "compress": _compress, "sort": _sort, "partition": _partition, "conj": _conj, "conjugate": _conj,
     "byteswap": _byteswap, "reduced_view": _reduced_view, "dump": _dump, "dumps": _dumps,
     "flat": property(_flat, _set_flat), "data": property(_data),
-    "__bytes__": _bytes, "__reduce__": _reduce, "__repr__": formatting.array_repr, "__str__": formatting.array_str,
+    "__bytes__": _bytes, "__reduce__": _reduce, "__repr__": formatting.shown_repr, "__str__": formatting.array_str,
     "__format__": formatting.array_format, "__class_getitem__": classmethod(types.GenericAlias),
     "__cuda_array_interface__": property(_cuda_array_interface), "to_device": array_api.to_device,
     "__array_namespace__": array_api.array_namespace,
     **{name: _scatters(name) for name in ("scatter_add", "scatter_max", "scatter_min")},
 }
 _LATER = {
+    "_interop.awaiting": {"__await__": "ready", "__aiter__": "rows", "aget": "aget", "aitem": "aitem"},
     "_interop.arrow": {"__arrow_c_schema__": "arrow_schema", "__arrow_c_array__": "arrow_array",
                "__arrow_c_device_array__": "arrow_device_array"},
     "_interop.dask": {"__dask_tokenize__": "token"},

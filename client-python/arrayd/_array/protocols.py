@@ -1,5 +1,7 @@
 """NumPy's functions and ufuncs on arrays of the server. arrayd's names are NumPy's, and so a name is all it takes."""
+import contextvars
 import functools
+import os
 import sys
 
 import numpy as np
@@ -113,11 +115,46 @@ def _function(module, name):
 
 # ---- arrays of NumPy ----
 
-def array(self, dtype=None, copy=None):
-    """Refuses to become a numpy.ndarray by itself, as that moves all elements.
+_implicit = contextvars.ContextVar("arrayd_implicit")
 
-    Raises: TypeError that says what does.
+
+def _is_implicit():
+    return _implicit.get(os.environ.get("ARRAYD_IMPLICIT", "").lower() in ("1", "yes", "on", "true"))
+
+
+class implicit:
+    """Let arrays become NumPy arrays by themselves where other libraries ask for that: with ad.implicit(): ...
+
+    Each conversion waits and moves all elements. ARRAYD_IMPLICIT=1 allows it everywhere; implicit(False) forbids it in a
+    part of the program.
+    Parameters: allowed: bool.
+    Source: of arrayd
+    """
+
+    def __init__(self, allowed=True):
+        self._allowed = bool(allowed)
+        self._tokens = []
+
+    def __enter__(self):
+        self._tokens.append(_implicit.set(self._allowed))
+        return self
+
+    def __exit__(self, *_):
+        _implicit.reset(self._tokens.pop())
+
+
+def array(self, dtype=None, copy=None):
+    """Refuses to become a numpy.ndarray by itself, as that moves all elements, unless arrayd.implicit allows it.
+
+    Parameters: dtype: type to convert the elements to. copy: False refuses, as the elements are always copied.
+    Returns: numpy.ndarray.
+    Raises: TypeError that says what does; ValueError for copy=False.
     Source: numpy.ndarray.__array__
     """
-    raise TypeError("Implicit conversion to a NumPy array is not allowed: the elements are on a server; a.get() or "
-                    "arrayd.asnumpy(a) fetches them")
+    if not _is_implicit():
+        raise TypeError("Implicit conversion to a NumPy array is not allowed: the elements are on a server; a.get() or "
+                        "arrayd.asnumpy(a) fetches them, and `with arrayd.implicit():` lets other libraries do so")
+    if copy is False:
+        raise ValueError("Unable to avoid copy: the elements are on a server")
+    host = self.get()
+    return host if dtype is None else host.astype(dtype, copy=False)

@@ -4,7 +4,7 @@ import html
 import numpy as np
 
 from .. import _core
-from .._array.formatting import _shown
+from .._array.formatting import FAILURES, _shown
 
 _EDGE = 3  # rows and columns that are shown at each end
 _STYLE = "padding:0.1em 0.6em;text-align:right;font-family:monospace"
@@ -56,6 +56,6 @@ def repr_html(self):
     head = f"arrayd.ndarray {self.shape}, {self.dtype}, {_size(self.nbytes)}, on {place}"
     try:
         body = _preview(self) if self.size else "<div>no elements</div>"
-    except (_core.ArraydError, ArithmeticError, LookupError, MemoryError, OSError, TypeError, ValueError) as error:
+    except FAILURES as error:
         body = f'<div style="color:#b00">{type(error).__name__}: {html.escape(str(error))}</div>'
     return f"<div><div><b>{html.escape(head)}</b></div>{body}</div>"

@@ -1,4 +1,5 @@
-"""Where operations were issued, for the errors that are raised later: in notebooks, and with ARRAYD_SITES=1.
+"""Where operations were issued, for the errors that are raised later: in IPython and notebooks, in Python's development
+mode (python -X dev), and with ARRAYD_SITES=1.
 
 Otherwise an error has the operation's name and number. Noting the line takes longer than issuing an operation.
 """
@@ -63,13 +64,20 @@ def _told(number):
         if i == len(_numbers):
             return ""
         code, place = _places[i]
+        later = len(_numbers) - 1 - i
     line = _line(code, place)
     source = linecache.getline(code.co_filename, line).strip()
-    return f"; issued at {_name(code.co_filename)}, line {line}" + (f": {source}" if source else "")
+    earlier = " earlier" if later else ""
+    return f"; issued{earlier} at {_name(code.co_filename)}, line {line}" + (f": {source}" if source else "")
+
+
+def _is_interactive():
+    ipython = sys.modules.get("IPython")
+    return "ipykernel" in sys.modules or bool(ipython and ipython.get_ipython())
 
 
 def install():
     """Note where operations are issued if somebody wants it."""
     setting = os.environ.get("ARRAYD_SITES", "")
-    if setting.lower() not in _OFF if setting else "ipykernel" in sys.modules:
+    if setting.lower() not in _OFF if setting else sys.flags.dev_mode or _is_interactive():
         _core.watch_operations(_note, _told)

@@ -6,6 +6,7 @@
 #include "protocol/infer.h"
 #include "server/common/log.h"
 #include "server/worker/session.h"
+#include "server/worker/io/cancel.h"
 
 #define CRASHES 3 /* crashed workers after which the message at hand is left out */
 #define DEATHS 8  /* killed workers after which it is left out; a session is given up after more (recover/recover.c) */
@@ -95,13 +96,9 @@ static void log_left_out(const ad_session *s) {
             s->checkpoint.suspect.blame.crashes, s->checkpoint.suspect.blame.kills, s->worker->before.ended_by);
 }
 
-static uint64_t find_message_place(const ad_session *s) {
-    return ad__input_place(&s->messages.frame) + AD_FRAME_HEADER + s->messages.frame_used - s->messages.message.size;
-}
-
 bool ad__blame_must_wait(ad_session *s) {
     const ad_blame *b = &s->checkpoint.suspect.blame;
-    if (!b->last || !needs_one_more_death(b) || find_message_place(s) > b->last || !s->worker->engine.in_background)
+    if (!b->last || !needs_one_more_death(b) || s->messages.place > b->last || !s->worker->engine.in_background)
         return false;
     ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL);
     return true;
@@ -110,7 +107,7 @@ bool ad__blame_must_wait(ad_session *s) {
 void ad__blame_begin_message(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     if (!v->at) return;
-    v->suspect.at = find_message_place(s);
+    v->suspect.at = s->messages.place;
     const bool concerned = v->suspect.blame.last && is_suspected(s);
     v->suspect.careful = concerned && needs_one_more_death(&v->suspect.blame);
     v->suspect.left_out = v->suspect.careful && v->suspect.blame.certain && v->suspect.at == v->suspect.blame.first &&
@@ -153,6 +150,8 @@ void ad__blame_update(ad_session *s) {
 int ad__blame_check(const ad_session *s, const char *name, ad_fault *fault) {
     const ad_blame *b = &s->checkpoint.suspect.blame;
     const char *why = *s->worker->before.died_of ? s->worker->before.died_of : s->worker->before.ended_by;
+    if (ad__cancel_covers_message(s))
+        return ad__fault(fault, AD_E_CANCELLED, "%s%scancelled by its client", name, *name ? ": " : "");
     if (!s->checkpoint.suspect.left_out) return 0;
     const bool own = !(s->messages.message.row->flags & AD_R_USER_KERNEL);
     return ad__fault(fault, own ? AD_E_INTERNAL : AD_E_DEVICE_LOST,

@@ -36,7 +36,8 @@ void ad__blame_begin_turn(struct ad_session *s);
 /* Update the journal after a turn, or when more is known of what is under way. */
 void ad__blame_update(struct ad_session *s);
 /* Check whether the message at hand is left out. AD_E_INTERNAL (for a user's kernel AD_E_DEVICE_LOST): it is, and the
- * fault says why; 0: it is not. name: of a request that the fault must name; otherwise "". */
+ * fault says why; AD_E_CANCELLED: its client has cancelled it; 0: it is not. name: of a request that the fault must
+ * name; otherwise "". */
 int ad__blame_check(const struct ad_session *s, const char *name, ad_fault *fault);
 
 /* I/O thread, at start: install signal handlers that record which session's message crashed its thread. */

@@ -3,6 +3,7 @@
 #include "server/common/os.h"
 #include "server/worker/session.h"
 #include "server/worker/memory/shared.h"
+#include "server/worker/io/cancel.h"
 
 #define ALONE_MOST 4 /* background operations at a time of a principal that has the engine to itself */
 
@@ -53,22 +54,34 @@ bool ad__background_has_room(ad_session *s, int64_t ns) {
     return room;
 }
 
+/* Tell whether what the session executes is a computation, which its client may cancel: not a read, say. */
+static bool is_computing(const ad_session *s) {
+    return !s->messages.at_hand || s->fusion.draining || ad__cancel_concerns_message(s);
+}
+
+/* Find out whether the operation that begins is cancelled already. The engine's lock is held. */
+static int find_reason(const ad_session *s) {
+    if (ad__run_is_over(s)) return AD_CANCEL_OVER;
+    return ad__cancel_covers(s, s->messages.place) && is_computing(s) ? AD_CANCEL_ASKED : AD_CANCEL_NOT;
+}
+
 bool ad__background_begin(ad_session *s, int64_t ns) {
     ad_engine *e = &s->worker->engine;
-    if (s->checkpoint.suspect.careful)
-        atomic_store(&s->turns.background_since,
-                     ad__os_now()); /* the operation keeps the engine, and can still be cancelled */
+    if (s->checkpoint.suspect.careful) { /* the operation keeps the engine, and can still be cancelled */
+        __atomic_store_n(&s->turns.cancelled, find_reason(s), __ATOMIC_RELAXED);
+        atomic_store(&s->turns.background_since, ad__os_now());
+    }
     if (ns < AD_BACKGROUND_NS || s->worker->backend->asynchronous || s->checkpoint.suspect.careful) return false;
     pthread_mutex_lock(&e->lock);
-    /* Tell whether it may begin has been asked before (ad__background_has_room). Another principal may have come since;
-     * in the engine the operation would keep it waiting to the end. */
+    /* Whether it may begin has been asked before (ad__background_has_room). Another principal may have come since; in
+     * the engine the operation would keep it waiting to the end. */
     const bool begins = e->in_thread && has_thread(e);
     if (begins) {
         s->turns.in_background = true;
         s->turns.share.party->in_background++;
         e->in_background++;
         ad__share_remove(&e->turns, &s->turns.share);
-        __atomic_store_n(&s->turns.cancelled, ad__run_is_over(s) ? AD_CANCEL_OVER : AD_CANCEL_NOT, __ATOMIC_RELAXED);
+        __atomic_store_n(&s->turns.cancelled, find_reason(s), __ATOMIC_RELAXED);
         atomic_store(&s->turns.background_since, ad__os_now());
     }
     pthread_mutex_unlock(&e->lock);
@@ -110,6 +123,14 @@ bool ad__background_holds(const ad_shared *m) {
 }
 
 /* ---- long ones ---- */
+
+void ad__background_cancel_before(ad_session *s, uint64_t place) {
+    ad_engine *e = &s->worker->engine;
+    pthread_mutex_lock(&e->lock);
+    atomic_store(&s->turns.cancelled_before, place);
+    if (s->turns.in_background && is_computing(s)) ad__engine_cancel(s, AD_CANCEL_ASKED);
+    pthread_mutex_unlock(&e->lock);
+}
 
 bool ad__background_tick(ad_worker *w) {
     ad_engine *e = &w->engine;

@@ -15,7 +15,7 @@
  * Background threads share the processors as the operating system decides, not by turns. So each of several principals
  * with work has one background operation; a principal with the engine to itself has up to four.
  *
- * A background operation is cancelled by the end of its session, or by the option operation-time. */
+ * A background operation is cancelled by its client, by the end of its session, or by the option operation-time. */
 #ifndef AD_SERVER_WORKER_ENGINE_BACKGROUND_H
 #define AD_SERVER_WORKER_ENGINE_BACKGROUND_H
 
@@ -28,7 +28,7 @@ struct ad_shared;
 #define AD_BACKGROUND_NS 5000000 /* shorter operations (estimated) are executed by the runner, turn by turn */
 
 /* Reasons for cancelling an operation, in ad_session.cancelled. */
-enum { AD_CANCEL_NOT, AD_CANCEL_OVER, AD_CANCEL_TIME };
+enum { AD_CANCEL_NOT, AD_CANCEL_OVER, AD_CANCEL_TIME, AD_CANCEL_ASKED };
 
 /* Runner: announce a call that is estimated to take `ns`. True: the call runs without the engine, and
  * ad__background_end must follow it. */
@@ -47,5 +47,8 @@ bool ad__background_has_room(struct ad_session *s, int64_t ns);
 bool ad__background_holds(const struct ad_shared *m);
 /* I/O thread, periodically: cancel operations that exceed operation-time. True: a background operation exists. */
 bool ad__background_tick(struct ad_worker *w);
+/* I/O thread: the client cancels what it has sent before this place of its stream. What is under way is cancelled, and
+ * computations that have not begun never do. */
+void ad__background_cancel_before(struct ad_session *s, uint64_t place);
 
 #endif

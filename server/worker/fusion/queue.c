@@ -12,6 +12,7 @@
 #include "server/worker/exec/job.h"
 #include "server/worker/sharing/sharing.h"
 #include "server/worker/checkpoint/buffer_free.h"
+#include "server/worker/io/cancel.h"
 
 /* Tell whether a ufunc can be queued: it must be unable to fail because of its data. */
 static bool is_fusible_ufunc(const ad_op *op, bool *masked) {
@@ -164,6 +165,7 @@ static ad_fusion_offer queue_op(ad_session *s, ad_op *op, job *j, bool masked) {
     ad_fusion_op *queued = &h->ops->op[h->count];
     queued->op = *op;
     queued->number = s->progress.done + 1;
+    queued->place = s->messages.place;
     queued->cost = s->messages.cost;
     queued->masked = masked;
     for (int i = 0; i < op->nout + op->nin; i++) queued->buffer[i] = j->buffer[i];
@@ -190,7 +192,8 @@ ad_fusion_offer ad__fusion_offer(ad_session *s, ad_op *op) {
     job j;
     h->way = AD_WAY_NONE;
     if (way == AD_WAY_ALONE) return AD_FUSION_REFUSED;
-    if (!s->worker->fuses || s->checkpoint.suspect.careful || is_in_vain(s) || !is_fusible(s, op, &masked))
+    if (!s->worker->fuses || s->checkpoint.suspect.careful || ad__cancel_covers_message(s) || is_in_vain(s) ||
+        !is_fusible(s, op, &masked))
         return refuse_op(s);
     if (way == AD_WAY_NONE) {
         if (!h->count && !has_more_at_hand(s)) return refuse_op(s);

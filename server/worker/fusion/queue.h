@@ -41,8 +41,8 @@ struct ad_session;
 struct ad_buffer;
 
 typedef struct ad_fusion_op {
-    ad_op op; /* its operands are in the session's arena */
-    uint64_t number;
+    ad_op op;               /* its operands are in the session's arena */
+    uint64_t number, place; /* its number, and its place in the client's stream */
     int64_t cost;
     bool masked;                                  /* a ufunc whose last input is a mask */
     struct ad_buffer *buffer[AD_FUSION_OPERANDS]; /* buffer of each operand; NULL: a scalar */

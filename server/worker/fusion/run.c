@@ -12,6 +12,7 @@
 #include "server/worker/fusion/chain_build.h"
 #include "server/worker/device/cost.h"
 #include "server/worker/checkpoint/buffer_free.h"
+#include "server/worker/io/cancel.h"
 
 /* ---- one by one ---- */
 
@@ -27,12 +28,21 @@ static int provide_zeros(job *j) {
     return status;
 }
 
+/* Check whether the client has cancelled the operation since it was queued. AD_E_CANCELLED. */
+static int check_cancelled(job *j, const ad_fusion_op *o) {
+    if (!ad__cancel_covers(j->s, o->place)) return 0;
+    j->run.wrote = true; /* nobody can have what its outputs should be */
+    j->s->progress.cancelled++;
+    return ad__fault(&j->fault, AD_E_CANCELLED, "cancelled by its client");
+}
+
 void ad__fusion_run_one(ad_session *s, unsigned i) {
     ad_fusion_op *o = &s->fusion.ops->op[i];
     job j;
     ad__job_begin(&j, s, &o->op, o->number);
     ad__job_set_queued(&j, s->fusion.stream_queue, o->buffer);
-    int status = o->masked ? provide_zeros(&j) : 0;
+    int status = check_cancelled(&j, o);
+    if (!status && o->masked) status = provide_zeros(&j);
     fail_job(&j, status ? status : ad__job_run_queued(&j, ad__fusion_provide_memory));
     ad__job_end(&j);
     ad__fusion_release_op(s, i);
@@ -98,6 +108,7 @@ static void set_addresses(ad_chain_builder *w) {
 }
 
 static void fail_group(ad_chain_builder *w, const job *why, int status) {
+    if (status == AD_E_CANCELLED) w->s->progress.cancelled += w->count - 1; /* one has been counted */
     for (unsigned at = 0; at < w->count; at++) {
         ad_fusion_op *o = &w->ops->op[w->order[at]];
         job j;
@@ -193,8 +204,10 @@ bool ad__fusion_run_group(ad_session *s, const ad_groups *groups, const ad_group
     w.order = groups->order + g->first;
     w.count = g->count;
     w.end = AD_NOWHERE;
-    for (unsigned at = 0; at < g->count; at++)
+    for (unsigned at = 0; at < g->count; at++) {
         if (h->ops->member[w.order[at]].ends) w.end = w.order[at];
+        if (ad__cancel_covers(s, h->ops->op[w.order[at]].place)) return false;
+    }
     bool done = run_as_chain(&w);
     h->chains += done;
     h->chained += done ? w.count : 0;

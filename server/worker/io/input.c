@@ -138,6 +138,7 @@ int ad__input_next(ad_input *in, ad_input_frame *f, ad_fault *fault) {
         int status = ad__frame_decode(b->data + in->start, AD_MAX_CONTROL, AD_MAX_PAYLOAD, &head, fault);
         if (status) return status;
         if (head.flags & AD_FRAME_NOTES) {
+            in->note_place = b->own.base + in->start;
             in->start += AD_FRAME_HEADER;
             in->note = head;
             return AD_INPUT_NOTE;

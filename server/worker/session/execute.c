@@ -4,6 +4,7 @@
 #include "server/worker/handlers.h"
 #include "server/worker/io/reply.h"
 #include "server/worker/session/session.h"
+#include "server/worker/io/cancel.h"
 
 /* Record a failure of an operation without an output to carry it. */
 static void record_failure(ad_session *s, const ad_fault *fault, const char *name) {
@@ -44,7 +45,8 @@ static int prepare_answer(ad_session *s, const ad_message *m, ad_fault *fault) {
 
 bool ad__execute(ad_session *s, ad_message *m) {
     const unsigned flags = m->row->flags;
-    const bool is_ask = m->row->cls == AD_CLASS_ASK, left_out = s->checkpoint.suspect.left_out;
+    const bool is_ask = m->row->cls == AD_CLASS_ASK, cancelled = ad__cancel_covers_message(s);
+    const bool left_out = s->checkpoint.suspect.left_out || cancelled;
     ad_fault fault;
     fault.code = 0;
     fault.text[0] = 0;
@@ -56,6 +58,7 @@ bool ad__execute(ad_session *s, ad_message *m) {
     if (!status && flags & AD_R_MODULE && !left_out && !ad__modules_ready(s, m->u[is_ask])) return false;
     if (!status) status = ad__handlers[m->opcode](s, m, &fault);
     if (status == AD_WAITS) return false;
+    s->progress.cancelled += cancelled;
     if (status) report_failure(s, m, status, &fault);
     return true;
 }

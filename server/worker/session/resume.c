@@ -12,6 +12,7 @@
 #include "server/common/os.h"
 #include "server/common/report.h"
 #include "server/common/secret.h"
+#include "server/worker/engine/background.h"
 #include "server/worker/session/session.h"
 
 static int open_comeback(ad_session *s, const ad_note *note) {
@@ -128,6 +129,7 @@ void ad__session_confirm_client(ad_session *s) {
 
 int ad__session_take_note(ad_session *s, const ad_frame *note, ad_fault *fault) {
     if (note->flags == AD_FRAME_LEAVE) s->comeback.left = true;
+    else if (note->flags == AD_FRAME_CANCEL) ad__background_cancel_before(s, s->input.note_place);
     else if (ad__output_taken(&s->output, note->payload))
         return ad__fault(fault, AD_E_PROTOCOL, "the client has taken more bytes than the server sent");
     return 0;

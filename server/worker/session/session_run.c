@@ -19,6 +19,7 @@
 #include "server/worker/exec/exec.h"
 #include "server/worker/session/ops.h"
 #include "server/worker/device/cost.h"
+#include "server/worker/io/cancel.h"
 
 #define ALLOWED (AD_BIT(AD_CLASS_OP) | AD_BIT(AD_CLASS_ASK))
 #define ROOM (1u << 20) /* queued bytes below which a paused client is read again */
@@ -100,6 +101,8 @@ static int read_message(ad_session *s) {
                 continue; /* another worker has executed this message */
             s->checkpoint.resumed.skip = 0;
             s->messages.cost = ad__exec_cost(s, &s->messages.message);
+            s->messages.place = ad__input_place(&s->messages.frame) + AD_FRAME_HEADER + s->messages.frame_used -
+                                s->messages.message.size;
             s->messages.at_hand = true;
             if (s->checkpoint.resumed.quiet) ad__checkpoint_suppress_replies(s);
             return 1;
@@ -182,13 +185,13 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
         int status = read_message(s);
         if (status < 0 || (atomic_load_explicit(&s->output.broken, memory_order_relaxed) && !last)) return AD_TURN_OVER;
         if (last && (!status || !ad__descriptors_has_unclaimed(&s->windows.descriptors))) return AD_TURN_OVER;
-        int64_t held = s->fusion.count ? s->fusion.cost : 0;
+        int64_t held = s->fusion.count && !ad__cancel_covers(s, s->messages.place) ? s->fusion.cost : 0;
         if (status == 0) {
             if (held > limit && !asynchronous) return AD_TURN_HEAVY;
             if (must_await_thread(s, held)) return AD_TURN_WAITING;
             break;
         }
-        int64_t cost = s->messages.cost, both = ad__size_sum(cost, held);
+        int64_t cost = ad__cancel_covers_message(s) ? 0 : s->messages.cost, both = ad__size_sum(cost, held);
         if (cost > limit || (both > limit && !asynchronous)) return AD_TURN_HEAVY;
         if (must_await_thread(s, both)) return AD_TURN_WAITING;
         if (ad__blame_must_wait(s)) return AD_TURN_WAITING;

@@ -29,7 +29,7 @@ static int send_welcome(ad_session *child, ad_fault *fault) {
     const ad_worker *w = child->worker;
     const ad_config *c = &w->config;
     ad_welcome hello = {.version = AD_PROTOCOL_VERSION,
-                        .features = child->rights.may_run_kernels ? AD_FEATURE_KERNELS : 0,
+                        .features = (child->rights.may_run_kernels ? AD_FEATURE_KERNELS : 0) | AD_FEATURE_CANCEL,
                         .session = child->id,
                         .window_ops = ad__window_ops(c, &child->grants),
                         .window_bytes = ad__window_bytes(c, &child->grants),

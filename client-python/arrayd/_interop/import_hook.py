@@ -1,18 +1,22 @@
-"""Dask hears of this package's arrays whichever of the two is imported first, and neither imports the other.
+"""Other libraries hear of this package's arrays whichever of the two is imported first, and neither imports the other.
 
-Dask asks tables by type for what it does with chunks, and fills them for NumPy and its like in its own modules. Nothing
-of Dask runs between its import and the first chunk, so the tables are filled when their modules have been imported.
+Dask and Matplotlib ask tables by type for what they do with objects, and fill them for NumPy and its like in their own
+modules. Nothing of theirs runs between the import and the first use, so the tables are filled when their modules have
+been imported.
 """
+import importlib
 import importlib.util
 import sys
 
-_MODULES = {"dask.sizeof": "sizes", "dask.array.backends": "functions", "dask.array.utils": "scipy_functions",
-            "distributed.protocol.serialize": "transfer"}
+# The modules that have tables, and our function that fills each.
+_MODULES = {"dask.sizeof": ("dask", "sizes"), "dask.array.backends": ("dask", "functions"),
+            "dask.array.utils": ("dask", "scipy_functions"), "distributed.protocol.serialize": ("dask", "transfer"),
+            "matplotlib.units": ("matplotlib", "converter")}
 
 
 def _register(name):
-    from . import dask
-    getattr(dask, _MODULES[name])()
+    home, function = _MODULES[name]
+    getattr(importlib.import_module("." + home, __package__), function)()
 
 
 class _Loader:
@@ -33,7 +37,7 @@ class _Loader:
 
 
 class _Finder:
-    """Leaves finding to the others; of Dask's modules it sees the loading."""
+    """Leaves finding to the others; of these modules it sees the loading."""
 
     def __init__(self, names):
         self._waiting = set(names)
