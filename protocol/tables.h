@@ -61,7 +61,8 @@ extern const ad_dtype_row ad__dtypes[AD_NDTYPE];
 
 typedef struct ad_ufunc_row {
     const char *name, *domain, *test, *doc, *expression;
-    uint8_t nin, nout, rule, cost;
+    uint8_t nin, nout, rule;
+    uint32_t cost;
     uint16_t traits; /* AD_U_... of rows.h */
 } ad_ufunc_row;
 const ad_ufunc_row *ad__ufunc(uint64_t id);

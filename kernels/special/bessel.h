@@ -18,7 +18,7 @@
 namespace special {
 
 /* Recurrences take a step for each order, so there is a largest one. */
-constexpr double LARGEST_ORDER = 1e6;
+constexpr double LARGEST_ORDER = 1e4;
 AD_BODY static inline bool is_order(double n) { return n >= -LARGEST_ORDER && n <= LARGEST_ORDER; }
 
 AD_BODY static double climb_yn(int64_t n, double x) {

@@ -22,7 +22,7 @@
 namespace special {
 
 /* Recurrences take a step for each degree or each unit below zero, so there is a largest one. */
-constexpr double MOST_STEPS = 1e6;
+constexpr double MOST_STEPS = 1e4;
 
 namespace body {
 AD_DEFINE_1(exp1, xsf::exp1(x))

@@ -28,18 +28,23 @@ def numbers(letter, n, hard):
     return (x + 1j * x[::-1] if d.kind == "c" else x).astype(d)
 
 
-SPECIAL = set(re.findall(r"^AD_UFUNC\(\d+, (\w+), .*AD_U_SPECIAL", (TABLES / "ufunc.def").read_text(), re.M))
+ROW = r"^AD_UFUNC\(\d+, (\w+), \d, \d, \w+, \w+, (\d+), "
+COSTS = {name: int(cost) for name, cost in re.findall(ROW, (TABLES / "ufunc.def").read_text(), re.M)}
+
+
+def count_elements(name, letters):
+    """How many elements of a function are estimated at 5 ms, MANY at most (estimate_ufunc of device/cost.c)."""
+    cost = COSTS[name] * (2 if set("FD") & set(letters) else 0.25)
+    return min(MANY, int(5e6 / (2 + cost)))
 
 
 def ufuncs():
-    """All but the special functions, of which there are so many that they would take minutes."""
     for name, function in _core.ufuncs.items():
-        if name in SPECIAL:
-            continue
         loops = [t for t in function.types if set(t) <= set("?bBhHiIlLqQefdFD->")]
         for loop in [t for t in loops if t[0] in "lfdD"] or loops[-1:]:
             for hard in (False, True):
-                arrays = [numbers(c, MANY, hard) for c in loop.split("->")[0]]
+                letters = loop.split("->")[0]
+                arrays = [numbers(c, count_elements(name, letters), hard) for c in letters]
                 yield f"{name} {loop}{' hard' * hard}", lambda f, *a: f(*a), [function, *arrays]
 
 

@@ -20,7 +20,7 @@ class DtypeRow(c.Structure):
 class UfuncRow(c.Structure):
     _fields_ = [("name", c.c_char_p), ("domain", c.c_char_p), ("test", c.c_char_p), ("doc", c.c_char_p),
                 ("expression", c.c_char_p), ("nin", c.c_uint8), ("nout", c.c_uint8), ("rule", c.c_uint8),
-                ("cost", c.c_uint8), ("traits", c.c_uint16)]
+                ("cost", c.c_uint32), ("traits", c.c_uint16)]
 
 
 class ReductionRow(c.Structure):

@@ -16,7 +16,8 @@ namespace {
 constexpr int64_t SHORT_RUN = 32;        /* shorter innermost dimensions are gathered into blocks */
 constexpr int64_t GRAIN_CHEAP = 1 << 17; /* elements worth waking a thread for */
 constexpr int64_t GRAIN_DEAR = 1 << 13;
-constexpr int64_t TILED_COUNT = 4096; /* elements worth ordering memory accesses for */
+constexpr int64_t COST_DEAR = 100;       /* of a row, from which on fewer elements are worth it */
+constexpr int64_t TILED_COUNT = 4096;    /* elements worth ordering memory accesses for */
 
 using plan = ad_ufunc_plan;
 
@@ -198,8 +199,9 @@ bool run_directly(const ad_op *op, ad_run *run, unsigned *raised) {
     unsigned scalars = 0;
     if (op->nout + op->nin != nop || ad_ufunc_choose(ad_cpu_kernels_get(), op->row, op->loop, &kernel) != op->loop)
         return false;
-    for (int i = 0; i < out->ndim && count <= GRAIN_DEAR; i++) count *= std::min(out->shape[i], GRAIN_DEAR + 1);
-    if (!kernel || count < 2 || count > GRAIN_DEAR) return false; /* one element is a scalar */
+    const int64_t most = std::min(GRAIN_DEAR, ad_ufunc_grain(op->row));
+    for (int i = 0; i < out->ndim && count <= most; i++) count *= std::min(out->shape[i], most + 1);
+    if (!kernel || count < 2 || count > most) return false; /* one element is a scalar */
     for (int k = 0; k < nop; k++) {
         const ad_operand *o = &op->operand[k];
         const int dtype = ad__code_dtype(code_of(rule, row->nout, k), op->loop);
@@ -228,7 +230,9 @@ int ad_ufunc_choose(const ad_cpu_kernels *kernels, int row, int loop, ad_ufunc_k
 }
 
 int64_t ad_ufunc_grain(int row) {
-    return ad__rules[ad__ufunc(uint64_t(row))->rule].loops & AD_M_INT ? GRAIN_CHEAP : GRAIN_DEAR;
+    const ad_ufunc_row *r = ad__ufunc(uint64_t(row));
+    if (ad__rules[r->rule].loops & AD_M_INT) return GRAIN_CHEAP;
+    return std::max<int64_t>(1, r->cost > COST_DEAR ? GRAIN_DEAR * COST_DEAR / r->cost : GRAIN_DEAR);
 }
 
 void ad_ufunc_run_span(const plan *p, char *const *ptr, int64_t n) {

@@ -147,10 +147,18 @@ static int64_t estimate_ufunc(const ad_op *op) {
 #define MOVES 600
 #define MULTIPLIES 5000
 #define DECOMPOSES 50
+#define INSTRUCTIONS 29000 /* of all threads of a GPU in a ns */
+
+/* A GPU moves elements while it computes others: what takes longer counts. */
+static int64_t estimate_device_ufunc(const ad_op *op, int64_t moves) {
+    const int64_t computes = ad__size_product(ad__ufunc(op->row)->cost, ad__op_elements(op)) / INSTRUCTIONS;
+    return computes > moves / MOVES ? computes : moves / MOVES;
+}
 
 int64_t ad__device_cost(const ad_op *op) {
     const int64_t moves = ad__size_product(2, ad__op_elements(op));
     if (op->opcode == AD_REQ_LAUNCH) return LAUNCH_DEVICE_COST + moves / MOVES;
+    if (op->opcode == AD_REQ_UFUNC) return 1 + estimate_device_ufunc(op, moves);
     if (op->opcode != AD_REQ_CALL) return 1 + moves / MOVES;
     if (ad__op_decomposes(op)) return 1 + estimate_call(op) / DECOMPOSES;
     return 1 + estimate_call(op) / (ad__call(op->row)->work == AD_WORK_PRODUCT ? MULTIPLIES : MOVES);

@@ -2,7 +2,7 @@
 
 The elementwise ones are operations of the server, as add and sin are: they fuse with others and need no permission for
 kernels. float16 is computed in float32 or float64, as SciPy does, bfloat16 as well. Orders of recurrences (yn, lpmv,
-spherical_yn) are at most a million, beyond which the result is NaN.
+spherical_yn) are at most 10,000, beyond which the result is NaN.
 """
 from ... import _core
 from ._combinatorics import comb, factorial, multigammaln, perm

@@ -63,7 +63,7 @@ def polygamma(n, x):
 def spherical_yn(n, z, derivative=False):
     """Spherical Bessel function of the second kind, or its derivative.
 
-    Parameters: n: order, whole numbers from 0 to a million. z: array, real. derivative: whether the derivative is
+    Parameters: n: order, whole numbers from 0 to 10,000. z: array, real. derivative: whether the derivative is
         meant.
     Returns: array.
     Raises: NotImplementedError: z is complex. ValueError: the shapes do not fit.
