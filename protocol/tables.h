@@ -93,7 +93,14 @@ typedef struct ad_reduction_row {
 const ad_reduction_row *ad__reduction(uint64_t id);
 
 typedef enum ad_call_kind { AD_CALL_OP, AD_CALL_UPDATE, AD_CALL_ASK } ad_call_kind;
-typedef enum ad_call_work { AD_WORK_EACH, AD_WORK_PRODUCT, AD_WORK_MATRIX } ad_call_work;
+typedef enum ad_call_work {
+    AD_WORK_EACH,
+    AD_WORK_GATHER,
+    AD_WORK_WINDOW,
+    AD_WORK_SAMPLE,
+    AD_WORK_PRODUCT,
+    AD_WORK_MATRIX
+} ad_call_work;
 typedef struct ad_call_row {
     const char *name, *params, *guard, *doc;
     uint8_t nout, nin_min, nin_max, kind; /* ad_call_kind */

@@ -16,7 +16,7 @@ static int64_t count_elements(const ad_operand *o) {
 
 /* Tell whether a kernel goes through all elements of an operand. A gather reads of its source what it writes. */
 static bool is_walked(const ad_op *op, int i) {
-    return !(op->opcode == AD_REQ_CALL && op->row == AD_CALL_gather && i == op->nout);
+    return !(op->opcode == AD_REQ_CALL && ad__call(op->row)->work == AD_WORK_GATHER && i == op->nout);
 }
 
 int64_t ad__op_elements(const ad_op *op) {
@@ -75,9 +75,29 @@ bool ad__op_decomposes(const ad_op *op) {
            find_matrices(op);
 }
 
+static int64_t estimate_each(const ad_op *op, int64_t ns) {
+    ns = ad__size_product(ns, ad__op_elements(op));
+    return is_complex(op->loop) ? ad__size_product(4, ns) : ns;
+}
+
+/* Calls whose operands are not those that the estimates below expect take so many ns for each element. */
+#define OTHER_NS 20
+
+static int64_t estimate_product(const ad_op *op, int64_t ns) {
+    if (!op->nin || !op->nout) return estimate_each(op, OTHER_NS);
+    const ad_operand *x = &op->operand[op->nout], *out = op->operand;
+    const int64_t k = !x->is_scalar && x->desc.ndim ? x->desc.shape[x->desc.ndim - 1] : 1,
+                  results = count_elements(out);
+    int64_t matrices = 1;
+    for (int i = 0; i < out->desc.ndim - 2; i++) matrices = ad__size_product(matrices, out->desc.shape[i]);
+    return ad__size_sum(ad__size_sum(ad__op_elements(op), ad__size_product(ns, matrices)),
+                        ad__size_product(k, results) / 5);
+}
+
 /* Steps are counted by the largest operand: a system may have many more right-hand sides than unknowns. */
 static int64_t estimate_matrices(const ad_op *op, int64_t tenths) {
     const ad_desc *x = find_matrices(op);
+    if (!x) return estimate_each(op, OTHER_NS);
     const int64_t rows = x->shape[x->ndim - 2], columns = x->shape[x->ndim - 1], most = ad__op_elements(op),
                   matrices = rows > 0 && columns > 0 ? ad__desc_count(x) / rows / columns : 0,
                   steps = ad__size_product(most, rows < columns ? rows : columns);
@@ -85,54 +105,38 @@ static int64_t estimate_matrices(const ad_op *op, int64_t tenths) {
                         ad__size_product(steps / 10, tenths));
 }
 
-static int64_t estimate_product(const ad_op *op, int64_t ns) {
-    const ad_operand *x = &op->operand[op->nout], *out = op->operand;
-    const int64_t k = !x->is_scalar && x->desc.ndim ? x->desc.shape[x->desc.ndim - 1] : 1, results = count_elements(out);
-    int64_t matrices = 1;
-    for (int i = 0; i < out->desc.ndim - 2; i++) matrices = ad__size_product(matrices, out->desc.shape[i]);
-    return ad__size_sum(ad__size_sum(ad__op_elements(op), ad__size_product(ns, matrices)),
-                        ad__size_product(k, results) / 5);
-}
-
-/* Count the elements of the windows of a filter; 0: the call is none. */
-static int64_t count_taps(const ad_op *op) {
-    switch (op->row) {
-    case AD_CALL_correlate1d:
-    case AD_CALL_correlate:
-    case AD_CALL_rank_filter:
-    case AD_CALL_grey_filter: break;
-    default: return 0;
-    }
+/* Each element is computed from the elements of a window. */
+static int64_t estimate_windows(const ad_op *op, int64_t ns) {
     const ad_operand *window = &op->operand[op->nout + 1];
-    return op->nin < 2 || window->is_scalar || !window->desc.ndim ? 1 : window->desc.shape[0];
+    const bool has_window = op->nin > 1 && !window->is_scalar && window->desc.ndim;
+    return ad__size_product(ad__size_sum(ns, has_window ? window->desc.shape[0] : 1), ad__op_elements(op));
 }
 
-/* Count the elements that a point of a sample depends on, and some for finding them. */
-static int64_t count_neighbours(const ad_op *op) {
+/* Each point is computed from order + 1 elements along each axis of the first input. */
+static int64_t estimate_samples(const ad_op *op, int64_t ns) {
     const ad_operand *x = &op->operand[op->nout];
-    int64_t count = 1;
+    const bool has_order = op->nin && op->nparam > 1 && op->param[1].kind == AD_SCALAR_INT && op->param[1].as.i >= 0;
+    int64_t neighbours = has_order;
 
-    if (op->nin < 1 || op->nparam < 2 || op->param[1].kind != AD_SCALAR_INT || op->param[1].as.i < 0) return 20;
-    for (int i = 0; !x->is_scalar && i < x->desc.ndim; i++) count = ad__size_product(count, op->param[1].as.i + 1);
-    return ad__size_sum(20, count);
+    for (int i = 0; has_order && !x->is_scalar && i < x->desc.ndim; i++)
+        neighbours = ad__size_product(neighbours, op->param[1].as.i + 1);
+    return ad__size_product(ad__size_sum(ns, neighbours), ad__op_elements(op));
 }
 
 static int64_t estimate_call(const ad_op *op) {
+    static int64_t (*const estimates[])(const ad_op *op, int64_t cost) = {
+        [AD_WORK_EACH] = estimate_each,       [AD_WORK_GATHER] = estimate_each,
+        [AD_WORK_WINDOW] = estimate_windows,  [AD_WORK_SAMPLE] = estimate_samples,
+        [AD_WORK_PRODUCT] = estimate_product, [AD_WORK_MATRIX] = estimate_matrices};
     const ad_call_row *row = ad__call(op->row);
-    const int64_t taps = count_taps(op);
 
-    if (ad__op_decomposes(op)) return estimate_matrices(op, row->cost);
-    if (taps) return ad__size_product(ad__size_sum(row->cost, taps), ad__op_elements(op));
-    if (op->row == AD_CALL_sample) return ad__size_product(count_neighbours(op), ad__op_elements(op));
-    if (row->work == AD_WORK_PRODUCT && op->nin && op->nout) return estimate_product(op, row->cost);
-    const int64_t ns = ad__size_product(row->work == AD_WORK_EACH ? row->cost : 20, ad__op_elements(op));
-    return is_complex(op->loop) ? ad__size_product(4, ns) : ns;
+    return estimates[row->work](op, row->cost);
 }
 
 /* ---- operations ---- */
 
-/* A row's cost is in instructions of a GPU for float32. A processor does some four in a ns; complex numbers take it eight
- * times as long. */
+/* A row's cost is in instructions of a GPU for float32. A processor does some four in a ns; complex numbers take it
+ * eight times as long. */
 static int64_t estimate_ufunc(const ad_op *op) {
     const int64_t cost = ad__ufunc(op->row)->cost;
     return ad__size_product(2 + (is_complex(op->loop) ? 2 * cost : cost / 4), ad__op_elements(op));
@@ -168,7 +172,7 @@ int64_t ad__op_cost(const ad_op *op) {
     const bool is_call = op->opcode == AD_REQ_CALL || op->opcode == AD_REQ_QUERY;
 
     if (op->opcode == AD_REQ_LAUNCH) return LAUNCH_COST;
-    const int64_t ns = is_call                       ? estimate_call(op)
+    const int64_t ns = is_call                      ? estimate_call(op)
                        : op->opcode == AD_REQ_UFUNC ? estimate_ufunc(op)
                                                     : ad__size_product(2, ad__op_elements(op));
     return ad__size_sum(ns, estimate_all_far(op));
