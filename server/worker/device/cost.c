@@ -56,7 +56,8 @@ static int64_t estimate_far(const ad_operand *o) {
 
 static int64_t estimate_all_far(const ad_op *op) {
     int64_t ns = 0;
-    for (int i = 0; i < op->nout + op->nin; i++) ns = ad__size_sum(ns, estimate_far(&op->operand[i]));
+    for (int i = 0; i < op->nout + op->nin; i++)
+        if (is_walked(op, i)) ns = ad__size_sum(ns, estimate_far(&op->operand[i]));
     return ns;
 }
 
@@ -137,9 +138,9 @@ static int64_t estimate_call(const ad_op *op) {
 
 /* A row's cost is in instructions of a GPU for float32. A processor does some four in a ns; complex numbers take it
  * eight times as long. */
-static int64_t estimate_ufunc(const ad_op *op) {
+static int64_t estimate_ufunc(const ad_op *op, int64_t elements) {
     const int64_t cost = ad__ufunc(op->row)->cost;
-    return ad__size_product(2 + (is_complex(op->loop) ? 2 * cost : cost / 4), ad__op_elements(op));
+    return ad__size_product(2 + (is_complex(op->loop) ? 2 * cost : cost / 4), elements);
 }
 
 /* The length of a user's kernel is unknown. On a synchronous backend the I/O thread should not wait for one, unless
@@ -169,13 +170,13 @@ int64_t ad__device_cost(const ad_op *op) {
 }
 
 int64_t ad__op_cost(const ad_op *op) {
-    const bool is_call = op->opcode == AD_REQ_CALL || op->opcode == AD_REQ_QUERY;
-
     if (op->opcode == AD_REQ_LAUNCH) return LAUNCH_COST;
+    const bool is_call = op->opcode == AD_REQ_CALL || op->opcode == AD_REQ_QUERY;
+    const int64_t elements = ad__op_elements(op);
     const int64_t ns = is_call                      ? estimate_call(op)
-                       : op->opcode == AD_REQ_UFUNC ? estimate_ufunc(op)
-                                                    : ad__size_product(2, ad__op_elements(op));
-    return ad__size_sum(ns, estimate_all_far(op));
+                       : op->opcode == AD_REQ_UFUNC ? estimate_ufunc(op, elements)
+                                                    : ad__size_product(2, elements);
+    return elements < FAR_MANY ? ns : ad__size_sum(ns, estimate_all_far(op));
 }
 
 /* ---- messages: one function for each word of the column ---- */
