@@ -110,7 +110,7 @@ typedef struct ad_call_row {
 const ad_call_row *ad__call(uint64_t id);
 
 typedef enum ad_class { AD_CLASS_HELLO, AD_CLASS_OP, AD_CLASS_ASK, AD_CLASS_TELL } ad_class;
-/* What must be true of a message's fields together: a function of check_row.c. */
+/* Conditions on a message's fields together: each is a function of check_row.c. */
 typedef enum ad_request_check {
     AD_CHECK_PLAIN,     /* nothing */
     AD_CHECK_FRESH,     /* the described array is created */
@@ -120,7 +120,7 @@ typedef enum ad_request_check {
     AD_CHECK_KERNEL_SET,
     AD_NCHECK,
 } ad_request_check;
-/* What a worker estimates a message's time by: a row of device/cost.c of the worker. */
+/* Estimates of a message's time by a worker: each is a row of device/cost.c of the worker. */
 typedef enum ad_request_cost {
     AD_COST_NONE,      /* the message is none of OP and ASK */
     AD_COST_SMALL,     /* a constant */
@@ -134,7 +134,7 @@ typedef enum ad_request_cost {
     AD_COST_LOAD,      /* the bytes that the last field says */
     AD_NCOST,
 } ad_request_cost;
-/* What a worker decides before and after it executes a message. */
+/* Decisions of a worker before and after it executes a message. */
 enum {
     AD_R_OUTPUT = 1,              /* what the message writes carries its failure */
     AD_R_PAYLOAD = 2,             /* the frame's payload belongs to it, and it is the last one of its frame */

@@ -77,7 +77,7 @@ void plan_scalars(plan *p) {
     }
 }
 
-/* What must be gathered, given the loop's final form. */
+/* Plan which operands must be gathered, given the loop's final form. */
 void plan_packing(plan *p) {
     int last = p->loop.ndim - 1;
     int64_t widest = 1;
