@@ -23,7 +23,7 @@ def refused(client):
 
 HELLO_BYTES = frame(msgpack.packb([HELLO, 1, 1, 0, "test", {}]))
 BEFORE_HELLO = {
-    "text": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "zeros": bytes(64), "ones": b"\xff" * 64,
+    "text": b"EHLO localhost\r\nMAIL FROM:<somebody@localhost>\r\n", "zeros": bytes(64), "ones": b"\xff" * 64,
     "an operation": frame(msgpack.packb([NEW, [1, 11, [4]]])), "a request": frame(msgpack.packb([SYNC, 1])),
     "a message of the server": frame(msgpack.packb([ACK, 1])), "an empty frame": frame(),
     "hello with a payload": frame(msgpack.packb([HELLO, 1, 1, 0, "test", {}]), b"x"),
