@@ -26,7 +26,8 @@ Test(frame, limits) {
         {{1, 0, 1001}, false},  {{0, 0, 0}, false},         {{0, 1, 0}, false},          {{1, 2, 0}, false},
         {{1, 3, 0}, false},     {{1, 1u << 31, 0}, false},  {{UINT32_MAX, 0, 0}, false}, {{1, 0, UINT64_MAX}, false},
         {{0, 2, 0}, true},      {{0, 2, UINT64_MAX}, true}, {{0, 4, 0}, true},           {{0, 6, 0}, false},
-        {{0, 5, 0}, false},     {{1, 4, 0}, false},         {{0, 8, 0}, false},
+        {{0, 5, 0}, false},     {{1, 4, 0}, false},         {{0, 8, 0}, true},           {{0, 12, 0}, false},
+        {{1, 8, 0}, false},     {{0, 16, 0}, false},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
