@@ -26,6 +26,7 @@ struct ad_device {
     uint64_t peers;        /* bit n: reaches the memory of device n */
     uint64_t granularity;  /* of slabs */
     bool one_address;      /* registered host memory has its own address on the device too */
+    bool has_deep_stack;   /* threads have the stack that special functions need (ufunc/launch.cpp) */
     char name[64], id[48]; /* for device_info */
     ad_faults faults;
     ad_cuda_fuser *fuser; /* made with the first chain */

@@ -12,6 +12,7 @@ namespace {
 using plan = ad_ufunc_plan;
 
 constexpr int64_t TILED_COUNT = 4096; /* elements worth ordering memory accesses for */
+constexpr size_t DEEP_STACK = 4096;   /* bytes of a thread */
 
 int64_t divided(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
@@ -150,6 +151,22 @@ void fill_general(const plan *p, int compute, ad_ufunc_general *g) {
     }
 }
 
+/* Give threads the stack that special functions need. Functions that call themselves are among them, so the compiler
+ * cannot tell a kernel's need and CUDA would give each thread 1 KiB. Complex functions take up to 2. The stacks of all
+ * threads of a device are some GB, so they come with the first special function. AD_E_MEMORY, AD_E_DEVICE. */
+int deepen_stack(const plan *p) {
+    ad_device *d = p->stream->device;
+    if (d->has_deep_stack) return 0;
+    const int rc = ad_cuda_status(cudaDeviceSetLimit(cudaLimitStackSize, DEEP_STACK), "cudaDeviceSetLimit", p->fault);
+    d->has_deep_stack = rc >= 0;
+    return rc;
+}
+
+int launch_special(const plan *p, const void *kernel, int64_t blocks, ad_ufunc_general *g) {
+    const int rc = deepen_stack(p);
+    return rc < 0 ? rc : ad_ufunc_launch(p, kernel, blocks, g);
+}
+
 int run_fitting(plan *p) {
     ad_ufunc_general g;
     int compute = p->row == AD_UFUNC_copy ? p->dtype[0] : p->loop;
@@ -171,7 +188,7 @@ int run_fitting(plan *p) {
         g.tiled = across * down * outer <= AD_UFUNC_LARGEST;
         if (g.tiled) blocks = across * down * outer;
     }
-    if (t->special[p->row] != nullptr) return ad_ufunc_launch(p, t->special[p->row], blocks, &g);
+    if (t->special[p->row] != nullptr) return launch_special(p, t->special[p->row], blocks, &g);
     return ad_ufunc_launch(p, heavy ? t->heavy : full ? t->full : t->light, blocks, &g);
 }
 
