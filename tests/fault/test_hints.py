@@ -73,9 +73,12 @@ def test_an_option_that_is_none(word, meant):
 
 
 def test_an_option_of_the_file(tmp_path):
-    (tmp_path / "arrayd.conf").write_text("sessoins = 5\n")
-    _, _, err = run(raw.PROGRAM, f"--config={tmp_path}/arrayd.conf")
-    assert f"{tmp_path}/arrayd.conf:1: " in err and "did you mean sessions?" in err, err
+    """However long the path is, its end is shown."""
+    file = tmp_path / ("x" * 80) / "arrayd.conf"
+    file.parent.mkdir()
+    file.write_text("sessoins = 5\n")
+    _, _, err = run(raw.PROGRAM, f"--config={file}")
+    assert "/arrayd.conf:1: " in err and "did you mean sessions?" in err, err
 
 
 def test_a_word_like_no_option():

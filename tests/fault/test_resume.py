@@ -216,7 +216,7 @@ def test_what_is_too_much_to_keep_is_refused(start):
 
 def test_notes_that_cannot_be(start):
     server = start()
-    for data in (note(TAKEN, 1 << 40), note(TAKEN | LEAVE), frame(message("sync", 1), flags=TAKEN), note(8)):
+    for data in (note(TAKEN, 1 << 40), note(TAKEN | LEAVE), frame(message("sync", 1), flags=TAKEN), note(16)):
         session = Session(server.path)
         session.send(data)
         with pytest.raises(Closed) as closed:
