@@ -63,6 +63,7 @@ class Ufunc:
     def __init__(self, fields):
         self.id, self.name, self.nin, self.nout = int(fields[0]), fields[1], int(fields[2]), int(fields[3])
         self.rule, self.domain = RULES[fields[4]], fields[5]
+        self.traits = set(map(str.strip, fields[7].split("|")))
 
     def into(self, k, loop):
         return Rule.dtype(self.rule.into[k], loop)
@@ -75,15 +76,13 @@ UFUNCS = {row[1]: Ufunc(row) for row in rows("ufunc")}
 REDUCTIONS = {row[1]: int(row[0]) for row in rows("reduction")}
 
 
-NOT_COMPLEX = {"power", "float_power", "sqrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "arcsin",
-                 "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "sinc"}
-
-
 def fusable(row, loop):
     """Whether the cuda backend has it in chains, of inputs that are arrays."""
     if row.name == "power" and KINDS[loop] == "i":
         return False  # the exponent must be a number
-    return loop in row.rule.loops and not (KINDS[loop] == "c" and row.name in NOT_COMPLEX)
+    if "AD_U_BODY" in row.traits or KINDS[loop] == "c" and row.traits & {"AD_U_COMPLEX_LIBRARY", "AD_U_SPECIAL"}:
+        return False
+    return loop in row.rule.loops
 
 
 def storage(dtype):
