@@ -44,7 +44,7 @@ def wanted_handlers(folder, tmp_path):
 def test_a_request_that_nobody_handles_does_not_link(tmp_path):
     """Each row of class OP and ASK has one function in the worker, and no function is without a row."""
     symbols = run("nm", "--defined-only", BUILD / "lib/libarrayd-server.a")
-    defined = re.findall(r" [A-Za-z] ad__handle_(\w+)", symbols)
+    defined = re.findall(r" T ad__handle_(\w+)", symbols)  # not parts that the compiler has split off
     assert sorted(defined) == sorted(wanted_handlers(TOP, tmp_path))
     shutil.copytree(TOP / "protocol", tmp_path / "protocol", ignore=shutil.ignore_patterns("*.c", "tls"))
     with open(tmp_path / "protocol/request.def", "a") as table:
