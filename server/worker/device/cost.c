@@ -120,7 +120,7 @@ static int64_t estimate_samples(const ad_op *op, int64_t ns) {
     int64_t neighbours = has_order;
 
     for (int i = 0; has_order && !x->is_scalar && i < x->desc.ndim; i++)
-        neighbours = ad__size_product(neighbours, op->param[1].as.i + 1);
+        neighbours = ad__size_product(neighbours, ad__size_sum(op->param[1].as.i, 1));
     return ad__size_product(ad__size_sum(ns, neighbours), ad__op_elements(op));
 }
 
@@ -143,6 +143,10 @@ static int64_t estimate_ufunc(const ad_op *op, int64_t elements) {
     return ad__size_product(2 + (is_complex(op->loop) ? 2 * cost : cost / 4), elements);
 }
 
+#define ITERATES 1000 /* instructions of an element, from which on all that a GPU can hold takes seconds */
+
+bool ad__op_iterates(const ad_op *op) { return op->opcode == AD_REQ_UFUNC && ad__ufunc(op->row)->cost >= ITERATES; }
+
 /* The length of a user's kernel is unknown. On a synchronous backend the I/O thread should not wait for one, unless
  * there is a single session. */
 #define LAUNCH_COST 1000000
@@ -155,15 +159,16 @@ static int64_t estimate_ufunc(const ad_op *op, int64_t elements) {
 #define INSTRUCTIONS 29000 /* of all threads of a GPU in a ns */
 
 /* A GPU moves elements while it computes others: what takes longer counts. */
-static int64_t estimate_device_ufunc(const ad_op *op, int64_t moves) {
-    const int64_t computes = ad__size_product(ad__ufunc(op->row)->cost, ad__op_elements(op)) / INSTRUCTIONS;
-    return computes > moves / MOVES ? computes : moves / MOVES;
+static int64_t estimate_device_ufunc(const ad_op *op, int64_t elements) {
+    const int64_t moves = ad__size_product(2, elements) / MOVES,
+                  computes = ad__size_product(ad__ufunc(op->row)->cost, elements) / INSTRUCTIONS;
+    return computes > moves ? computes : moves;
 }
 
 int64_t ad__device_cost(const ad_op *op) {
-    const int64_t moves = ad__size_product(2, ad__op_elements(op));
+    const int64_t elements = ad__op_elements(op), moves = ad__size_product(2, elements);
     if (op->opcode == AD_REQ_LAUNCH) return LAUNCH_DEVICE_COST + moves / MOVES;
-    if (op->opcode == AD_REQ_UFUNC) return 1 + estimate_device_ufunc(op, moves);
+    if (op->opcode == AD_REQ_UFUNC) return 1 + estimate_device_ufunc(op, elements);
     if (op->opcode != AD_REQ_CALL) return 1 + moves / MOVES;
     if (ad__op_decomposes(op)) return 1 + estimate_call(op) / DECOMPOSES;
     return 1 + estimate_call(op) / (ad__call(op->row)->work == AD_WORK_PRODUCT ? MULTIPLIES : MOVES);

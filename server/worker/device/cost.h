@@ -16,6 +16,9 @@ int64_t ad__device_cost(const ad_op *op);
 int64_t ad__op_elements(const ad_op *op);
 /* Tell whether the operation is a library call that cannot be interrupted. Its length must be estimated before. */
 bool ad__op_decomposes(const ad_op *op);
+/* Tell whether the operation is elementwise, and takes so long for each element that its length must be estimated
+ * before a GPU begins it. */
+bool ad__op_iterates(const ad_op *op);
 /* Estimate the ns in which the host copies or sets so many bytes. */
 static inline int64_t ad__bytes_cost(uint64_t bytes) { return 1 + (int64_t)(bytes / 8); }
 

@@ -211,11 +211,13 @@ static int check_elements(job *j) {
 }
 
 /* Refuse operations that would exceed operation-time and cannot be cancelled: all on an asynchronous device, and
- * library calls. AD_E_LIMIT. */
+ * library calls. Elementwise operations are short enough unless they iterate. AD_E_LIMIT. */
 static int check_length(job *j) {
     const bool later = j->s->worker->backend->asynchronous;
+    const bool is_ufunc = j->op->opcode == AD_REQ_UFUNC;
     const double limit = j->s->worker->config.operation_time;
-    if (later && j->op->opcode != AD_REQ_UFUNC && check_elements(j)) return j->fault.code;
+    if (is_ufunc && !ad__op_iterates(j->op)) return 0;
+    if (later && !is_ufunc && check_elements(j)) return j->fault.code;
     if (limit <= 0 || !(later || ad__op_decomposes(j->op))) return 0;
     const double seconds = 1e-9 * (double)(later ? ad__device_cost(j->op) : ad__op_cost(j->op));
     if (seconds <= limit) return 0;
