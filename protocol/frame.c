@@ -32,7 +32,7 @@ int ad__frame_decode(const uint8_t in[AD_FRAME_HEADER], uint32_t max_control, ui
     if (got.flags & ~AD_FRAME_FLAGS)
         return ad__fault(fault, AD_E_PROTOCOL, "unknown flags of a frame: %#" PRIx32, got.flags);
     if (got.flags & AD_FRAME_NOTES) {
-        if (got.control || (got.flags != AD_FRAME_TAKEN && got.flags != AD_FRAME_LEAVE && got.flags != AD_FRAME_CANCEL))
+        if (got.control || got.flags & (got.flags - 1)) /* no control block, and one bit */
             return ad__fault(fault, AD_E_PROTOCOL, "a note that is more than one note: flags %#" PRIx32, got.flags);
         *f = got;
         return AD_OK;

@@ -49,14 +49,16 @@ void *ad__job_scratch(job *j, uint64_t size) {
     return (void *)(((uintptr_t)b->address + 255) & ~(uintptr_t)255);
 }
 
+int ad__job_fail_cancelled(job *j) {
+    j->run.wrote = true; /* nobody can have what its outputs should be */
+    j->s->progress.cancelled++;
+    return ad__fault(&j->fault, AD_E_CANCELLED, "cancelled by its client");
+}
+
 int ad__job_explain_status(job *j, int status) {
     const int why =
         status == AD_E_INTERRUPTED ? __atomic_load_n(&j->s->turns.cancelled, __ATOMIC_RELAXED) : AD_CANCEL_NOT;
-    if (why == AD_CANCEL_ASKED) {
-        j->run.wrote = true; /* nobody can have what its outputs should be */
-        j->s->progress.cancelled++;
-        return ad__fault(&j->fault, AD_E_CANCELLED, "cancelled by its client");
-    }
+    if (why == AD_CANCEL_ASKED) return ad__job_fail_cancelled(j);
     if (why == AD_CANCEL_TIME)
         return ad__fault(&j->fault, AD_E_TIMEOUT,
                          "%s took longer than the %g s that an operation may take on this server: cut it into smaller "

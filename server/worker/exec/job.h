@@ -48,6 +48,8 @@ ad_poison *ad__job_fail(job *j, int status);
 void ad__job_end(job *j);
 /* Get scratch memory until the job ends. NULL: refused; j->lack says why. */
 void *ad__job_scratch(job *j, uint64_t size);
+/* Count the job as cancelled by its client, and say so in j->fault. AD_E_CANCELLED. */
+int ad__job_fail_cancelled(job *j);
 /* Explain a status of the backend: j->fault says why scratch memory was refused, or that the operation took too long.
  * Returns the status. */
 int ad__job_explain_status(job *j, int status);

@@ -30,10 +30,7 @@ static int provide_zeros(job *j) {
 
 /* Check whether the client has cancelled the operation since it was queued. AD_E_CANCELLED. */
 static int check_cancelled(job *j, const ad_fusion_op *o) {
-    if (!ad__cancel_covers(j->s, o->place)) return 0;
-    j->run.wrote = true; /* nobody can have what its outputs should be */
-    j->s->progress.cancelled++;
-    return ad__fault(&j->fault, AD_E_CANCELLED, "cancelled by its client");
+    return ad__cancel_covers(j->s, o->place) ? ad__job_fail_cancelled(j) : 0;
 }
 
 void ad__fusion_run_one(ad_session *s, unsigned i) {
