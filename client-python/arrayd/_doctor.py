@@ -12,6 +12,7 @@ import time
 import numpy
 
 from . import _core
+from ._notebook.display import format_size
 
 USAGE = """usage: python -m arrayd [URL]
 
@@ -24,15 +25,8 @@ DEVICES = pathlib.Path("/dev/nvidiactl")
 DRIVER = pathlib.Path("/proc/driver/nvidia/version")
 ROUNDS = 200
 # Variables that the client reads; the others are called as the server's options.
-VARIABLES = [f"ARRAYD_{name}" for name in "URL BIN TOKEN TOKEN_FILE CA CERT KEY SITES PROGRESS FUSE".split()]
-
-
-def format_bytes(n):
-    """A size as people read it."""
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if n < 1024 or unit == "GiB":
-            return f"{n:.0f} {unit}" if unit == "bytes" else f"{n:.1f} {unit}"
-        n /= 1024
+VARIABLES = [f"ARRAYD_{name}" for name in "URL NAME BIN TOKEN TOKEN_FILE CA CERT KEY PINNED TF32 SITES PROGRESS IMPLICIT "
+                                          "TOP_SECONDS FUSE".split()]
 
 
 def find_version(package):
@@ -153,15 +147,15 @@ def measure_server(report):
     up = measure(lambda: arrayd.asarray(large).sum().get(), 5)
     down = measure(lambda: there.get(), 5)
     report.line("copies", f"{large.nbytes / up / 1e9:.1f} GB/s to the server, {large.nbytes / down / 1e9:.1f} GB/s back "
-                          f"({format_bytes(large.nbytes)})")
+                          f"({format_size(large.nbytes)})")
 
 
 def describe_limits(report, counters):
     """Say what this program may take."""
     limits = {"session": counters.get("session_limit"), "principal": counters.get("principal_limit")}
-    text = ", ".join(f"{format_bytes(n)} of memory for this {who}" for who, n in limits.items() if n)
+    text = ", ".join(f"{format_size(n)} of memory for this {who}" for who, n in limits.items() if n)
     report.line("limits", text or "none of this program's own")
-    report.line("in use", f"{format_bytes(counters.get('used_bytes', 0))} by {counters.get('sessions', 1)} session(s)")
+    report.line("in use", f"{format_size(counters.get('used_bytes', 0))} by {counters.get('sessions', 1)} session(s)")
 
 
 def describe_server(report):
@@ -172,7 +166,7 @@ def describe_server(report):
     if info["server"].split()[-1] != _core.version():
         report.advise(f"The server is {info['server']}, this package {_core.version()}: install the same version of both.")
     devices = f", {info['devices']} devices" if info["devices"] > 1 else ""
-    report.line("backend", f"{info['backend']} ({info['device_name']}{devices}), {format_bytes(info['memory'])} of memory")
+    report.line("backend", f"{info['backend']} ({info['device_name']}{devices}), {format_size(info['memory'])} of memory")
     report.line("own kernels", "allowed" if info["kernels"] else "not allowed (the server's option kernels)")
     if not check_computing(report):
         return False

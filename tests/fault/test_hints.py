@@ -162,6 +162,16 @@ def test_the_doctor_where_there_is_none(tmp_path):
     assert status == 1 and "did you mean tcp:here:1?" in out, out
 
 
+def test_the_doctor_knows_the_variables_that_the_client_reads():
+    from arrayd import _doctor
+    read = set()
+    for folder in ("client-c", "client-python"):
+        for file in sorted(raw.TOP.glob(f"{folder}/**/*.[cp]*")):
+            if file.suffix in (".c", ".py") and file.name != "_doctor.py":
+                read.update(re.findall(r'"(ARRAYD_[A-Z0-9_]+)"', file.read_text()))
+    assert len(read) > 10 and read <= set(_doctor.VARIABLES), read - set(_doctor.VARIABLES)
+
+
 def test_the_doctor_is_asked_wrongly():
     assert examine("--frobnicate")[0] == 2 and examine("a", "b")[0] == 2
     status, out = examine("--help")

@@ -10,7 +10,8 @@ _EDGE = 3  # rows and columns that are shown at each end
 _STYLE = "padding:0.1em 0.6em;text-align:right;font-family:monospace"
 
 
-def _size(nbytes):
+def format_size(nbytes):
+    """A number of bytes as people read it: 16 MiB."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if nbytes < 1024:
             break
@@ -53,7 +54,7 @@ def repr_html(self):
     """
     info = _core.session_info()
     place = f"{self.device}, {info['device_name']}, {info['url']}"
-    head = f"arrayd.ndarray {self.shape}, {self.dtype}, {_size(self.nbytes)}, on {place}"
+    head = f"arrayd.ndarray {self.shape}, {self.dtype}, {format_size(self.nbytes)}, on {place}"
     try:
         body = _preview(self) if self.size else "<div>no elements</div>"
     except FAILURES as error:

@@ -6,7 +6,7 @@ import socket
 import time
 
 from .. import _core
-from .display import _size
+from .display import format_size
 
 _LIMIT = 10  # seconds for a control socket to answer
 _SHOWN = 20  # sessions that top shows
@@ -44,7 +44,7 @@ def _top(status, before):
         now, was = s["counters"], old.get(s["session"], {})
         share = (now["device_us"] - was.get("device_us", 0)) / 1e4 / passed
         ops = (now["ops_done"] - was.get("ops_done", 0)) / passed
-        rows.append((share, ops, s["session"], s["principal"], s["client"], _size(now["buffer_bytes"])))
+        rows.append((share, ops, s["session"], s["principal"], s["client"], format_size(now["buffer_bytes"])))
     rows.sort(key=lambda row: row[:2], reverse=True)
     return _table(["session", "who", "program", "memory", "operations/s", "device %"],
                   [(*row[2:], f"{row[1]:.0f}", f"{row[0]:.1f}") for row in rows[:_SHOWN]])
@@ -55,7 +55,7 @@ def _describe():
     info, stat = _core.session_info(), _core.stat()
     return "\n".join([
         f"{info['url']}: {info['server']}, {info['backend']}, {info['device_name']}, session {info['session']}",
-        f"{_size(stat['buffer_bytes'])} in {stat['buffers']} arrays; {_size(stat['used_bytes'])} of all sessions, "
+        f"{format_size(stat['buffer_bytes'])} in {stat['buffers']} arrays; {format_size(stat['used_bytes'])} of all sessions, "
         f"of which there are {stat['sessions']}",
         f"{info['operations']} operations sent, {stat['ops_failed']} failed, {stat['cancelled']} cancelled; "
         f"{info['round_trips']} waits"])
