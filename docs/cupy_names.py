@@ -16,7 +16,7 @@ import tomllib
 HERE = pathlib.Path(__file__).resolve().parent
 CONFORMANCE = HERE.parent / "tests" / "conformance"
 LIST = HERE / "cupy-names.json"
-# What is no part of the surface: test helpers, types for annotations, and what only installs or builds.
+# Modules that are no part of the surface: test helpers, types for annotations, and those that only install or build.
 _LEFT_OUT = re.compile(r"cupy(\.testing|\.typing|\.cuda|\.exceptions|\.lib|\.fft|\.random|\.linalg)?$"
                        r"|cupy\.cuda\..*|cupyx\.tools.*|cupyx$|cupyx\.scipy$|.*\.delaunay_2d")
 

@@ -9,7 +9,7 @@
 
 static ad_fault fault;
 
-static ad_text text(const char *s) { return (ad_text){s, strlen(s)}; }
+static ad_text make_text(const char *s) { return (ad_text){s, strlen(s)}; }
 
 /* ---- the format ---- */
 
@@ -20,8 +20,8 @@ static const ad_compile_header headers[] = {{"a/b.h", {"#define B\n", 10}}, {"c.
 static ad_compile_request make_example(void) {
     return (ad_compile_request){.job = {.target = AD_COMPILE_HOST,
                                         .arch = "x86-64-v3",
-                                        .prelude = text("#define P\n"),
-                                        .source = text("int f();"),
+                                        .prelude = make_text("#define P\n"),
+                                        .source = make_text("int f();"),
                                         .options = options,
                                         .noptions = 2,
                                         .own_options = own_options,
@@ -112,8 +112,11 @@ Test(compile, damaged_frames_are_refused_without_harm) {
 /* ---- options ---- */
 
 static int check_options(ad_compile_target target, size_t n, const char *const *list) {
-    ad_compile_job job = {
-        .target = target, .arch = target ? "x86-64-v3" : "sm_90", .source = text(""), .options = list, .noptions = n};
+    ad_compile_job job = {.target = target,
+                          .arch = target ? "x86-64-v3" : "sm_90",
+                          .source = make_text(""),
+                          .options = list,
+                          .noptions = n};
     memset(&fault, 0, sizeof fault);
     return ad__compile_check(&job, &fault);
 }

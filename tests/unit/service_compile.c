@@ -10,7 +10,7 @@
 
 static ad_fault fault;
 
-static ad_text text(const char *s) { return (ad_text){s, strlen(s)}; }
+static ad_text make_text(const char *s) { return (ad_text){s, strlen(s)}; }
 
 static char folder[] = "/tmp/arrayd-kernels-XXXXXX";
 static ad_config config;
@@ -59,7 +59,7 @@ static int await_result(const ad_compile_job *job, const ad_binary **out) {
 }
 
 static ad_compile_job job_of(const char *source) {
-    return (ad_compile_job){.target = AD_COMPILE_HOST, .source = text(source)};
+    return (ad_compile_job){.target = AD_COMPILE_HOST, .source = make_text(source)};
 }
 
 TestSuite(compile_service, .init = set_up, .fini = tear_down);
@@ -92,8 +92,8 @@ Test(compile_service, whatever_differs_is_another_job) {
     ad_compile_job jobs[8];
     const ad_binary *binary[8];
     for (int i = 0; i < 8; i++) jobs[i] = job_of("int f() { return 1; }");
-    jobs[1].source = text("int f() { return 2; }");
-    jobs[2].prelude = text("//\n");
+    jobs[1].source = make_text("int f() { return 2; }");
+    jobs[2].prelude = make_text("//\n");
     jobs[3].options = jobs[4].own_options = flag;
     jobs[3].noptions = jobs[4].nown_options = 1;
     jobs[5].names = name;
