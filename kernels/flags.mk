@@ -130,7 +130,9 @@ $(CUDA_SPECIAL): $(FETCHED)/cuda/.stamp
 $(CUDA_SPECIAL): NVCC_FLAGS += -I$(FETCHED)/cuda -diag-suppress 20014
 
 # Special functions are long chains of calls, which nvcc's optimiser takes minutes for: they are compiled the quick way.
-$(CUDA_OBJ)/kernels/cuda/special/%.o: NVCC_FLAGS += $(if $(CUDA_QUICK),,--Ofast-compile=max)
+# Some call themselves, so the compiler cannot tell their stack; kernels/cuda/ufunc/launch.cpp provides for it.
+$(CUDA_OBJ)/kernels/cuda/special/%.o: NVCC_FLAGS += $(if $(CUDA_QUICK),,--Ofast-compile=max) \
+	-Xptxas --suppress-stack-size-warning
 
 # Made again when what is linked is another directory's.
 $(OBJ)/cuda-archs: FORCE
