@@ -33,7 +33,7 @@ def tests_of(source, cache):
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    content = download(source["name"], source["version"], source["sha256"])
+    content = deploy.read_archive(source["name"], source["version"], source["sha256"], folder.parent / "archives")
     made = tempfile.mkdtemp(dir=folder.parent)
     try:
         archive = pathlib.Path(made, "archive")

@@ -11,7 +11,8 @@ The tests of CuPy {version}, as its source distribution has them, with `arrayd.c
 in this repository: they are fetched from where pip is configured to look, by their SHA-256,
 `{sha256}`.
 
-Run on {date} in {seconds:.0f} s with {jobs} processes: {machine}; {software}.
+Run on {date} with {jobs} processes: {machine}; {software}.
+It took {took}.
 {oracle}
 ## By folder
 

@@ -1,14 +1,21 @@
 """CuPy's own tests on arrayd: run.py [--build build/release] [--update] [folder ...], such as core_tests.
 
+Where CuPy runs, too, its tests run on it as well. With ARRAYD_TEST_BACKEND=cuda the page, the baseline and the results
+are those of that backend. --resume goes on with what an earlier run, such as one that was stopped, has left.
+
 Exit status: 0; 1 when a test fails that failures.txt does not list or no rule has a class for; 2 when the tests are not
 to be had.
 """
 import argparse
+import collections
 import datetime
 import importlib.metadata
+import json
 import os
 import pathlib
 import platform
+import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,10 +29,13 @@ import report
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[1]
-RULES, BASELINE, PAGE = HERE / "rules.toml", HERE / "failures.txt", TOP / "docs" / "conformance.md"
+BACKEND = os.environ.get("ARRAYD_TEST_BACKEND", "cpu")
+_SUFFIX = "" if BACKEND == "cpu" else f"-{BACKEND}"
+RULES, BASELINE = HERE / "rules.toml", HERE / f"failures{_SUFFIX}.txt"
+PAGE = TOP / "docs" / f"conformance{_SUFFIX}.md"
 LIMIT = 60  # seconds for a test
 MEMORY = "2G"  # of a server
-FOLDER = 1800  # for all of a folder
+WHOLE = 5400  # for all of them
 AGAIN = 200  # so many drops are run once more, by themselves: a drop fails twice
 
 
@@ -43,13 +53,15 @@ def paths_of(tests, folder, folders):
     return [tests / folder]
 
 
-def run_pytest(source, paths, results, under, jobs, log, build):
-    """Run tests; the plugin appends what comes of each to the file results."""
+def run_pytest(source, paths, results, under, jobs, log, options):
+    """Run tests, except those whose ids options.done has; the plugin appends what comes of each to the file results."""
+    build = options.build
     ours = ("ARRAYD_URL", "MAKE", "MFLAGS")
     environment = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
-    environment.update(PYTHONPATH=os.pathsep.join([str(build / "python"), str(HERE)]), ARRAYD_BUILD=str(build),
+    path = [str(build / "python"), str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment.update(PYTHONPATH=os.pathsep.join(path), ARRAYD_BUILD=str(build),
                        ARRAYD_CONFORMANCE_RESULTS=str(results), ARRAYD_CONFORMANCE_UNDER=under,
-                       ARRAYD_CONFORMANCE_MEMORY=MEMORY,
+                       ARRAYD_CONFORMANCE_MEMORY=MEMORY, ARRAYD_CONFORMANCE_DONE=str(options.done),
                        ARRAYD_KERNELS_CACHE=str(build / "kernels"), PYTHONDONTWRITEBYTECODE="1")
     command = [sys.executable, "-m", "pytest", "-c", str(source / "pyproject.toml"), "-p", "stand_in", "-p",
                "no:cacheprovider", "-q", "--tb=no", "--continue-on-collection-errors", f"--timeout={LIMIT}", "-m",
@@ -58,7 +70,7 @@ def run_pytest(source, paths, results, under, jobs, log, build):
         process = subprocess.Popen(command, cwd=source, env={**environment, "TMPDIR": folder}, stdin=subprocess.DEVNULL,
                                    stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
         try:
-            return process.wait(FOLDER)
+            return process.wait(options.seconds)
         except subprocess.TimeoutExpired:
             return "time-out"
         finally:
@@ -69,26 +81,61 @@ def run_pytest(source, paths, results, under, jobs, log, build):
             process.wait()
 
 
-def run_folders(options, source, work, folders, under):
-    """The results of all folders, and the folders whose run broke off."""
-    found, broken, all_folders = [], [], folders_of(source / "tests")
-    for folder in folders:
-        name = f"{folder.replace('/', '.')}.{under}"
-        results, log = work / f"{name}.jsonl", work / f"{name}.log"
-        begin = time.monotonic()
-        if not (options.reuse and results.exists()):
-            results.unlink(missing_ok=True)
-            results.touch()
-            status = run_pytest(source, paths_of(source / "tests", folder, all_folders), results, under, options.jobs,
-                                log, options.build)
-            if status not in (0, 1, 5):  # all passed, some failed, none were there
-                broken.append(f"{folder} under {under}: pytest ended with {status}, see {log}")
-        with results.open() as lines:
-            of_folder = judge.read_results(lines)
+def processor_seconds():
+    """What all processes that have ended took of the processors."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def add_times(path, under, options, *seconds):
+    """Keep what a run of all folders took, wall and processors; one that goes on adds to what came before."""
+    if options.folder:
+        return
+    times = json.loads(path.read_text()) if path.exists() else {}
+    before = times.get(under, [0, 0]) if options.resume else [0, 0]
+    times[under] = [old + new for old, new in zip(before, seconds)]
+    path.write_text(json.dumps(times))
+
+
+def keep_results(path, folders):
+    """Drop from the file of results what it has of these folders, which are to run anew."""
+    kept = [line for line in path.read_text().splitlines(keepends=True)
+            if judge.folder_of(judge.normal_id(json.loads(line)["id"])) not in folders] if path.exists() else []
+    path.write_text("".join(kept))
+
+
+def print_folders(results, under):
+    """A line for each folder; the seconds are those of all its processes."""
+    rows = collections.defaultdict(list)
+    for one in results:
+        rows[judge.folder_of(one["id"])].append(one)
+    for folder, of_folder in sorted(rows.items()):
         passed = sum(one["outcome"] == "passed" for one in of_folder)
-        print(f"{folder:<44} {under:<7} {len(of_folder):6} tests {passed:6} passed {time.monotonic() - begin:7.1f} s",
-              flush=True)
-        found += of_folder
+        print(f"{folder:<44} {under:<7} {len(of_folder):6} tests {passed:6} passed "
+              f"{sum(one['seconds'] for one in of_folder):7.1f} s", flush=True)
+
+
+def run_folders(options, source, work, folders, under):
+    """The results of the folders by one run of pytest, and why it broke off, if it did.
+
+    The file of results also has those of other folders, from earlier runs.
+    """
+    broken, all_folders = [], folders_of(source / "tests")
+    name = under if under == "cupy" else under + _SUFFIX
+    results, log = work / f"{name}.jsonl", work / f"{name}.log"
+    if not options.reuse:
+        keep_results(results, [] if options.resume else folders)
+        paths = [path for folder in folders for path in paths_of(source / "tests", folder, all_folders)]
+        options.done.write_text(json.dumps([json.loads(line)["id"] for line in results.open()]))
+        begin = time.monotonic(), processor_seconds()
+        status = run_pytest(source, paths, results, under, options.jobs, log, options)
+        add_times(work / f"times{_SUFFIX}.json", under, options,
+                  time.monotonic() - begin[0], processor_seconds() - begin[1])
+        if status not in (0, 1, 5):  # all passed, some failed, none were there
+            broken.append(f"under {under} pytest ended with {status}, see {log}")
+    with results.open() as lines:
+        found = [one for one in judge.read_results(lines) if judge.folder_of(one["id"]) in folders]
+    print_folders(found, under)
     return found, broken
 
 
@@ -102,16 +149,24 @@ def describe_machine():
     model = next((line.partition(":")[2].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
                   if line.startswith("model name")), platform.machine())
     gigabytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
-    backend = os.environ.get("ARRAYD_TEST_BACKEND", "cpu").upper()
-    return f"{model}, {os.cpu_count()} processors, {gigabytes:.0f} GiB; the {backend} backend"
+    return f"{model}, {os.cpu_count()} processors, {gigabytes:.0f} GiB{describe_gpu()}; the {BACKEND.upper()} backend"
 
 
-def about_run(source, seconds, jobs, oracle):
+def describe_gpu():
+    if BACKEND != "cuda" or not shutil.which("nvidia-smi"):
+        return ""
+    listed = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True)
+    return ", " + listed.stdout.partition("\n")[0]
+
+
+def about_run(source, times, jobs, oracle):
     names = ("numpy", "scipy", "pytest")
+    took = ", ".join(f"{'CuPy' if under == 'cupy' else under} {wall:.0f} s ({processors:.0f} s of the processors)"
+                     for under, (wall, processors) in sorted(times.items()))
     text = ("CuPy itself ran here, too: what it does not pass is not counted, and its own score stands beside.\n"
             if oracle else "CuPy itself could not run there, so nothing says which of the tests it would pass.\n")
     return {"version": source["version"], "sha256": source["sha256"], "date": datetime.date.today().isoformat(),
-            "machine": describe_machine(), "seconds": seconds, "jobs": jobs, "oracle": text,
+            "machine": describe_machine(), "took": took, "jobs": jobs, "oracle": text,
             "software": f"Python {platform.python_version()}, " + ", ".join(
                 f"{name} {importlib.metadata.version(name)}" for name in names),
             "server": MEMORY, "limit": LIMIT}
@@ -125,7 +180,8 @@ def settle(results, drops, source, work, options):
     results_file, log = work / "again.jsonl", work / "again.log"
     results_file.unlink(missing_ok=True)
     results_file.touch()
-    run_pytest(source, [originals[name] for name in drops], results_file, "arrayd", 0, log, options.build)
+    options.done.write_text("[]")
+    run_pytest(source, [originals[name] for name in drops], results_file, "arrayd", 0, log, options)
     with results_file.open() as lines:
         passed = {one["raw"] for one in judge.read_results(lines) if one["outcome"] == "passed"}
     for name in drops:
@@ -137,8 +193,10 @@ def settle(results, drops, source, work, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default=TOP / "build/release", type=pathlib.Path)
-    parser.add_argument("--jobs", default=min(os.cpu_count(), 8), type=int, help="processes with tests and servers")
+    parser.add_argument("--jobs", default=min(os.cpu_count(), 16), type=int, help="processes with tests and servers")
     parser.add_argument("--update", action="store_true", help="write what fails now to failures.txt")
+    parser.add_argument("--resume", action="store_true", help="run what the last run has left, and judge all")
+    parser.add_argument("--seconds", default=WHOLE, type=int, help="for all tests of a package; the rest is left")
     parser.add_argument("--reuse", action="store_true", help="judge the results of the last run again")
     parser.add_argument("folder", nargs="*", help="part of its name; without any all, and the page is written")
     options = parser.parse_args()
@@ -156,27 +214,25 @@ def main():
                if not options.folder or any(part in folder for part in options.folder)]
     work = cache / "results"
     work.mkdir(exist_ok=True)
-    begin = time.monotonic()
+    options.done = work / f"done{_SUFFIX}"
     results, broken = run_folders(options, source, work, folders, "arrayd")
     cupys = None
     if has_cupy():
         theirs, more = run_folders(options, source, work, folders, "cupy")
         cupys, broken = {one["id"]: one["outcome"] for one in theirs}, broken + more
-    took = work / "seconds"
-    if not options.reuse and not options.folder:
-        took.write_text(str(time.monotonic() - begin))
-    seconds = float(took.read_text()) if took.exists() else 0
-    return conclude(options, source_of, source, work, rules, baseline, results, cupys, broken, seconds)
+    return conclude(options, source_of, source, work, rules, baseline, results, cupys, broken)
 
 
-def conclude(options, source_of, source, work, rules, baseline, results, cupys, broken, seconds):
+def conclude(options, source_of, source, work, rules, baseline, results, cupys, broken):
     """Judge, compare, write; the exit status."""
     rows, sums = judge.count_rows(results, rules, cupys)
     undeclared = [one for one in results if one["outcome"] == "failed" and rules.judge(one) is None]
     drops, gains = baseline.compare(results)
     drops = settle(results, drops, source, work, options)
     if not options.folder and not broken:
-        about = about_run(source_of, seconds, options.jobs, cupys is not None)
+        path = work / f"times{_SUFFIX}.json"
+        times = json.loads(path.read_text()) if path.exists() else {}
+        about = about_run(source_of, times, options.jobs, cupys is not None)
         PAGE.write_text(report.write_page(about, rows, sums, rules, results))
         for rule in rules.unused():
             print(f"a rule that fits no failing test any more: {rule['class']}: {rule['why']}")

@@ -25,6 +25,7 @@ from helpers import HELPERS, MIRRORS, REPLACED, ignore_private_options, skip_wit
 
 UNDER = os.environ.get("ARRAYD_CONFORMANCE_UNDER", "arrayd")
 RESULTS = os.environ.get("ARRAYD_CONFORMANCE_RESULTS")
+DONE = os.environ.get("ARRAYD_CONFORMANCE_DONE")  # a file of ids that an earlier run has results of
 HERE = pathlib.Path(__file__).resolve().parent
 SERVER = os.environ.get("ARRAYD_CONFORMANCE_MEMORY", "2G")  # for the arrays of a server
 CLIENT = 3 << 30  # bytes that a process of tests may have
@@ -171,7 +172,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     importing = False
 
     def find_spec(self, name, path=None, target=None):
-        if not self.importing or not _OURS.match(name):
+        if not _OURS.match(name):
             return None
         try:
             ours = [finder for finder in sys.meta_path if type(finder).__module__ == _HOME]
@@ -179,6 +180,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 return None
         except ImportError:
             pass
+        if not self.importing:  # where CuPy is installed, its own modules would be found
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec):
@@ -296,7 +299,14 @@ def _names_nothing(mark):
         return True
 
 
+def _leave_out_done(items):
+    if DONE and os.path.exists(DONE):
+        done = set(json.loads(pathlib.Path(DONE).read_text()))
+        items[:] = [item for item in items if item.nodeid not in done]
+
+
 def pytest_collection_modifyitems(items):
+    _leave_out_done(items)
     for node in {node for item in items for node in item.listchain()}:
         node.own_markers[:] = [mark for mark in node.own_markers if not _names_nothing(mark)]
 
