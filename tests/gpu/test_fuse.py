@@ -9,8 +9,7 @@ import arrayd as ad
 import numpy as np
 import pytest
 from chain_table import DTYPES, KINDS, UFUNCS, fusable
-
-PATIENCE = 30  # seconds for the compiler
+from patience import PATIENCE
 
 
 def counted():
@@ -231,7 +230,9 @@ print(made, ad.stat()["fused_chains"], flush=True)
 
 
 def test_storm(servers, capsys):
-    """1000 operations, each waited for, while hundreds of chains that nobody has seen come from another session."""
+    """1000 operations, each waited for, while hundreds of chains that nobody has seen come from another session.
+
+    One that waited for a compilation would take 300 ms. A busy machine delays a few by a time slice or two."""
     ad.connect(servers[0])
     x, y, times = ad.ones(1 << 16, dtype="float32"), None, []
     for _ in range(50):
@@ -245,13 +246,13 @@ def test_storm(servers, capsys):
         y = (x + 1) * 2
         ad.sync()
         times.append(time.perf_counter() - begin)
-    made, chains = map(int, storm.communicate(timeout=60)[0].split())
+    made, chains = map(int, storm.communicate(timeout=PATIENCE)[0].split())
     assert (y.get() == 4).all()
     times.sort()
     with capsys.disabled():
         print(f"\n  {made} new chains, {chains} of them fused; of 1000 operations half took less than {times[500] * 1e6:.0f} "
               f"us, 99 of 100 {times[990] * 1e6:.0f} us, the slowest {times[-1] * 1e3:.2f} ms")
-    assert made > 100 and times[-1] < 0.02
+    assert made > 100 and times[-1] < 0.2
 
 
 def test_counters(servers):

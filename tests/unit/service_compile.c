@@ -171,6 +171,30 @@ Test(compile_service, users_go_first) {
     service->release(service, binary);
 }
 
+/* One of the backends' jobs, asked for again and again, behind fifteen that were asked for once. */
+Test(compile_service, what_is_asked_for_most_goes_first) {
+    static char source[16][64];
+    const ad_binary *binary;
+    ad_compile_job job;
+    for (int i = 0; i < 16; i++) {
+        snprintf(source[i], sizeof source[i], "int f() { return %d; }", i);
+        job = job_of(source[i]);
+        job.own = true;
+        cr_assert_eq(service->get(service, &job, &binary, &fault), 0);
+    }
+    cr_assert_eq(service->get(service, &job, &binary, &fault), 0); /* again: once more than the others */
+    cr_assert_eq(await_result(&job, &binary), 1, "%s", fault.text);
+    service->release(service, binary);
+    cr_expect_geq(get_counts().waiting, 3); /* in turn it would have been the last */
+    for (int i = 0; i < 15; i++) {
+        job = job_of(source[i]);
+        job.own = true;
+        cr_assert_eq(await_result(&job, &binary), 1, "%s", fault.text);
+        service->release(service, binary);
+    }
+    cr_expect_eq(get_counts().waiting, 0);
+}
+
 Test(compile_service, one_job_is_compiled_once) {
     ad_compile_job job = job_of("int f() { return 7; }");
     const ad_binary *binary[64];

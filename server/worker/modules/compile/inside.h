@@ -31,6 +31,7 @@ typedef struct ad_entry {
     struct ad_entry *after;         /* next in the thread's queue */
     ad_bytes job;                   /* frame of the job, without limits; empty when it is done */
     bool own, done, fetched;
+    atomic_uint asked; /* number of times that the job was asked for while it waited */
     ad_compile_target target;
     ad_made *made; /* result; NULL when done: `fault` says why there is none */
     ad_fault fault;
@@ -61,7 +62,7 @@ typedef struct ad_service {
 
     /* Members that only the thread uses. */
     ad_disk disk;
-    ad_queue waiting[2]; /* users' jobs, and the backends' own */
+    ad_queue waiting[2]; /* users' jobs in turn, and the backends' own, of which the most asked for goes first */
     struct ad_compilation *running;
     char program[4096], nvrtc[4096]; /* paths of arrayd-compile and of NVRTC's library; "": it is not here */
     char identity[2][192];           /* versions of the compilers, by target */
@@ -81,6 +82,8 @@ void ad__compile_free_all(ad_service *s);
 /* Put an entry at the end; take the first one, NULL: empty. */
 void ad__queue_put(ad_queue *q, ad_entry *e);
 ad_entry *ad__queue_take(ad_queue *q);
+/* Take the entry that was asked for most often, of several the first one. NULL: the queue is empty. */
+ad_entry *ad__queue_take_wanted(ad_queue *q);
 /* Thread: finish an entry with the frame of a result, which the callee owns. If that is NULL or invalid, the entry
  * is refused with *fault. */
 void ad__compile_finish(ad_service *s, ad_entry *e, ad_bytes *frame, const ad_fault *fault);

@@ -169,7 +169,8 @@ static bool start_job(ad_service *s, ad_entry *e) {
 }
 
 /* Choose the job to start next. NULL: none may start. Users' jobs come first, and the backends' leave one place
- * free. Compilations older than PATIENCE take no place. */
+ * free. Compilations older than PATIENCE take no place. A backend asks again for a kernel that a loop uses, but not
+ * for one that a program used once: a thousand of those do not delay the loop's. */
 static ad_entry *choose_job(ad_service *s) {
     unsigned running = 0, young = 0;
     int64_t now = ad__os_now();
@@ -179,7 +180,7 @@ static ad_entry *choose_job(ad_service *s) {
     }
     if (running >= s->most * OVERTAKING || young >= s->most) return NULL;
     if (s->waiting[0].first) return ad__queue_take(&s->waiting[0]);
-    return young + 1 >= s->most && young ? NULL : ad__queue_take(&s->waiting[1]);
+    return young + 1 >= s->most && young ? NULL : ad__queue_take_wanted(&s->waiting[1]);
 }
 
 /* ---- reading results ---- */

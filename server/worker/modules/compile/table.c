@@ -121,6 +121,17 @@ ad_entry *ad__queue_take(ad_queue *q) {
     return e;
 }
 
+ad_entry *ad__queue_take_wanted(ad_queue *q) {
+    ad_entry **best = &q->first;
+    for (ad_entry **p = best; *p; p = &(*p)->after)
+        if (atomic_load(&(*p)->asked) > atomic_load(&(*best)->asked)) best = p;
+    ad_entry *e = *best;
+    if (!e) return NULL;
+    *best = e->after;
+    if (!e->after) q->last = best;
+    return e;
+}
+
 /* Estimate the bytes of a job's frame, so that it is copied once. */
 static size_t estimate_frame(const ad_compile_job *job) {
     size_t size = 4096 + job->prelude.size + job->source.size;
@@ -175,6 +186,7 @@ int ad__compile_get(ad_compiler *compiler, const ad_compile_job *job, const ad_b
     }
     if (!e) status = begin_job(s, &whole, h, fault);
     else if (e->done) status = fetch_binary(s, e, out, fault);
+    else atomic_fetch_add(&e->asked, 1);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
