@@ -220,6 +220,90 @@ def test_integers(most, word, dtype):
     np.testing.assert_array_equal(x.ravel(), interval(11, most, 1200, word).astype(dtype) + np.dtype(dtype).type(low))
 
 
+def between(seed, low, high, count, word):
+    """CuPy's integers between bounds that are arrays."""
+    states = States(XORWOW, seed, 4096, HOST)
+    size = np.dtype(word).itemsize // 4
+
+    def draw(n):
+        return states.draw("bits", [], n * size, "uint32").get().view(word)
+
+    most, made = (high - low).astype(word), draw(count)
+    top = 1 << 32 * size
+    limit = np.array([top - 1 - top % (int(m) + 1) for m in most], word)
+    wrong = np.flatnonzero(made > limit)
+    limit = limit[wrong]
+    while wrong.size:
+        more = draw(wrong.size)
+        right = more[more <= limit]
+        made[wrong[:right.size]] = right
+        wrong, limit = wrong[right.size:], limit[right.size:]
+    return np.array([int(x) % (int(m) + 1) for x, m in zip(made, most)], word).astype(low.dtype) + low
+
+
+@pytest.mark.parametrize("dtype, most", [("i4", 2**31 - 3), ("i8", 2**63 - 9), ("u4", 2**32 - 2), ("u8", 2**64 - 2)])
+def test_integers_between_arrays(dtype, most):
+    rng = np.random.default_rng(16)
+    high = rng.integers(most // 2, most, 800, dtype=dtype, endpoint=True)
+    high[:2], low = [0, most], np.zeros(800, dtype)
+    if dtype[0] == "i":
+        low[5:], high[5:9] = -1, [-1, 0, 3, 90]
+    x = ad.random.RandomState(17).randint(ad.asarray(low), ad.asarray(high) + np.dtype(dtype).type(1), dtype=dtype).get()
+    np.testing.assert_array_equal(x, between(17, low, high, 800, "u" + dtype[1]))
+    with pytest.raises(ValueError, match="low >= high"):
+        ad.random.RandomState(1).randint(ad.asarray(high), ad.asarray(high), dtype=dtype)
+
+
+def test_parameters_are_float32_on_the_way_to_curand():
+    z, w = host(18, ("normal", (0.0, 1.0), 200, "float64"), ("normal", (0.0, 1.0), 200, "float64"))
+    loc, scale = np.float64(np.float32(0.1)), np.float64(np.float32(0.7))
+    state = ad.random.RandomState(18)
+    np.testing.assert_allclose(state.normal(0.1, 0.7, 200).get(), loc + scale * z, rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(state.lognormal(0.1, 0.7, 200).get(), np.exp(loc + scale * w), rtol=1e-14)
+    state = ad.random.RandomState(18)
+    np.testing.assert_allclose(state.normal(0.1, ad.full(200, 0.7)).get(), 0.1 + 0.7 * z, rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(state.normal(ad.full(200, 0.1), 0.7).get(), 0.1 + scale * w, rtol=1e-14, atol=1e-15)
+    assert ad.random.RandomState(1).normal(1e300, 1.0, 2).tolist() == [np.inf, np.inf]
+
+
+def test_multinomial_draws_every_trial():
+    p = np.array([0.2, 0.5, 0.0, 0.3])
+    u, = host(19, ("uniform", (0.0, 1.0), 300, "float64"))
+    index = np.searchsorted(p.cumsum() / p.sum(), u, side="right").reshape(15, 20)
+    expected = [np.bincount(row, minlength=4) for row in index]
+    x = ad.random.RandomState(19).multinomial(20, p, (3, 5))
+    assert x.dtype == np.int64
+    np.testing.assert_array_equal(x.get().reshape(15, 4), expected)
+    ad.random.seed(19)
+    np.testing.assert_array_equal(ad.random.multinomial(20, p[:3], 15).get()[:, 1:].sum(axis=1), 20 - np.array(expected)[:, 0])
+    assert ad.random.multinomial(0, p, 2).tolist() == [[0] * 4] * 2
+    assert ad.random.multinomial([3, 4], p).sum(axis=1).tolist() == [3, 4]
+
+
+def test_normal_vectors_by_cholesky():
+    mean, cov = np.array([1.0, 2.0]), np.array([[2.0, 0.6], [0.6, 0.5]])
+    z, = host(20, ("normal", (0.0, 1.0), 20, "float64"))
+    expected = mean + z.reshape(10, 2) @ np.linalg.cholesky(cov).T
+    np.testing.assert_allclose(ad.random.RandomState(20).multivariate_normal(mean, cov, 10).get(), expected, rtol=1e-13)
+    x = ad.random.RandomState(21).multivariate_normal([0, 0], [[1, 1], [1, 1]], 50).get()  # singular
+    np.testing.assert_allclose(x[:, 0], x[:, 1], rtol=1e-12)
+    with pytest.raises(np.linalg.LinAlgError):
+        ad.random.RandomState(21).multivariate_normal([0, 0], [[1, 1], [1, 1]], check_valid="raise")
+
+
+def test_one_element_takes_a_word():
+    state, other = ad.random.RandomState(22), host(22, ("bits", (), 1, "uint32"), ("uniform", (0.0, 1.0), 3, "float64"))
+    state.shuffle(ad.zeros(1))
+    np.testing.assert_array_equal(state.rand(3).get(), other[1])
+
+
+@pytest.mark.parametrize("kind", GENERATORS)
+def test_uniform_float32_numbers_are_scaled_in_float64(kind):
+    u = ad.random.Generator(kind(23, size=64)).random(300, dtype="f4").get()
+    x = ad.random.Generator(kind(23, size=64)).uniform(-0.1, 0.7, 300, "f4").get()
+    np.testing.assert_array_equal(x, (-0.1 + (0.7 - -0.1) * u.astype("f8")).astype("f4"))
+
+
 def test_permutations_sort_words():
     word = host(12, ("bits", (), 500, "uint32"))[0].view(np.int32)
     order = np.argsort(word, kind="stable")

@@ -16,10 +16,11 @@ import types as _types
 
 import numpy as _np
 
+from .. import _base
 from .._base import as_array as _as_array
 from . import _choice as _choose
 from ._bits import BitGenerator, MRG32k3a, Philox4x32, Philox4x3210, XORWOW
-from ._distributions import Distributions as _Distributions
+from ._distributions import Distributions as _Distributions, trials_and_outcomes as _trials_and_outcomes
 from ._legacy import LegacyGenerator as _LegacyGenerator
 from ._draw import LEGACY_LOOKED as _LEGACY_LOOKED, LEGACY_ROWS as _LEGACY_ROWS, integers as _integers
 
@@ -139,7 +140,7 @@ class RandomState(_Distributions):
     Raises: ValueError for another int; TypeError for another seed.
     Differs: numbers that CuPy has its own algorithms for (beta, binomial, chisquare, dirichlet, f, gamma, geometric,
     hypergeometric, logistic, logseries, negative_binomial, noncentral_chisquare, noncentral_f, poisson, standard_gamma,
-    standard_t, vonmises, zipf, integers whose bounds are arrays, choice without replacement from an int), and all of
+    standard_t, vonmises, zipf, choice without replacement from an int or from more than 2**24 elements), and all of
     another method, are those of Philox4x32, not CuPy's.
     Source: cupy.random.RandomState
     """
@@ -234,6 +235,34 @@ class RandomState(_Distributions):
         Source: cupy.random.randint
         """
         return _integers(self.bit_generator, low, high, size, dtype, False, "randint")
+
+    def multinomial(self, n, pvals, size=None, dtype=None):
+        """How often each of several outcomes comes in n trials.
+
+        Parameters: n: trials, a number or an array. pvals: the outcomes' probabilities; the last one is what is left.
+        size: shape of the vectors' array. dtype: an integer type.
+        Returns: ndarray of shape size + (len(pvals),), int64 unless dtype is given.
+        Raises: ValueError for n < 0, probabilities outside of [0, 1], or too large a sum.
+        Differs: where n is an array, or there are 2**26 trials or more, the numbers are those of Philox4x32, not CuPy's.
+        Source: cupy.random.multinomial
+        """
+        trials, p = _trials_and_outcomes(n, pvals)
+        made = _choose.count_outcomes(self.bit_generator, trials, p, () if size is None else _base.shape_tuple(size))
+        return super().multinomial(n, pvals, size, dtype) if made is None else made.astype(dtype or _np.int64, copy=False)
+
+    def multivariate_normal(self, mean, cov, size=None, check_valid="ignore", tol=1e-8, method="cholesky", dtype=float):
+        """Normal vectors with the given covariance.
+
+        Parameters: mean: of N numbers. cov: N by N, symmetric. size: shape of the vectors' array. check_valid: 'warn',
+        'raise' or 'ignore' for a cov that is not positive semidefinite. tol: how far it may be from that. method:
+        'svd', 'eigh' or 'cholesky', which factor cov in this process; by 'cholesky' a cov that is not positive definite
+        is an error unless check_valid is 'ignore'. dtype: float32 or float64.
+        Returns: ndarray of shape size + (N,).
+        Raises: ValueError for wrong dimensions; numpy.linalg.LinAlgError for a cov that cholesky cannot factor.
+        Differs: from CuPy in signs where the method is 'svd' or 'eigh', and by giving numbers for a singular cov.
+        Source: cupy.random.multivariate_normal
+        """
+        return super().multivariate_normal(mean, cov, size, check_valid, tol, method, dtype)
 
     def random_integers(self, low, high=None, size=None):
         """Integers from low to high, both included; from 1 to low when there is no high.

@@ -167,6 +167,9 @@ def _made_of(states, name, parameters, size, dtype):
         return _integers_of(states, parameters, size, dtype)
     if name == "bits" and dtype.itemsize == 8:
         return None
+    if name == "uniform" and dtype == np.float32 and parameters != [0.0, 1.0]:
+        low, high = (_base.as_array(p, real) for p in parameters)
+        return low + (high - low) * states.draw(name, [0.0, 1.0], shape_of(size, parameters), dtype)
     if name in _curand.BOTH:
         return states.draw(name, parameters, size, dtype)
     if name in _curand.OWN:

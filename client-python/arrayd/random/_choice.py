@@ -9,6 +9,7 @@ from ._bits import permutation_of
 from ._draw import draw, integers
 
 _MANY = 1 << 24  # so many elements are not put in order to take a few of them
+_TRIALS = 1 << 26  # so many trials of multinomial are not drawn one by one
 
 
 def choice(bits, a, size, replace, p, axis, words):
@@ -95,6 +96,21 @@ def _few_of_many(bits, n, count):
     return drawn[sort(first)[:count]]
 
 
+def count_outcomes(bits, trials, p, shape):
+    """How often each of len(p) outcomes comes in a number of trials, each of which is drawn as CuPy does; the last outcome
+    has what the others leave. None: no trial, or too many."""
+    rows, places = _base.product(shape), len(p)
+    if not isinstance(trials, float) or not 0 < rows * places * trials < _TRIALS * places:
+        return None
+    if not np.allclose(p.sum(), 1):
+        p[-1] = max(0.0, 1 - p[:-1].sum())
+    from .._array.creation import arange
+    from .._math.statistics import bincount
+    index = _with_replacement(bits, places, (rows, int(trials)), as_array(p))
+    index += arange(rows)[:, None] * places
+    return bincount(index.reshape(-1), minlength=rows * places).reshape(*shape, places)
+
+
 def shuffle(bits, x, axis):
     """x in random order, in place."""
     if not isinstance(x, ndarray):
@@ -102,7 +118,7 @@ def shuffle(bits, x, axis):
     if x.ndim == 0:
         raise TypeError("len() of unsized object")
     axis = _base.normalize_axis(axis, x.ndim)
-    if x.size and x.shape[axis] > 1:
+    if x.shape[axis]:
         from .._array.indexing import take
         x[...] = take(x, permutation_of(bits, (x.shape[axis],)), axis=axis)
 

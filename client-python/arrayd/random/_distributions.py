@@ -410,14 +410,7 @@ class Distributions:
         Raises: ValueError for n < 0, probabilities outside of [0, 1], or too large a sum.
         Source: cupy.random.multinomial
         """
-        pvals = np.atleast_1d(_base.as_host(pvals, "pvals").astype(np.float64))
-        if pvals.ndim != 1:
-            raise ValueError("pvals must have one dimension")
-        check(pvals, "pvals", "UNIT")
-        if pvals[:-1].sum() > 1.0 + 1e-12:
-            raise ValueError("sum(pvals[:-1]) > 1.0")
-        n = _trials(n)
-        check(n, "n", "NONNEG")
+        n, pvals = trials_and_outcomes(n, pvals)
         own = () if isinstance(n, float) else n.shape
         shape = own if size is None else _base.shape_tuple(size)
         result = _base.zeros(shape + pvals.shape, np.int64 if dtype is None else dtype)
@@ -448,6 +441,19 @@ class Distributions:
         return x.reshape(shape)
 
 
+def trials_and_outcomes(n, pvals):
+    """The parameters of multinomial, checked: n is a float or an array, pvals one of this side."""
+    pvals = np.atleast_1d(_base.as_host(pvals, "pvals").astype(np.float64))
+    if pvals.ndim != 1:
+        raise ValueError("pvals must have one dimension")
+    check(pvals, "pvals", "UNIT")
+    if pvals[:-1].sum() > 1.0 + 1e-12:
+        raise ValueError("sum(pvals[:-1]) > 1.0")
+    n = _trials(n)
+    check(n, "n", "NONNEG")
+    return n, pvals
+
+
 def _trials(n):
     """A number of trials: whole."""
     n = real(n, "n")
@@ -471,7 +477,7 @@ def _root(mean, cov, check_valid, tol, method):
     if mean.shape[0] != cov.shape[0]:
         raise ValueError("mean and cov must have same length")
     cov = cov.astype(np.float64)
-    if method == "cholesky":
+    if method == "cholesky" and (check_valid != "ignore" or np.linalg.eigvalsh(cov).min(initial=1) > 0):
         return mean, np.linalg.cholesky(cov).T
     values, vectors = np.linalg.eigh(cov)
     if check_valid != "ignore" and not (np.allclose(cov, cov.T, rtol=tol, atol=tol) and np.all(values >= -tol)):

@@ -3,6 +3,7 @@ import numpy as np
 
 from .. import _base, _core
 from .._array.indexing import where
+from .._array.manipulation import broadcast_to
 from . import _curand
 from ._bits import BitGenerator
 from ._draw import draw_counted, shape_of
@@ -26,8 +27,6 @@ class LegacyGenerator(BitGenerator):
     def draw(self, name, parameters, size, dtype, out=None):
         """Elements of a row of distribution.def."""
         make = getattr(self, "_make_" + name, None) if self._states is not None else None
-        if name == "integers" and not all(isinstance(p, int) for p in parameters):
-            make = None
         if make is None:
             return draw_counted(self, name, parameters, size, dtype, out)
         shape = shape_of(size if out is None else out.shape, parameters)
@@ -51,9 +50,11 @@ class LegacyGenerator(BitGenerator):
         return self._states.draw("upto1", [], shape, dtype)
 
     def _normal(self, name, shape, dtype, *parameters):
-        """Pairs of them: an odd one is drawn and left out."""
+        """Pairs of them: an odd one is drawn and left out. CuPy hands numbers to cuRAND as float32."""
         count = _base.product(shape)
-        return self._states.draw(name, list(parameters), (count + count % 2,), dtype)[:count].reshape(shape)
+        with np.errstate(over="ignore"):
+            rounded = [float(np.float32(p)) for p in parameters]
+        return self._states.draw(name, rounded, (count + count % 2,), dtype)[:count].reshape(shape)
 
     # ---- rows of distribution.def, as CuPy makes them from these ----
 
@@ -62,6 +63,8 @@ class LegacyGenerator(BitGenerator):
 
     def _make_integers(self, shape, dtype, low, high):
         """Words modulo the number of integers, without those that would make some of them likelier."""
+        if not (isinstance(low, int) and isinstance(high, int)):
+            return self._integers_between(shape, dtype, low, high)
         most = high - low
         if most == 0:
             return _base.zeros(shape, dtype) + low
@@ -84,6 +87,28 @@ class LegacyGenerator(BitGenerator):
             right = more[more <= limit][:wrong.size]
             made[wrong[:right.size]] = right
             wrong = wrong[right.size:]
+
+    def _integers_between(self, shape, dtype, low, high):
+        """The same for bounds that are arrays. As in CuPy, numbers that are drawn again fill the places in order, each
+        by the limit of the place that it was drawn for."""
+        low, high = (_base.as_array(bound) if isinstance(bound, np.ndarray) else bound for bound in (low, high))
+        high = _base.as_array(high)
+        if bool((high < low).any()):
+            raise ValueError("low >= high")
+        most = high - low
+        word = np.dtype(np.uint32 if most.dtype.itemsize <= 4 else np.uint64)
+        most = broadcast_to(most.astype(word), shape).reshape(-1)
+        made, top = self._words(most.shape, word), np.iinfo(word).max
+        limit = top - (top - most) % (most + 1)
+        wrong = (made > limit).nonzero()[0]
+        limit = limit[wrong]
+        while wrong.size:
+            more = self._words(wrong.shape, word)
+            right = more[more <= limit]
+            made[wrong[:right.size]] = right
+            wrong, limit = wrong[right.size:], limit[right.size:]
+        made = where(most == top, made, made % (most + 1)).astype(dtype).reshape(shape)
+        return made + (low if isinstance(low, int) else low.astype(dtype))
 
     def _make_uniform(self, shape, dtype, low, high):
         return self._states.draw("uniform", [low, high], shape, dtype)
@@ -117,7 +142,7 @@ class LegacyGenerator(BitGenerator):
         return (1 - _exp(_log(self._positive(shape, dtype)))) ** (1.0 / a)
 
     def _make_rayleigh(self, shape, dtype, scale):
-        return (_log(self._positive(shape, dtype)) * -2.0) ** 0.5 * scale
+        return _sqrt(_log(self._positive(shape, dtype)) * -2.0) * scale
 
     def _make_weibull(self, shape, dtype, a):
         inverse = np.inf if isinstance(a, float) and a == 0 else 1.0 / a
