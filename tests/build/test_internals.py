@@ -34,6 +34,17 @@ def test_files_that_a_page_names_are_there(page):
     assert not missing
 
 
+def test_what_shows_a_promise_is_there():
+    """Tests, and attacks of them, that SECURITY.md names."""
+    text = (TOP / "SECURITY.md").read_text()
+    paths = set(re.findall(r"`(tests/[\w/.]+)`", text))
+    assert len(paths) > 20
+    assert not [path for path in paths if not (TOP / path).exists()]
+    attacks = {name for names in re.findall(r"test_attacks\.py` \(([^)]*)\)", text) for name in re.findall(r"\w+", names)}
+    listed = re.search(r"^ATTACKS = \{(.*)\}$", (TOP / "tests/fault/test_attacks.py").read_text(), re.M)[1]
+    assert attacks == set(re.findall(r'"(\w+)"', listed))
+
+
 def test_the_path_of_an_operation_names_functions_where_they_are():
     path = (TOP / "docs/internals/overview.md").read_text().split("## The path of `a + b`")[1].split("##")[0]
     steps = re.findall(r"^.*? ([\w./-]+\.(?:c|cpp)) +(\w+)\(\)", path, re.M)

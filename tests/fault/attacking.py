@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -20,8 +21,14 @@ def start_program(server, name, *arguments):
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def read_findings(process):
-    out, err = process.communicate(timeout=2 * raw.WINDOW)
+def read_findings(process, limit=2 * raw.WINDOW):
+    """What a program has found. After `limit` seconds it is ended, and the error has where its threads were."""
+    try:
+        out, err = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)
+        err = process.communicate(timeout=raw.WINDOW)[1]
+        raise AssertionError(f"not at its end after {limit:.0f} s: {err[-3000:]}") from None
     assert process.returncode == 0, err[-3000:]
     return json.loads(out.splitlines()[-1])
 

@@ -1,10 +1,13 @@
-"""Programs of two users on one server. `python meanwhile.py attack UID CASES ROUNDS` writes over the operands of its
-own operations while they run, by the memory that it has of its arrays. Then it checks the results and its other
-arrays. `python meanwhile.py watch UID` has arrays beside it until its input ends. Both say what they have found as a
-line of JSON; the server is that of ARRAYD_URL."""
+"""Programs of two users on one server. `python meanwhile.py attack UID CASES ROUNDS [SECONDS]` writes over the operands
+of its own operations while they run, by the memory that it has of its arrays. Then it checks the results and its other
+arrays. It begins no case after SECONDS. `python meanwhile.py watch UID` has arrays beside it until its input ends. Both
+say what they have found as a line of JSON; the server is that of ARRAYD_URL. SIGABRT shows where they are."""
+import faulthandler
 import itertools
 import json
+import math
 import os
+import queue
 import sys
 import threading
 import time
@@ -78,29 +81,39 @@ class Written:
 
 class Writer(threading.Thread):
     """Writes over what it is given: the first state, which makes sense, is there again after each other one, and stays
-    for longer or shorter."""
+    for longer or shorter. It looks for something else to do after each round: a lock that it let go of for a moment only
+    would keep the other thread waiting."""
 
     def __init__(self, place):
         super().__init__(daemon=True)
-        self.place, self.targets, self.turn = place, (), threading.Condition()
+        self.place, self.orders, self.taken = place, queue.SimpleQueue(), threading.Event()
         self.longer = itertools.cycle((0, 1, 7))
-        self.times, self.over = 0, False
+        self.times = 0
 
     def run(self):
         self.place.begin_thread()
-        while not self.over:
-            with self.turn:
-                for target in self.targets:
-                    for state, longer in zip(target.states[1:], self.longer):
-                        target.memory[...] = state
-                        for _ in range(1 + longer):
-                            target.memory[...] = target.states[0]
-                self.place.settle()
-                self.times += 1
+        targets = ()
+        while targets is not None:
+            if targets and self.orders.empty():
+                self.write_round(targets)
+            else:
+                targets = self.orders.get()
+                self.taken.set()
+
+    def write_round(self, targets):
+        for target in targets:
+            for state, longer in zip(target.states[1:], self.longer):
+                target.memory[...] = state
+                for _ in range(1 + longer):
+                    target.memory[...] = target.states[0]
+        self.place.settle()
+        self.times += 1
 
     def take(self, targets):
-        with self.turn:
-            self.targets = targets
+        """What was written over before is left alone when this returns. None: the thread ends."""
+        self.taken.clear()
+        self.orders.put(targets)
+        self.taken.wait()
 
 
 class Case:
@@ -375,22 +388,29 @@ CALLS = {name: make for make, names in {
 }.items() for name in names.split()}
 
 
-def call_cases(rng, place, name):
-    for i, (row, inputs, params, more, check) in enumerate(CALLS[name](rng, place)):
-        if row != name:
-            continue
-        given, arrays = {key: plain(value) for key, value in more.items()}, tuple(map(plain, inputs))
-        yield Case(f"{name} {i}", lambda a=arrays, p=params, g=given: _core.call(name, a, p, **g),
-                   [*inputs, *more.values()], check)
+def call_cases(rng, place, names):
+    """Of all these rows: what makes the operands of several is run once."""
+    for make in dict.fromkeys(CALLS[name] for name in names):
+        for i, (row, inputs, params, more, check) in enumerate(make(rng, place)):
+            if row not in names:
+                continue
+            given, arrays = {key: plain(value) for key, value in more.items()}, tuple(map(plain, inputs))
+            yield row, Case(f"{row} {i}", lambda n=row, a=arrays, p=params, g=given: _core.call(n, a, p, **g),
+                            [*inputs, *more.values()], check)
 
 
 def cases(rng, place, names):
     """Of rows such as "ufunc:add"."""
-    for table, name in (each.split(":") for each in names):
-        make = {"ufunc": ufunc_cases, "reduction": reduction_cases, "call": call_cases}[table]
-        for case in make(rng, place, name):
-            case.row = f"{table}:{name}"
-            yield case
+    rows = {table: [n for t, n in (name.split(":") for name in names) if t == table]
+            for table in ("ufunc", "reduction", "call")}
+    for table, make in ("ufunc", ufunc_cases), ("reduction", reduction_cases):
+        for name in rows[table]:
+            for case in make(rng, place, name):
+                case.row = f"{table}:{name}"
+                yield case
+    for name, case in call_cases(rng, place, rows["call"]):
+        case.row = f"call:{name}"
+        yield case
 
 
 # ---- running them ----
@@ -427,19 +447,23 @@ def run(case, rounds, canaries, found):
         found["wrong"].append(f"{case.name}: another array")
 
 
-def attack(names, rounds):
+def attack(names, rounds, seconds=math.inf):
     place = Device() if "cuda" in ad.session_info()["backend"] else Host()
     sys.setswitchinterval(1e-5)
-    found = {"done": 0, "refused": 0, "wrong": [], "cases": 0, "rows": {}}
+    found = {"done": 0, "refused": 0, "wrong": [], "cases": 0, "rows": {}, "ended": ""}
     canaries, writer, rng = Canaries(), Writer(place), np.random.default_rng(1)
+    until = time.monotonic() + seconds
     writer.start()
     for case in cases(rng, place, names):
+        if time.monotonic() > until:
+            found["ended"] = case.name
+            break
         print(case.name, file=sys.stderr, flush=True)
         found["cases"] += 1
         writer.take(case.written)
         run(case, rounds * case.times, canaries, found)
         writer.take(())
-    writer.over = True
+    writer.take(None)
     writer.join()
     found["written"] = writer.times
     return found
@@ -467,8 +491,9 @@ def watch(uid):
 
 
 if __name__ == "__main__":
+    faulthandler.enable()
     how, uid, *more = sys.argv[1:]
     os.seteuid(int(uid))  # the server asks who connects; what Python has yet to import may be root's only
     ad.connect()
     os.seteuid(os.getuid())
-    print(json.dumps(attack(more[0].split(","), int(more[1])) if how == "attack" else watch(int(uid))), flush=True)
+    print(json.dumps(attack(more[0].split(","), *map(int, more[1:])) if how == "attack" else watch(int(uid))), flush=True)

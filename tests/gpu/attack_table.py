@@ -1,13 +1,15 @@
 """The attacks of tests/fault by one user, beside another one who looks at its arrays all the time, as a table:
-attack_table.py [--backend cuda] [--build build/release] [--seconds 220] [attack ...].
+attack_table.py [--backend cuda] [--build build/release] [--seconds 220] [--row 30] [attack ...].
 
-Needs root, to be two other users. On an H200 it takes less than four minutes; what --seconds leave no time for is said to
-be left out. Exits with 1 when an answer was wrong, a worker died that should not, or an end took too long.
+Needs root, to be two other users. What --seconds leave no time for is said to be left out. Operands are flipped for --row
+seconds; the case that was then to come is named at the end of the line. An attack that takes much longer is ended, and
+its line says where it was. Exits with 1 when an answer was wrong, a worker died that should not, or an end took too long.
 """
 import argparse
 import json
 import os
 import pathlib
+import select
 import signal
 import subprocess
 import sys
@@ -16,9 +18,11 @@ import time
 
 FAULT = pathlib.Path(__file__).resolve().parents[1] / "fault"
 BY_INDICES = ("gather", "scatter", "compress", "place", "nonzero", "bincount")
-ORDERS = ("sort", "argsort", "searchsorted", "lu", "random", "matmul")
+OTHERS = ("sort", "argsort", "searchsorted", "lu", "random", "matmul")
+REDUCTIONS = ("argmax", "argmin", "sum")
 LONG = ("long_total", "long_product", "long_integer_product", "long_scatter", "long_count", "long_decomposition",
         "many_decompositions", "long_sort", "long_functions")
+SLACK = 30  # seconds that an attack may take for what it has begun
 ENDS = 1.0  # seconds in which a session that is killed, and a server that is stopped, must be gone
 
 
@@ -27,6 +31,7 @@ def parse_options():
     parser.add_argument("--backend", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--build", default=pathlib.Path("build/release"), type=pathlib.Path)
     parser.add_argument("--seconds", default=220, type=float)
+    parser.add_argument("--row", default=30, type=int)
     parser.add_argument("attack", nargs="*")
     return parser.parse_args()
 
@@ -35,10 +40,11 @@ def is_wrong(found, seen):
     return bool(seen["wrong"] or found.get("wrong") or not seen["looks"])
 
 
-def write_row(name, found, seen, wrong, seconds):
+def write_row(found, seen, wrong, seconds):
     done = found.get("done", found.get("sent", 0))
-    print(f"{name:<24} {done:>7} {found['refused'] + found.get('lost', 0):>8} {seen['answers']:>8} {'WRONG' if wrong else '0':>6} "
-          f"{seen['p50_ms']:>8.2f} {seen['p99_ms']:>8.2f} {seen['slowest_ms']:>8.1f} {seconds:>6.1f}", flush=True)
+    print(f"{done:>7} {found['refused'] + found.get('lost', 0):>8} {seen['answers']:>8} {'WRONG' if wrong else '0':>6} "
+          f"{seen['p50_ms']:>8.2f} {seen['p99_ms']:>8.2f} {seen['slowest_ms']:>8.1f} {seconds:>6.1f} {found.get('ended', '')}",
+          flush=True)
 
 
 class Table:
@@ -48,7 +54,7 @@ class Table:
         self.raw, self.attacking, self.options = raw, attacking, options
         self.until, self.bad, self.left_out = time.monotonic() + options.seconds, [], []
         print(f"{'attack':<24} {'done':>7} {'refused':>8} {'answers':>8} {'wrong':>6} {'p50 ms':>8} {'p99 ms':>8} {'most ms':>8} "
-              f"{'s':>6}")
+              f"{'s':>6}", flush=True)
 
     def wants(self, name):
         if self.options.attack and name not in self.options.attack:
@@ -58,34 +64,61 @@ class Table:
             return False
         return True
 
+    def begin_row(self, name):
+        """False: it is left out."""
+        wanted = self.wants(name)
+        if wanted:
+            print(f"{name:<24} ", end="", flush=True)
+        return wanted
+
     def run(self, name, program, *arguments, dies=False, server_options=(), env=None):
         """One line: what the attacker has found, and what the other user has seen."""
-        if not self.wants(name):
+        if not self.begin_row(name):
             return
-        raw, attacking = self.raw, self.attacking
-        with raw.Server("--kernels=none", "--socket-mode=0666", *server_options, env=env) as server:
+        begun = time.monotonic()
+        with self.raw.Server("--kernels=none", "--socket-mode=0666", *server_options, env=env) as server:
             os.chmod(server.folder, 0o755)
-            workers, begun = raw.children(server.pid), time.monotonic()
-            other = attacking.start_program(server, "meanwhile.py", "watch", attacking.OTHER)
+            workers = self.raw.children(server.pid)
+            try:
+                found, seen = self.attack(server, program, *(server.path if a is PATH else a for a in arguments))
+            except (AssertionError, subprocess.TimeoutExpired) as error:
+                server.kill()
+                print(f"FAILED: {error}", flush=True)
+                self.bad.append(f"{name} failed")
+                return
+            wrong = is_wrong(found, seen) or (self.raw.children(server.pid) != workers and not dies)
+        write_row(found, seen, wrong, time.monotonic() - begun)
+        if wrong:
+            self.bad.append(f"{name}: {json.dumps(found.get('wrong', ''))} {seen['wrong']} wrong answers beside it")
+
+    def attack(self, server, program, *arguments):
+        """The findings of both users."""
+        limit = self.options.row + SLACK
+        other = self.attacking.start_program(server, "meanwhile.py", "watch", self.attacking.OTHER)
+        try:
+            assert select.select([other.stdout], [], [], limit)[0], "the other user waits for its first answers"
             assert other.stdout.readline() == "ready\n", other.communicate()[1]
-            arguments = [server.path if a is PATH else a for a in arguments]
-            found = attacking.read_findings(attacking.start_program(server, program, *arguments))
-            seen = attacking.read_findings(other)
-            wrong = is_wrong(found, seen) or (raw.children(server.pid) != workers and not dies)
-            write_row(name, found, seen, wrong, time.monotonic() - begun)
-            if wrong:
-                self.bad.append(f"{name}: {json.dumps(found.get('wrong', ''))} {seen['wrong']} wrong answers beside it")
+            found = self.attacking.read_findings(self.attacking.start_program(server, program, *arguments), limit)
+            return found, self.attacking.read_findings(other, limit)
+        finally:
+            other.kill()
+            other.wait()
+
+    def flip(self, rows, rounds):
+        """Operands of these rows of the tables, such as call:sort, are written over while they are used."""
+        names = " ".join(row.partition(":")[2] for row in rows)
+        self.run(f"flip {names}", "meanwhile.py", "attack", self.attacking.ATTACKER, ",".join(rows), rounds, self.options.row)
 
     def end(self, name, stop):
         """One line: how long it takes to end a session, or the server, whose operation is under way."""
-        if not self.wants(name):
+        if not self.begin_row(name):
             return
         with self.raw.Server("--kernels=none") as server:
             client = self.raw.Client(server.path)
             send_long(self.raw, client)
             seconds = stop(server, client)
         late = seconds > ENDS
-        print(f"{name:<24} {seconds:.2f} s{' TOO LATE' * late}", flush=True)
+        print(f"{seconds:.2f} s{' TOO LATE' * late}", flush=True)
         if late:
             self.bad.append(f"{name} took {seconds:.2f} s")
 
@@ -132,18 +165,19 @@ def build_crashing(raw, folder):
                         folder / f"libarrayd-{raw.BACKEND}.so", raw.TOP / "tests/fault/crashing.c",
                         raw.TOP / "protocol/fault.c", "-ldl"], check=True, capture_output=True, text=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        print(f"{'crash':<24} left out, as its backend cannot be compiled: {getattr(error, 'stderr', error)}")
+        print(f"left out, as its backend cannot be compiled: {getattr(error, 'stderr', error)}")
         return False
     return True
 
 
 def attack_all(table):
     for call in BY_INDICES:
-        table.run(f"flip {call}", "meanwhile.py", "attack", table.attacking.ATTACKER, f"call:{call}", 40)
-    table.run("flip orders", "meanwhile.py", "attack", table.attacking.ATTACKER, ",".join(f"call:{c}" for c in ORDERS), 3)
-    table.run("flip reductions", "meanwhile.py", "attack", table.attacking.ATTACKER,
-              "reduction:argmax,reduction:argmin,reduction:sum", 1)
-    table.run("flip ufuncs", "meanwhile.py", "attack", table.attacking.ATTACKER, "ufunc:add,ufunc:where,ufunc:power", 5)
+        table.flip([f"call:{call}"], 40)
+    for call in OTHERS:
+        table.flip([f"call:{call}"], 3)
+    for reduction in REDUCTIONS:
+        table.flip([f"reduction:{reduction}"], 1)
+    table.flip(["ufunc:add", "ufunc:where", "ufunc:power"], 5)
     for name, rounds in {"sizes": 3, "windows": 2, "requests": 3, "room": 1}.items():
         table.run(name, "attacks.py", table.attacking.ATTACKER, PATH, name, rounds)
     os.environ["AD_TEST_ENDLESS"] = "34" if table.raw.BACKEND == "cuda" else "45"  # a GPU refuses more than it has bytes
