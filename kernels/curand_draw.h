@@ -12,6 +12,9 @@
 namespace ad {
 inline namespace AD_ISA {
 
+constexpr int CURAND_TRIES = 64;   /* that an integer is looked for in: every other one fits */
+constexpr int CURAND_STEPS = 10000; /* one after another in an element, at most */
+
 template <class S> AD_HD double curand_exponential(S *s) { return -adm::log(1.0 - s->template below1<double>()); }
 
 /* ---- gamma and beta ---- */
@@ -75,7 +78,7 @@ template <class S> AD_HD double curand_geometric(S *s, double p) {
     const double u = s->template below1<double>();
     if (p < 0.333333333333333333333333) return adm::ceil(adm::log(1 - u) / adm::log(1 - p));
     double chance = p, sum = p, k = 1;
-    for (; u > sum && k < RANDOM_TRIES; k++) {
+    for (; u > sum && k < CURAND_STEPS; k++) {
         chance *= 1 - p;
         sum += chance;
     }
@@ -102,7 +105,7 @@ AD_HD double curand_log_gamma(double x) {
 template <class S> AD_HD double curand_poisson_small(S *s, double lam) {
     const double end = adm::exp(-lam);
     double product = 1;
-    for (int k = 0; k < RANDOM_TRIES; k++) {
+    for (int k = 0; k < CURAND_STEPS; k++) {
         product *= s->template below1<double>();
         if (product <= end) return k;
     }
@@ -204,7 +207,7 @@ struct curand_btpe {
         const double s = r / q, a = s * (n + 1), first = y < mode ? y : mode, last = y < mode ? mode : y;
         double ratio = 1;
         int steps = 0;
-        for (double i = first + 1; i <= last && steps < RANDOM_TRIES; i++, steps++)
+        for (double i = first + 1; i <= last && steps < CURAND_STEPS; i++, steps++)
             ratio = mode < y ? ratio * (a / i - s) : ratio / (a / i - s);
         return v <= ratio;
     }
@@ -281,7 +284,7 @@ template <class S> AD_HD double curand_hypergeometric(S *s, double good, double 
     const double rest = good + bad - sample;
     if (sample <= 0) return 0;
     if (sample > 10 && rest >= 10) return curand_hypergeometric_large(s, good, bad, sample);
-    return sample > RANDOM_TRIES ? good - curand_hypergeometric_small(s, good, bad, rest)
+    return sample > CURAND_STEPS ? good - curand_hypergeometric_small(s, good, bad, rest)
                                  : curand_hypergeometric_small(s, good, bad, sample);
 }
 
@@ -291,7 +294,7 @@ template <class S> AD_HD double curand_hypergeometric(S *s, double good, double 
 template <class R, class S> AD_HD R curand_below(S *s, R most) {
     R mask = most;
     for (int i = 1; i < int(sizeof(R)) * 8; i *= 2) mask |= mask >> i;
-    for (int i = 0; i < RANDOM_TRIES; i++) {
+    for (int i = 0; i < CURAND_TRIES; i++) {
         R w = s->g.word();
         if constexpr (sizeof(R) == 8) w = w << 32 | s->g.word();
         if ((w & mask) <= most) return w & mask;

@@ -7,7 +7,9 @@
 namespace ad {
 inline namespace AD_ISA {
 
-constexpr int RANDOM_TRIES = 10000; /* no acceptance is so rare; parameters beyond reason must not hang a GPU */
+/* Attempts, each of which is accepted with a probability of a fifth at least. Only words that are no state of a generator
+ * come to their end, and must not keep other clients waiting (ad__random_cost of protocol/curand.h). */
+constexpr int RANDOM_TRIES = 128;
 constexpr double RANDOM_MOST = 9223372036854774784.0; /* the greatest double below 2^63 */
 
 AD_HD int64_t random_count(double x) { return x >= RANDOM_MOST ? INT64_MAX : int64_t(x); }
@@ -46,8 +48,9 @@ template <class T> AD_HD T random_chisquare(random_sequence *s, T df) { return 2
 /* Jöhnk (1964), in logarithms where the powers underflow. */
 template <class T> AD_HD T random_beta_below1(random_sequence *s, T a, T b) {
     for (int i = 0; i < RANDOM_TRIES; i++) {
-        const T x = adm::log(s->upto1<T>()) / a, y = adm::log(s->upto1<T>()) / b;
+        const T u = adm::log(s->upto1<T>()), v = adm::log(s->upto1<T>()), x = u / a, y = v / b;
         const T top = x > y ? x : y, sum = adm::exp(x - top) + adm::exp(y - top);
+        if (sum != sum) return u / v < a / b ? T(1) : T(0); /* x and y are -inf, as a and b are almost 0 */
         if (top + adm::log(sum) <= 0) return adm::exp(x - top) / sum;
     }
     return a / (a + b);

@@ -3,6 +3,7 @@
 #define AD_PROTOCOL_CURAND_H
 
 #include "protocol/distribution.h"
+#include "protocol/op.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,6 +20,9 @@ enum { AD_CURAND_MOST = 1 << 22 };
 
 /* The loops of a row of distribution.def in an order; 0: there are none. */
 uint32_t ad__curand_loops(int64_t id, int64_t order);
+/* ns for each element of an operation that draws random numbers again and again until one is accepted, beyond what its
+ * row of call.def says; 0 for others. */
+int ad__random_cost(const ad_op *op);
 
 #ifdef __cplusplus
 }

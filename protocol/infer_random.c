@@ -2,6 +2,7 @@
 #include "protocol/desc.h"
 #include "protocol/curand.h"
 #include "protocol/infer_call.h"
+#include "protocol/rows_call.h"
 
 #include <inttypes.h>
 
@@ -32,6 +33,20 @@ static __attribute__((unused)) void require_unique_ids(int id) {
 
 const ad_distribution_row *ad__distribution(int64_t id) {
     return id >= 0 && id < AD_RANDOM_LIMIT && rows[id].name ? &rows[id] : NULL;
+}
+
+/* A tenth of the ns that an element takes longest, whatever its parameters and the states are that it is drawn from
+ * (RANDOM_TRIES and CURAND_STEPS of kernels/). cuRAND's integers may be drawn again and again as well. */
+enum { REJECTION_NS = 800, ONE_BY_ONE_NS = 30000, INTEGER_NS = 160 };
+
+int ad__random_cost(const ad_op *op) {
+    const bool curand = op->row == AD_CALL_curand;
+    const ad_distribution_row *row;
+
+    if (op->opcode != AD_REQ_CALL || (op->row != AD_CALL_random && !curand) || !op->nparam) return 0;
+    if (!(row = ad__distribution(op->param[0].as.i))) return 0;
+    if (curand && row == &rows[AD_RANDOM_hypergeometric]) return ONE_BY_ONE_NS;
+    return row->source == AD_RANDOM_OWN ? REJECTION_NS : curand ? INTEGER_NS : 0;
 }
 
 /* Report a parameter outside of its domain in NumPy's words, without the name before each relation. AD_E_VALUE. */

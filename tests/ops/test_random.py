@@ -290,6 +290,16 @@ def test_tails_of_normal_numbers(dtype):
     assert abs(float((x**3).mean())) < 0.01 and abs(float((x**4).mean()) - 3) < 0.03
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("b", [1, 3])
+def test_beta_of_almost_nothing(dtype, b):
+    """Parameters by which logarithms cannot be divided leave 0 and 1, each as often as it should be."""
+    least = np.nextafter(np.zeros(1, dtype), 1)[0]
+    made = ad.random.default_rng(3).beta(least, b * least, 40000, dtype=dtype).get()
+    assert set(made) == {0, 1}
+    assert abs(made.mean() - 1 / (1 + b)) < 0.015  # six standard deviations
+
+
 def test_bounds_of_uniform_numbers():
     for dtype in ("f4", "f8"):
         x = ad.random.default_rng(15).random(1_000_000, dtype)

@@ -19,6 +19,7 @@ template <class T, class P, class Prepare, class Make>
 void one_by_one(const random_call *r, int64_t begin, int64_t end, int64_t chunk, Prepare prepare, Make make) {
     const int64_t step = r->places.inner(0);
     for (int64_t from = begin, n; from < end; from += n) {
+        ad_cpu_check_cancelled();
         n = end - from < chunk ? end - from : chunk;
         prepare(r->first + uint64_t(from), n);
         r->places.runs(from, from + n, [&](const int64_t(&at)[4], int64_t length, int64_t p) {

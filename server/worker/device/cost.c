@@ -5,6 +5,7 @@
  * operation may take longer than its estimate by ten times at most (tests/fault/test_costs.py measures that). */
 #include "server/worker/device/cost.h"
 
+#include "protocol/curand.h"
 #include "protocol/desc.h"
 #include "protocol/size.h"
 #include "protocol/tables.h"
@@ -76,8 +77,9 @@ bool ad__op_decomposes(const ad_op *op) {
            find_matrices(op);
 }
 
+/* Random numbers by rejection take as long as their distribution says, besides. */
 static int64_t estimate_each(const ad_op *op, int64_t ns) {
-    ns = ad__size_product(ns, ad__op_elements(op));
+    ns = ad__size_product(ns + ad__random_cost(op), ad__op_elements(op));
     return is_complex(op->loop) ? ad__size_product(4, ns) : ns;
 }
 
@@ -136,11 +138,12 @@ static int64_t estimate_call(const ad_op *op) {
 
 /* ---- operations ---- */
 
-/* A row's cost is in instructions of a GPU for float32. A processor does some four in a ns; complex numbers take it
- * eight times as long. */
+/* A row's cost is in instructions of a GPU for float32. A processor does some four in a ns; float64 takes it twice as
+ * long, and complex numbers eight times. */
 static int64_t estimate_ufunc(const ad_op *op, int64_t elements) {
     const int64_t cost = ad__ufunc(op->row)->cost;
-    return ad__size_product(2 + (is_complex(op->loop) ? 2 * cost : cost / 4), elements);
+    const int64_t ns = is_complex(op->loop) ? 2 * cost : op->loop == AD_FLOAT64 ? cost / 2 : cost / 4;
+    return ad__size_product(2 + ns, elements);
 }
 
 #define ITERATES 1000 /* instructions of an element, from which on all that a GPU can hold takes seconds */
