@@ -1,4 +1,4 @@
-"""Measure arrayd on a GPU beside CuPy: gpu.py [--build build/release] [--markdown FILE] [--plot FILE].
+"""Measure arrayd on a GPU beside CuPy: gpu.py [--build build/release] [--markdown FILE] [--plot FILE] [--only GROUPS].
 
 Everything of arrayd's runs through its Python client and a real server over a Unix socket, in the same run as the
 others, which run inside this process. Random data, warm-up, medians; figures are until the work is complete unless the
@@ -145,32 +145,50 @@ def time_rows(libs):
               lambda xp, a: (lambda m: m + m.T)(a[:1 << 22].reshape(2048, 2048).astype("float64")))
 
 
-# ---- images ----
+# ---- SciPy's functions ----
 
-def ndimage_of(lib):
-    if lib.name == "arrayd":
-        from arrayd.scipy import ndimage
-        return ndimage
-    from cupyx.scipy import ndimage
-    return ndimage
+def scipy_of(lib, name):
+    """The library's module of SciPy's functions of that name."""
+    return importlib.import_module({"arrayd": "arrayd.scipy.", "CuPy": "cupyx.scipy."}[lib.name] + name)
+
+
+def scipy_row(libs, title, name, hosts, function, goal=None):
+    """Milliseconds of function(module, *arrays) of each library."""
+    def prepared(lib):
+        module, arrays = scipy_of(lib, name), [lib.module.asarray(host) for host in hosts]
+        return lambda: function(module, *arrays)
+    return title, "ms", [s * 1e3 for s in timed(libs, [prepared(lib) for lib in libs])], goal
 
 
 def image_rows(libs):
+    row = functools.partial(scipy_row, libs)
     volume, plane = bench.random((512, 512, 512)), bench.random((8192, 8192))
     where = numpy.random.default_rng(1).uniform(0, 8191, (2, 1 << 26)).astype("float32")
+    yield row("gaussian_filter of 512^3 float32, sigma 2", "ndimage", [volume], lambda nd, a: nd.gaussian_filter(a, 2), 1.0)
+    yield row("median_filter 3x3 of 8192^2 float32", "ndimage", [plane], lambda nd, a: nd.median_filter(a, 3))
+    yield row("label of 8192^2", "ndimage", [plane > 0.45], lambda nd, a: nd.label(a))
+    yield row("map_coordinates, order 1, of 2^26 points", "ndimage", [plane, where],
+              lambda nd, a, c: nd.map_coordinates(a, c, order=1))
 
-    def row(title, host, function, goal, prepare=lambda xp, a: None):
-        def prepared(lib):
-            a = lib.module.asarray(host)
-            module, more = ndimage_of(lib), prepare(lib.module, a)
-            return lambda: function(module, a, more)
-        return title, "ms", [s * 1e3 for s in timed(libs, [prepared(lib) for lib in libs])], goal
 
-    yield row("gaussian_filter of 512^3 float32, sigma 2", volume, lambda nd, a, _: nd.gaussian_filter(a, 2), 1.0)
-    yield row("median_filter 3x3 of 8192^2 float32", plane, lambda nd, a, _: nd.median_filter(a, 3), None)
-    yield row("label of 8192^2", plane > 0.45, lambda nd, a, _: nd.label(a), None)
-    yield row("map_coordinates, order 1, of 2^26 points", plane, lambda nd, a, c: nd.map_coordinates(a, c, order=1), None,
-              lambda xp, a: xp.asarray(where))
+def special_rows(libs):
+    row = functools.partial(scipy_row, libs)
+    x = bench.random(N)
+    yield row("erf of 2^28 float32", "special", [x], lambda sp, a: sp.erf(a))
+    yield row("gammaln of 2^28 float32", "special", [x + 0.5], lambda sp, a: sp.gammaln(a))
+    yield row("betainc of 2^28 float32", "special", [3 * x + 1, x[::-1] + 2, x], lambda sp, a, b, c: sp.betainc(a, b, c))
+    yield row("erf(x) * exp(-x * x), 2^28 float32", "special", [x], lambda sp, a: sp.erf(a) * numpy.exp(-a * a))
+
+
+def signal_rows(libs):
+    row = functools.partial(scipy_row, libs)
+    x = numpy.random.default_rng(1).standard_normal(1 << 26)
+    kernel = numpy.hanning(4097)
+    sections = numpy.array([[0.02, 0.04, 0.02, 1, -1.48, 0.56], [1, 2, 1, 1, -1.61, 0.73], [1, 2, 1, 1, -1.8, 0.9]])
+    yield row("lfilter of 2^26 float64, order 2", "signal", [sections[0, :3], sections[0, 3:], x],
+              lambda sg, b, a, x: sg.lfilter(b, a, x))
+    yield row("sosfilt of 2^26 float64, 3 sections", "signal", [sections, x], lambda sg, sos, x: sg.sosfilt(sos, x))
+    yield row("fftconvolve of 2^26 and 4097 float64", "signal", [x, kernel], lambda sg, x, k: sg.fftconvolve(x, k))
 
 
 def matmul_rows(libs):
@@ -186,17 +204,12 @@ def matmul_rows(libs):
 
 # ---- sparse matrices ----
 
-def sparse_of(lib):
-    """The library's scipy.sparse."""
-    return importlib.import_module({"arrayd": "arrayd.scipy.sparse", "CuPy": "cupyx.scipy.sparse"}[lib.name])
-
-
 def scattered_matrix(lib, rows, each):
     """A float32 matrix in CSR format with so many entries in each row, in columns all over it."""
     xp = lib.module
     place = xp.arange(rows * each)
     columns = ((place * 7919 + place // each) % rows).astype("int32")
-    return sparse_of(lib).csr_matrix((xp.ones(rows * each, "float32"), columns, xp.arange(rows + 1, dtype="int32") * each),
+    return scipy_of(lib, "sparse").csr_matrix((xp.ones(rows * each, "float32"), columns, xp.arange(rows + 1, dtype="int32") * each),
                                      shape=(rows, rows))
 
 
@@ -217,7 +230,7 @@ def sparse_rows(libs):
         return lambda: a @ x
 
     def square(lib):
-        a = sparse_of(lib).diags([1.0, -4.0, 1.0], [-1024, 0, 1], (1 << 20, 1 << 20), format="csr", dtype="float32")
+        a = scipy_of(lib, "sparse").diags([1.0, -4.0, 1.0], [-1024, 0, 1], (1 << 20, 1 << 20), format="csr", dtype="float32")
         return lambda: a @ a
 
     yield row("CSR @ 16 columns, 2*10^7 float32", "ms", panel, lambda s: s * 1e3, None)
@@ -338,6 +351,26 @@ def together_rows():
 
 # ---- the report ----
 
+# What --only names; "scipy" is all of SciPy's.
+GROUPS = {"small": small_rows, "start": lambda libs: first_result_rows(), "together": lambda libs: together_rows(),
+          "bandwidth": bandwidth_rows, "time": time_rows, "images": image_rows, "special": special_rows,
+          "signal": signal_rows, "matmul": matmul_rows, "sparse": sparse_rows, "transfer": transfer_rows}
+SCIPY = ("images", "special", "signal", "sparse")
+
+
+def relative_speed(unit, figures):
+    """How many times as fast as the second library the first is; None where there is but one."""
+    if len(figures) < 2 or not all(figures[:2]):
+        return None
+    return figures[0] / figures[1] if unit in ("GB/s", "TFLOP/s", "1000/s") else figures[1] / figures[0]
+
+
+def mean_row(title, rows):
+    """The geometric mean of the relative speeds of rows, as a row; None where no row has one."""
+    speeds = [speed for _, unit, figures, _ in rows if (speed := relative_speed(unit, figures))]
+    return (title, "times", [statistics.geometric_mean(speeds)], None) if speeds else None
+
+
 def markdown(names, rows, machine):
     lines = [f"{datetime.date.today()}, {machine}, NumPy {numpy.__version__}.", "",
              "| work | unit | " + " | ".join(names) + " | goal |", "| --- | --- |" + " ---: |" * (len(names) + 1)]
@@ -352,8 +385,7 @@ def plot(names, rows, path):
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot
-    both = [(title, f[0] / f[1] if unit in ("GB/s", "TFLOP/s", "1000/s") else f[1] / f[0])
-            for title, unit, f, _ in rows if len(f) > 1 and all(f[:2])]
+    both = [(title, relative_speed(unit, f)) for title, unit, f, _ in rows if relative_speed(unit, f)]
     figure, axes = pyplot.subplots(figsize=(8, 0.3 * len(both) + 1), layout="constrained")
     axes.barh([t.replace("`", "") for t, _ in both][::-1], [v for _, v in both][::-1], color="#4477aa")
     axes.axvline(1, color="black", linewidth=0.8)
@@ -362,35 +394,51 @@ def plot(names, rows, path):
     figure.savefig(path)
 
 
+def run_groups(groups, libs, build, folder):
+    """The rows of some groups, and means of them, each printed as it comes."""
+    names, rows, of_scipy = [lib.name for lib in libs], [], []
+    print(f"{'':<46}{'':>8}" + "".join(f"{n:>11}" for n in names) + f"{'goal':>9}")
+
+    def show(row):
+        title, unit, figures, goal = row
+        shown = "".join(f"{bench.cell(f):>11}" for f in figures) + " " * 11 * (len(names) - len(figures))
+        print(f"{title:<46}{unit:>8}{shown}{goal or '':>9}", flush=True)
+        rows.append(row)
+        return row
+
+    for group in groups:
+        made = [show(row) for row in (spill_rows(build, folder) if group == "spill" else GROUPS[group](libs))]
+        of_scipy += made if group in SCIPY else []
+    for mean in (mean_row("geometric mean of speed, SciPy's functions", of_scipy),
+                 mean_row("geometric mean of speed, all", rows)):
+        if mean:
+            show(mean)
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default="build/release", type=pathlib.Path)
     parser.add_argument("--markdown", type=pathlib.Path, help="page whose table is replaced, or file for the table")
     parser.add_argument("--plot", type=pathlib.Path)
+    parser.add_argument("--only", help=f"some of {', '.join(GROUPS)}, spill and scipy, with commas between them")
     options = parser.parse_args()
     build = options.build.resolve()
     bench.use(build)
-    rows = []
+    groups = options.only.replace("scipy", ",".join(SCIPY)).split(",") if options.only else [*GROUPS, "spill"]
     with tempfile.TemporaryDirectory() as folder:
         server = bench.start_server(build / "bin" / "arrayd", f"{folder}/arrayd.sock", "cuda")
         try:
             libs = libraries()
-            names = [lib.name for lib in libs]
-            print(f"{'':<46}{'':>8}" + "".join(f"{n:>11}" for n in names) + f"{'goal':>9}")
-            for group in (small_rows(libs), first_result_rows(), together_rows(), bandwidth_rows(libs), time_rows(libs),
-                          image_rows(libs), matmul_rows(libs), sparse_rows(libs), transfer_rows(libs), spill_rows(build, folder)):
-                for title, unit, figures, goal in group:
-                    shown = "".join(f"{bench.cell(f):>11}" for f in figures) + " " * 11 * (len(names) - len(figures))
-                    print(f"{title:<46}{unit:>8}{shown}{goal or '':>9}", flush=True)
-                    rows.append((title, unit, figures, goal))
+            rows = run_groups(groups, libs, build, folder)
             machine = libs[0].module.session_info()["device_name"]
         finally:
             server.terminate()
             server.wait(timeout=20)
     if options.markdown:
-        bench.replace(options.markdown, BEGIN, END, markdown(names, rows, machine))
+        bench.replace(options.markdown, BEGIN, END, markdown([lib.name for lib in libs], rows, machine))
     if options.plot:
-        plot(names, rows, options.plot)
+        plot([lib.name for lib in libs], rows, options.plot)
 
 
 if __name__ == "__main__":
