@@ -101,8 +101,7 @@ template <class F> AD_HD double begin_forward(int64_t n, double z, int mode, F f
     const int64_t most = n < AD_SPLINE_REACH ? n : AD_SPLINE_REACH;
     double power = 1, sum = 0;
     if (mode == AD_EDGE_REFLECT) { /* f[0], f[0], f[1] ... f[n-1], f[n-1] ... f[0] */
-        for (int64_t i = 0; i < most; i++, power *= z) /* the last has the sum for f(0), as SciPy's */
-            sum += power * (f(i) + all * (i == n - 1 ? sum : f(n - 1 - i)));
+        for (int64_t i = 0; i < most; i++, power *= z) sum += power * (f(i) + all * f(n - 1 - i));
         return f(0) + z * sum / (1 - all * all);
     }
     if (mode == AD_EDGE_WRAP) {
