@@ -1,4 +1,5 @@
-/* Error functions and their like, the gamma function, Bessel functions of order 0 and 1: for a GPU CUDA's own. */
+/* Error functions and their like, the gamma function, Bessel functions of order 0 and 1. A GPU takes CUDA's own, but for
+ * Bessel functions of double. */
 #ifndef AD_KERNELS_SPECIAL_ELEMENTARY_H
 #define AD_KERNELS_SPECIAL_ELEMENTARY_H
 #define xsf xsf_elementary /* functions of xsf that are not inline are those of this file alone */

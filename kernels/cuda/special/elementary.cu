@@ -1,4 +1,6 @@
-/* Special functions that CUDA has, and those of a line or two. */
+/* Special functions that CUDA has, and those of a line or two; Bessel functions of double are xsf's. */
+#include "kernels/special/elementary.h"
+
 #include "kernels/cuda/special/special.cuh"
 
 void ad_cuda_special_elementary(ad_ufunc_table *tables) {
