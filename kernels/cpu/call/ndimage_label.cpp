@@ -1,5 +1,7 @@
 /* label: numbers of connected elements. Each element has a parent, an earlier one that it is connected with or itself.
- * Pieces of the array are joined in parallel, what crosses their borders afterwards, and roots are numbered in order. */
+ * Pieces of the array are joined in parallel, what crosses their borders afterwards, and roots are numbered in order.
+ * Nearly always an element is connected with the one to its left. Then a run of elements has its first one for parent at
+ * once, and of two runs that touch each other only the first elements that do are joined. */
 #include "kernels/call.h"
 
 #include <algorithm>
@@ -20,6 +22,7 @@ struct field {
     int32_t *parent;
     int ndim;
     int64_t count, row, neighbours;
+    int64_t left; /* the neighbour that is the element to the left; -1: it is none */
     const int64_t *offset, *away; /* of each neighbour along each axis, and in elements */
     int64_t shape[AD_MAX_NDIM];
 };
@@ -54,17 +57,37 @@ bool find_columns(const field *f, int64_t row, int64_t k, int64_t *begin, int64_
     return *begin < *end;
 }
 
+/* The parents of places first to last, within these: the first of the run, or the element itself. */
+void begin_range(const field *f, int64_t first, int64_t last) {
+    for (int64_t row = first / f->row * f->row; row < last; row += f->row) {
+        int32_t parent = NONE;
+        for (int64_t i = std::max(first, row); i < std::min(last, row + f->row); i++) {
+            parent = !f->x[i] ? NONE : f->left >= 0 && parent != NONE ? parent : int32_t(i);
+            f->parent[i] = parent;
+        }
+    }
+}
+
+/* Join places of a row with those that lie `away` before them, from `border` on, or (late) before it. Where the places
+ * to the left touched as well, this has been done, or will be done at the border. */
+void join_row(const field *f, int64_t begin, int64_t end, int64_t away, int64_t border, bool late) {
+    if (late) end = std::min(end, border + away);
+    else begin = std::max(begin, border + away);
+    bool before = false;
+    for (int64_t i = begin; i < end; i++) {
+        const bool touch = f->parent[i] != NONE && f->parent[i - away] != NONE;
+        if (touch && !before) join_places(f->parent, int32_t(i - away), int32_t(i));
+        before = touch && f->left >= 0;
+    }
+}
+
 /* Join places first to last with their neighbours: those from `border` on, or (late) those before it. */
 void join_range(const field *f, int64_t first, int64_t last, int64_t border, bool late) {
     for (int64_t row = first / f->row * f->row; row < last; row += f->row)
         for (int64_t k = 0; k < f->neighbours; k++) {
             int64_t begin = std::max(first - row, int64_t(0)), end = std::min(last - row, f->row);
-            if (!find_columns(f, row, k, &begin, &end)) continue;
-            for (int64_t i = row + begin; i < row + end; i++) {
-                const int64_t other = i - f->away[k];
-                if (f->parent[i] == NONE || f->parent[other] == NONE || (other < border) != late) continue;
-                join_places(f->parent, int32_t(other), int32_t(i));
-            }
+            if (k == f->left && !late) continue;
+            if (find_columns(f, row, k, &begin, &end)) join_row(f, row + begin, row + end, f->away[k], border, late);
         }
 }
 
@@ -76,7 +99,7 @@ void join_elements(const field *f) {
     ad_cpu_parallel(pieces, 1, [&](int64_t begin, int64_t end) {
         for (int64_t p = begin; p < end; p++) {
             const int64_t first = p * piece, last = std::min(first + piece, f->count);
-            for (int64_t i = first; i < last; i++) f->parent[i] = f->x[i] ? int32_t(i) : NONE;
+            begin_range(f, first, last);
             for (int64_t i = first; i < last; i += LEAST_PIECE) {
                 ad_cpu_check_cancelled();
                 join_range(f, i, std::min(i + LEAST_PIECE, last), first, false);
@@ -112,14 +135,17 @@ int copy_neighbours(ad_call *c, field *f) {
     f->offset = copy;
     f->away = away = copy + n * f->ndim;
     f->neighbours = 0;
+    f->left = -1;
     for (int64_t k = 0; k < n; k++) {
         int64_t *one = copy + f->neighbours * f->ndim, far = 0;
-        bool inside = true;
+        bool inside = true, before = true;
         for (int d = 0; d < f->ndim; d++) {
             one[d] = *reinterpret_cast<const int64_t *>(offsets.data + k * offsets.stride[0] + d * offsets.stride[1]);
             inside = inside && one[d] > -f->shape[d] && one[d] < f->shape[d];
             if (inside) far = far * f->shape[d] + one[d];
+            before = before && one[d] == (d == f->ndim - 1 ? -1 : 0);
         }
+        if (inside && before) f->left = f->neighbours;
         if (inside && far < 0) away[f->neighbours++] = -far;
     }
     return 0;
@@ -142,16 +168,13 @@ int ad_call_label(ad_call *c) {
     array label = out;
     const uint64_t size = uint64_t(pack(&label));
     f.parent = static_cast<int32_t *>(ad_call_workspace(c, size));
-    label.data = static_cast<char *>(ad_call_workspace(c, size));
-    if (f.parent == nullptr || label.data == nullptr) return AD_E_MEMORY;
+    if (f.parent == nullptr) return AD_E_MEMORY;
     if ((rc = copy_neighbours(c, &f)) < 0) return rc;
-    int64_t found = 0;
-    if (f.count > 0) {
-        join_elements(&f);
-        found = number_elements(&f, reinterpret_cast<int32_t *>(label.data));
-    }
+    if (!is_packed(out)) label.data = static_cast<char *>(ad_call_workspace(c, size));
+    if (label.data == nullptr) return AD_E_MEMORY;
+    if (f.count > 0) join_elements(&f);
     c->run->wrote = true;
-    *reinterpret_cast<int64_t *>(total.data) = found;
-    if ((rc = ad_call_copy(c, &out, &label)) < 0 || (rc = ad_call_finish(c, 0, &out)) < 0) return rc;
-    return ad_call_finish(c, 1, &total);
+    *reinterpret_cast<int64_t *>(total.data) = f.count > 0 ? number_elements(&f, reinterpret_cast<int32_t *>(label.data)) : 0;
+    if (label.data != out.data && (rc = ad_call_copy(c, &out, &label)) < 0) return rc;
+    return (rc = ad_call_finish(c, 0, &out)) < 0 ? rc : ad_call_finish(c, 1, &total);
 }
