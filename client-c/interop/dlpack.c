@@ -1,5 +1,6 @@
 /* Arrays for, and of, other libraries of this process, by DLPack. */
-#include <dlpack/dlpack.h>
+#include "client-c/interop/dlpack.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,8 +19,7 @@ static DLDataTypeCode get_code(int dtype) {
     }
 }
 
-/* Find the dtype of a tensor. AD_E_TYPE. */
-static int find_dtype(const DLTensor *t) {
+int ad__dlpack_dtype(const DLTensor *t) {
     for (int id = 0; id < AD_NDTYPE && t->dtype.lanes == 1; id++)
         if (t->dtype.code == get_code(id) && t->dtype.bits == 8 * ad__dtypes[id].size) return id;
     return ad__fail(AD_E_TYPE, "arrayd has no type with DLPack's code %d, %d bits and %d lanes", t->dtype.code,
@@ -153,7 +153,7 @@ static int get_layout(const DLManagedTensorVersioned *m, int64_t *strides, ad_la
     if (t->ndim < 0 || t->ndim > AD_MAX_NDIM)
         return ad__fail(AD_E_VALUE, "DLPack: the tensor has %d dimensions; arrayd's have at most %d", t->ndim,
                         AD_MAX_NDIM);
-    const int dtype = find_dtype(t);
+    const int dtype = ad__dlpack_dtype(t);
     if (dtype < 0) return dtype;
     *layout = (ad_layout){dtype, t->ndim, 0, t->shape, strides};
     return get_strides(t, ad__dtypes[dtype].size, strides);

@@ -188,7 +188,9 @@ extern PyMethodDef ad__py_sharing_methods[]; /* sharing.c */
 int ad__py_export_init(PyObject *module);
 extern PyMethodDef ad__py_export_methods[]; /* export.c */
 extern PyMethodDef ad__py_lend_methods[];   /* lend.c */
-extern PyMethodDef ad__py_arrow_methods[];  /* arrow.c */
+int ad__py_exchange_init(PyObject *module);
+extern PyMethodDef ad__py_exchange_methods[]; /* exchange.c */
+extern PyMethodDef ad__py_arrow_methods[];    /* arrow.c */
 
 /* ---- gil.c: the interpreter, on whatever thread; where it ends, or there is no memory for a thread, nothing ---- */
 void ad__py_with_gil(void (*f)(void *), void *argument);

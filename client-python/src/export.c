@@ -2,7 +2,6 @@
  * needs the array any more, nor its session. */
 #include <stdlib.h>
 
-#include "core.h"
 #include "dlpack.h"
 
 typedef struct exported {
@@ -155,8 +154,7 @@ static void destroy_capsule(PyObject *o) {
     }
 }
 
-/* Takes the tensor over. */
-static PyObject *make_capsule(DLManagedTensorVersioned *tensor, bool versioned) {
+PyObject *ad__py_make_capsule(DLManagedTensorVersioned *tensor, bool versioned) {
     PyObject *o = NULL;
     plain_capsule *p = NULL;
     if (versioned) o = PyCapsule_New(tensor, AD_PY_DL_VERSIONED, destroy_capsule);
@@ -190,7 +188,7 @@ static PyObject *py_export_dlpack(PyObject *module, PyObject *args) {
     ad_array_release(handle);
     if (lease) ad_export_close(lease);
     ad__py_acquire();
-    return status ? ad__py_fail(status) : make_capsule(tensor, versioned);
+    return status ? ad__py_fail(status) : ad__py_make_capsule(tensor, versioned);
 }
 
 /* ---- from a GPU ---- */

@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "core.h"
 #include "dlpack.h"
 
 typedef struct kept {
@@ -37,6 +36,9 @@ static void release_loan(void *argument) {
         ;
     if (!atomic_exchange(&asked, true) && !ad__py_on_main(drop_lent)) atomic_store(&asked, false);
 }
+
+/* A tensor of the host's memory has been copied: its capsule frees it. */
+static void leave_tensor(void *unused) { (void)unused; }
 
 static void begin_releasing(void) {
     if (lender != getpid()) { /* a fork's child has not been asked for anything */
@@ -123,43 +125,65 @@ static int check_tensor(const DLManagedTensorVersioned *m) {
     if (m->version.major != DLPACK_MAJOR_VERSION)
         PyErr_Format(PyExc_BufferError, "the tensor is of version %u of DLPack, and this is %d", m->version.major,
                      DLPACK_MAJOR_VERSION);
-    else if (m->dl_tensor.device.device_type != kDLCUDA || m->dl_tensor.ndim < 0 || m->dl_tensor.ndim > AD_MAX_NDIM)
-        PyErr_SetString(PyExc_BufferError, "the tensor is not in memory of a GPU, or has too many dimensions");
+    else if (m->dl_tensor.ndim < 0 || m->dl_tensor.ndim > AD_MAX_NDIM)
+        PyErr_Format(PyExc_BufferError, "the tensor has %d dimensions; arrayd's have at most %d", m->dl_tensor.ndim,
+                     AD_MAX_NDIM);
     else return 0;
     return -1;
 }
 
-/* lend_dlpack(capsule): one that was asked for with stream=1. The capsule is kept as it is, and frees the tensor when
- * it goes. */
-static PyObject *py_lend_dlpack(PyObject *module, PyObject *capsule) {
+/* Make an array of a tensor; k: NULL, or what is kept until the server has let go. A status. */
+static int make_array(ad__py_session *s, DLManagedTensorVersioned *tensor, void *stream, kept *k, ad_array **made) {
+    ad__py_release();
+    int status = ad_from_dlpack(s->handle, tensor, stream, k ? release_loan : leave_tensor, k, made);
+    ad__py_acquire();
+    return status;
+}
+
+/* Replace an error of a tensor's type by a BufferError, and fail where the package that has the array's type is
+ * missing. A status, or 1 with an exception. */
+static int check_made(int status, ad_array *made) {
+    ad_array_info info;
+    if (status == AD_E_TYPE) PyErr_SetString(PyExc_BufferError, ad_error_message());
+    if (status) return status == AD_E_TYPE ? 1 : status;
+    ad_array_get_info(made, &info);
+    PyObject *dtype = ad__py_dtype_get(info.dtype);
+    Py_XDECREF(dtype);
+    if (dtype) return 0;
+    ad_array_release(made);
+    return 1;
+}
+
+PyObject *ad__py_take_capsule(PyObject *capsule, void *stream) {
     DLManagedTensorVersioned tensor;
-    ad_array *made;
-    (void)module;
+    ad_array *made = NULL;
     if (!open_capsule(capsule, &tensor) || check_tensor(&tensor) != 0) return NULL;
+    const bool lent = tensor.dl_tensor.device.device_type == kDLCUDA;
     ad__py_session *s = ad__py_session_get();
-    kept *k = s ? keep_owner(capsule) : NULL;
-    if (!k) {
+    kept *k = s && lent ? keep_owner(capsule) : NULL;
+    if (!s || (lent && !k)) {
         if (s) ad__py_session_leave(s);
         return NULL;
     }
-    ad__py_release(); /* the legacy default stream, for which the producer was asked, is CUDA's 1 */
-    int status = ad_from_dlpack(s->handle, &tensor, (void *)1, release_loan, k, &made);
-    ad__py_acquire();
-    ad_array_info info = {0};
-    if (!status) ad_array_get_info(made, &info);
-    PyObject *dtype = status ? NULL : ad__py_dtype_get(info.dtype); /* a package that it needs may be missing */
-    if (!status && !dtype) {
-        ad_array_release(made);
-        ad__py_session_leave(s);
-        return NULL;
+    int status = make_array(s, &tensor, stream, k, &made);
+    const bool used = !status; /* k is the loan's */
+    if ((status = check_made(status, made)) && k && !used) {
+        Py_DECREF(k->owner);
+        free(k);
     }
-    Py_XDECREF(dtype);
-    if (status != AD_E_TYPE) return finish_lending(status, k, &made, s);
-    Py_DECREF(k->owner);
-    free(k);
+    PyObject *result = status == 1 ? NULL : ad__py_result(status, &made, s);
     ad__py_session_leave(s);
-    PyErr_SetString(PyExc_BufferError, ad_error_message());
-    return NULL;
+    return result;
+}
+
+/* take_dlpack(capsule, stream=1): on a GPU the array is the tensor's memory, ordered behind what the stream has. The
+ * capsule is kept as it is, and frees the tensor when it goes. */
+static PyObject *py_take_dlpack(PyObject *module, PyObject *args) {
+    PyObject *capsule;
+    unsigned long long stream = 1; /* the legacy default stream, for which producers are asked, is CUDA's 1 */
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O|K:take_dlpack", &capsule, &stream)) return NULL;
+    return ad__py_take_capsule(capsule, (void *)(uintptr_t)stream);
 }
 
 /* settle(): what was called on the current stream is complete */
@@ -183,8 +207,10 @@ PyMethodDef ad__py_lend_methods[] = {
     {"lend", py_lend, METH_VARARGS,
      "lend(owner, device, address, readonly, dtype, shape, strides): an array that is memory of this process on GPU "
      "`device` (-1: whichever has it); the owner is kept until the server has let go."},
-    {"lend_dlpack", py_lend_dlpack, METH_O,
-     "lend_dlpack(capsule): an array that is a tensor's memory, of which the capsule was made with stream=1."},
+    {"take_dlpack", py_take_dlpack, METH_VARARGS,
+     "take_dlpack(capsule, stream=1): an array that is a tensor's memory on a GPU, which was asked for with that "
+     "stream, "
+     "or a copy of it in the host's."},
     {"is_lent", py_is_lent, METH_O, "Whether an array is memory of this process."},
     {"settle", py_settle, METH_NOARGS, "Wait for what was called on the current stream; errors stay for later."},
     {NULL, NULL, 0, NULL},

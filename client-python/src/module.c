@@ -26,20 +26,22 @@ static int import_numpy(void) {
 }
 
 static int add_functions(PyObject *module) {
-    PyMethodDef *const tables[] = {
-        ad__py_session_methods, ad__py_dtype_methods,  ad__py_host_methods,    ad__py_create_methods,
-        ad__py_reduce_methods,  ad__py_call_methods,   ad__py_ufunc_methods,   ad__py_shared_methods,
-        ad__py_device_methods,  ad__py_kernel_methods, ad__py_sharing_methods, ad__py_watch_methods,
-        ad__py_export_methods,  ad__py_lend_methods,   ad__py_arrow_methods,   ad__py_gil_methods};
+    PyMethodDef *const tables[] = {ad__py_session_methods, ad__py_dtype_methods,   ad__py_host_methods,
+                                   ad__py_create_methods,  ad__py_reduce_methods,  ad__py_call_methods,
+                                   ad__py_ufunc_methods,   ad__py_shared_methods,  ad__py_device_methods,
+                                   ad__py_kernel_methods,  ad__py_sharing_methods, ad__py_watch_methods,
+                                   ad__py_export_methods,  ad__py_lend_methods,    ad__py_arrow_methods,
+                                   ad__py_gil_methods,     ad__py_exchange_methods};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if (PyModule_AddFunctions(module, tables[i]) != 0) return -1;
     return 0;
 }
 
 static int fill_module(PyObject *module) {
-    int (*const init[])(PyObject *) = {ad__py_errors_init,  ad__py_flags_init,  ad__py_array_init,  ad__py_ufunc_init,
-                                       ad__py_reduce_init,  ad__py_call_init,   ad__py_shared_init, ad__py_matmul_init,
-                                       ad__py_kernels_init, ad__py_export_init, ad__py_gil_init};
+    int (*const init[])(PyObject *) = {ad__py_errors_init, ad__py_flags_init,  ad__py_array_init,
+                                       ad__py_ufunc_init,  ad__py_reduce_init, ad__py_call_init,
+                                       ad__py_shared_init, ad__py_matmul_init, ad__py_kernels_init,
+                                       ad__py_export_init, ad__py_gil_init,    ad__py_exchange_init};
     if (ad__py.array) { /* types and sessions are this process's, not an interpreter's */
         PyErr_SetString(PyExc_ImportError, "arrayd can be imported once in a process");
         return -1;

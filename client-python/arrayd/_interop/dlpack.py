@@ -112,7 +112,8 @@ def from_dlpack(x, /, *, device=None, copy=None):
                           "memory, so move it there first")
     if copy is False:
         raise BufferError("copy=False: the tensor is in this process, and has to be copied to the server")
-    return asarray(np.from_dlpack(x), device=device)
+    found = None if kind == _MANAGED else _exchange(x)
+    return asarray(_core.take_dlpack(found[0]) if found else np.from_dlpack(x), device=device)
 
 
 class _Wrapped:
@@ -141,7 +142,7 @@ def fromDlpack(dltensor):
     if type(dltensor).__name__ != "PyCapsule":
         raise TypeError(f"dltensor must be a DLPack capsule, not {type(dltensor).__name__}; from_dlpack takes arrays")
     if _core.session_info()["backend"] == "cuda":
-        return _core.lend_dlpack(dltensor)
+        return _core.take_dlpack(dltensor)
     return asarray(np.from_dlpack(_Wrapped(dltensor)).copy())
 
 
@@ -196,8 +197,9 @@ def _lend(x):
     if hasattr(type(x), "__dlpack__"):
         if x.__dlpack_device__()[0] == _MANAGED:
             raise ValueError("the memory moves between host and GPU")
-        capsule = _capsule(x)  # if it is not taken, it does not go before the exception has been dealt with
-        return _core.lend_dlpack(capsule)
+        # If the capsule is not taken, it does not go before the exception has been dealt with.
+        capsule, stream = _exchange(x) or (_capsule(x), 1)
+        return _core.take_dlpack(capsule, stream)
     shape, dtype, strides, data = described = _described(x)
     ours = _of_server(described)
     if ours is not None:
@@ -226,6 +228,15 @@ def _of_server(described):
     low, high = sum(min(0, reach) for reach in reaches), sum(max(0, reach) for reach in reaches) + dtype.itemsize
     found = None if 0 in shape or readonly else find_bytes(address + low, high - low)
     return None if found is None else _base.view(found, shape, strides, -low, dtype)
+
+
+def _exchange(x):
+    """A capsule of the tensor and the stream that its library uses, by DLPack's C exchange API; None where the type has
+    no such functions, and for what x.__dlpack__ refuses and they do not: gradients and elements that are to be negated or
+    conjugated still."""
+    if getattr(x, "requires_grad", False) or any(getattr(x, name, bool)() for name in ("is_conj", "is_neg")):
+        return None
+    return _core.exchange(x)
 
 
 def _capsule(x):
