@@ -81,3 +81,13 @@ def test_truth_and_numbers():
     check(lambda xp, a: (len(a), 3 in a, 99 in a, [x.item() for x in a]), np.arange(5))
     check(lambda xp, a: list(range(5))[a[2]], np.arange(5))
     check(lambda xp, a: hash(a), np.arange(5))
+
+
+def test_memory_is_compared_element_by_element():
+    x, a = np.arange(100).reshape(10, 10), ad.arange(100).reshape(10, 10)
+    keys = [np.s_[0::2], np.s_[1::3], np.s_[1::4], np.s_[:, 1::2], np.s_[:, ::2], np.s_[::-1], np.s_[5:5], np.s_[0]]
+    for one in keys:
+        for other in keys:
+            assert ad.shares_memory(a[one], a[other]) == np.shares_memory(x[one], x[other]), (one, other)
+            assert ad.may_share_memory(a[one], a[other]) == np.may_share_memory(x[one], x[other]), (one, other)
+    assert not ad.shares_memory(a, a.copy())

@@ -9,9 +9,13 @@ from .._array.manipulation import moveaxis
 _u = _core.ufuncs
 
 
+class _OrderError(TypeError, ValueError):
+    """An order that is no text: NumPy raises TypeError, CuPy ValueError."""
+
+
 def _weights(bitorder):
     if not isinstance(bitorder, str):
-        raise TypeError(f"'order' must be a text, 'little' or 'big', not {type(bitorder).__name__}")
+        raise _OrderError(f"'order' must be a text, 'little' or 'big', not {type(bitorder).__name__}")
     if bitorder not in ("big", "little"):
         raise ValueError("'order' must be either 'little' or 'big'")
     bits = np.arange(8, dtype=np.uint8)

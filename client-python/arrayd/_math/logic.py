@@ -225,7 +225,7 @@ def common_type(*arrays):
     return np.common_type(*(np.empty(0, a.dtype) if isinstance(a, ndarray) else a for a in arrays))
 
 
-def shares_memory(a, b, max_work=None):
+def may_share_memory(a, b, max_work=None):
     """Whether two arrays may have elements in common: whether their bytes overlap, from first to last.
 
     Parameters: a, b: arrays. max_work: ignored.
@@ -233,10 +233,27 @@ def shares_memory(a, b, max_work=None):
     Raises: nothing of its own.
     Source: numpy.may_share_memory
     """
-    return isinstance(a, ndarray) and isinstance(b, ndarray) and _core.may_share_memory(a, b)
+    return (isinstance(a, ndarray) and isinstance(b, ndarray) and a.size > 0 and b.size > 0
+            and _core.may_share_memory(a, b))
 
 
-may_share_memory = shares_memory
+def shares_memory(a, b, max_work=None):
+    """Whether two arrays have a byte in common.
+
+    Parameters: a, b: arrays. max_work: as numpy.shares_memory; None: until it is known.
+    Returns: bool.
+    Raises: numpy.exceptions.TooHardError when max_work does not suffice.
+    Source: numpy.shares_memory
+    """
+    return may_share_memory(a, b) and np.shares_memory(_Outline(a), _Outline(b), max_work)
+
+
+class _Outline:
+    """Stands for an array's place within the memory that it shares with others: NumPy compares places and reads nothing."""
+
+    def __init__(self, a):
+        self.__array_interface__ = {"version": 3, "shape": a.shape, "strides": a.strides, "typestr": f"|V{a.itemsize}",
+                                    "data": ((1 << 40) + _core.layout(a)[1], True)}
 
 
 def get_array_module(*args):

@@ -8,16 +8,16 @@ import sys
 import types
 
 from .. import _core
+from ..fft import _plans
 
 
 def _no_mark(message=None, *color):
     """Nothing: no profiler sees this process, so a mark or a range has nobody to be shown to."""
 
 
-def _get_current_plan():
-    """The plan of arrayd.scipy.fft.get_fft_plan whose with block this thread is in, or None."""
-    from ..scipy.fft._plans import current_plan
-    return current_plan()
+def _get_version():
+    """The version of cuFFT whose names these are: CUDA 13's."""
+    return 12000
 
 
 def _get_build_version():
@@ -30,13 +30,17 @@ _NO_HANDLE = "the server calls the library; this process has none of its handles
 # The generators that RandomState's method names, as cuRAND numbers them.
 _GENERATORS = {"CURAND_RNG_PSEUDO_DEFAULT": 100, "CURAND_RNG_PSEUDO_XORWOW": 101, "CURAND_RNG_PSEUDO_MRG32K3A": 121,
                "CURAND_RNG_PSEUDO_MTGP32": 141, "CURAND_RNG_PSEUDO_MT19937": 142, "CURAND_RNG_PSEUDO_PHILOX4_32_10": 161}
+# The kinds of transforms, as cuFFT numbers them.
+_TRANSFORMS = {"CUFFT_R2C": 0x2a, "CUFFT_C2R": 0x2c, "CUFFT_C2C": 0x29, "CUFFT_D2Z": 0x6a, "CUFFT_Z2D": 0x6c,
+               "CUFFT_Z2Z": 0x69, "CUFFT_FORWARD": -1, "CUFFT_INVERSE": 1}
 # By module: what is said of it, why it has no more, and what it has.
 _LIBRARIES = {
     "cub": ("CUB's algorithms, which the server's kernels use", _NO_HANDLE, {"available": False}),
     "cublas": ("cuBLAS; arrayd.matmul and arrayd.linalg call it in the server", _NO_HANDLE,
                {"CUBLASError": _core.DeviceError}),
     "cufft": ("cuFFT; arrayd.fft calls it in the server", _NO_HANDLE,
-              {"CuFFTError": _core.DeviceError, "get_current_plan": _get_current_plan}),
+              {"CuFFTError": _core.DeviceError, "getVersion": _get_version, "Plan1d": _plans.Plan1d, "PlanNd": _plans.PlanNd,
+               "get_current_plan": _plans.current_plan, **_TRANSFORMS}),
     "curand": ("cuRAND; arrayd.random has generators", _NO_HANDLE, {"CURANDError": _core.DeviceError, **_GENERATORS}),
     "cusolver": ("cuSOLVER; arrayd.linalg calls it in the server", _NO_HANDLE, {"CUSOLVERError": _core.DeviceError}),
     "cusparse": ("cuSPARSE", _NO_HANDLE, {"CuSparseError": _core.DeviceError}),

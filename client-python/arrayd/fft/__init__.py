@@ -13,6 +13,8 @@ import numpy as np
 from . import config
 from .. import _base
 from .._base import as_array, call, ndarray, normalize_axis
+from ._callbacks import current_callbacks
+from ._plans import current_plan
 
 __all__ = ["config", "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft",
            "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn"]
@@ -68,7 +70,28 @@ def _mask(axes):
     return sum(1 << axis for axis in axes)
 
 
-def _call(name, a, params, shape, dtype, out):
+def _check_plan(kind, axes, sizes):
+    """Refuse a transform that the plan of the with block around it is not for."""
+    plan = current_plan()
+    if plan is not None:
+        plan.check(kind, axes, sizes)
+
+
+def _call_with(callbacks, name, a, params, axes, dtype, out):
+    """_call with functions that elements are read and written by."""
+    complex_type = _loop(a)
+    read = complex_type if name != "rfft" else np.dtype(complex_type.char.lower())
+    axis = axes[0] if len(axes) == 1 else None
+    a = callbacks.apply("load", a.astype(read, copy=False), axis)
+    result = callbacks.apply("store", call(name, (a,), (*params[:-1], 1.0), dtype=complex_type), axis)
+    result = (result * params[-1]).astype(dtype, copy=False)
+    if out is None:
+        return result
+    out[...] = result
+    return out
+
+
+def _call(name, a, params, axes, shape, dtype, out):
     """A row of call.def whose result has that shape; dtype: what the result is to be where that is not the row's."""
     if out is not None:
         if not isinstance(out, ndarray):
@@ -77,6 +100,9 @@ def _call(name, a, params, shape, dtype, out):
             raise ValueError("output array has wrong shape.")
         if not np.can_cast(dtype, out.dtype, "same_kind"):
             raise TypeError(f"Cannot cast fft output from {dtype!r} to {out.dtype!r} with casting rule 'same_kind'")
+    callbacks = current_callbacks()
+    if callbacks is not None:
+        return _call_with(callbacks, name, a, params, axes, dtype, out)
     result = call(name, (a,), params, out=out, dtype=_loop(a))
     return result if out is not None or result.dtype == dtype else result.astype(dtype)
 
@@ -84,8 +110,9 @@ def _call(name, a, params, shape, dtype, out):
 def _complex(a, axes, sizes, norm, forward, out):
     """Along several different axes at once."""
     factor = _factor(sizes, norm, forward)
+    _check_plan("C2C", axes, sizes)
     a = _fitted(a, axes, sizes)
-    return _call("fft", a, (_mask(axes), -1 if forward else 1, factor), a.shape, _loop(a), out)
+    return _call("fft", a, (_mask(axes), -1 if forward else 1, factor), axes, a.shape, _loop(a), out)
 
 
 def _from_real(a, axes, sizes, norm, out):
@@ -93,22 +120,24 @@ def _from_real(a, axes, sizes, norm, out):
     factor = _factor(sizes, norm, True)
     if a.dtype.kind == "c":
         raise TypeError(f"rfft takes real input only, not {a.dtype}")
+    _check_plan("R2C", axes, sizes)
     a = _fitted(a, axes, sizes)
     shape = list(a.shape)
     shape[axes[-1]] = sizes[-1] // 2 + 1
-    return _call("rfft", a, (axes[-1], _mask(axes[:-1]), factor), shape, _loop(a), out)
+    return _call("rfft", a, (axes[-1], _mask(axes[:-1]), factor), axes, shape, _loop(a), out)
 
 
 def _to_real(a, axes, sizes, norm, out):
     """Along several different axes at once, the last of which is a half of what it becomes."""
     factor = _factor(sizes, norm, False)
+    _check_plan("C2R", axes, sizes)
     a = _fitted(a, axes, (*sizes[:-1], sizes[-1] // 2 + 1))
     shape = list(a.shape)
     shape[axes[-1]] = sizes[-1]
     real = np.float32 if _loop(a) == np.complex64 else np.float64
     if a.dtype == np.float16 and len(axes) == 1:
         real = np.float16
-    return _call("irfft", a, (axes[-1], _mask(axes[:-1]), sizes[-1], factor), shape, np.dtype(real), out)
+    return _call("irfft", a, (axes[-1], _mask(axes[:-1]), sizes[-1], factor), axes, shape, np.dtype(real), out)
 
 
 def _one(a, n, axis, default=None):
@@ -122,9 +151,6 @@ def _several(a, s, axes, halved=False):
     """The arguments of a transform along several axes: the array, its axes and how many points along each."""
     a = as_array(a)
     if axes is None:
-        if s is not None:
-            warnings.warn("`axes` should not be `None` if `s` is not `None` (Deprecated in NumPy 2.0)",
-                          DeprecationWarning, stacklevel=3)
         axes = range(-(a.ndim if s is None else len(s)), 0)
     axes = tuple(operator.index(axis) for axis in axes)
     sizes = [a.shape[axis] for axis in axes] if s is None else list(s)

@@ -10,11 +10,11 @@ import types
 import warnings
 
 from .._config import stat
+from ._callbacks import set_cufft_callbacks  # noqa: F401
 
 use_multi_gpus = False
 
 _SEVERAL = "a transform runs on the device where its array lies"
-_KERNELS = "users' kernels are planned"
 
 
 def _cannot(name, reason):
@@ -156,7 +156,6 @@ def show_plan_cache_info():
 
 
 set_cufft_gpus = _cannot("set_cufft_gpus", _SEVERAL)
-set_cufft_callbacks = _cannot("set_cufft_callbacks", _KERNELS)
 
 
 class _Config(types.ModuleType):

@@ -1,36 +1,9 @@
 """Plans of transforms: what CuPy's programs make beforehand. Here they are checked and not needed."""
-import threading
-
 import numpy as np
 
 from ..._base import as_array
+from ...fft._plans import Plan, current_plan, make_plan
 from ._helper import axes_and_sizes
-
-_current = threading.local()
-
-
-class Plan:
-    """For which shape and type a transform is meant; `with plan:` makes it that of the transforms inside.
-
-    Source: cupy.cuda.cufft.PlanNd
-    """
-
-    def __init__(self, axes, sizes, value_type, dtype):
-        self.axes, self.shape, self.value_type, self.dtype = tuple(axes), tuple(sizes), value_type, dtype
-
-    def __enter__(self):
-        if current_plan() is not None:
-            raise RuntimeError("a plan is in use already; leave its with block first")
-        _current.plan = self
-        return self
-
-    def __exit__(self, *_):
-        _current.plan = None
-
-
-def current_plan():
-    """The plan whose with block this thread is in, or None."""
-    return getattr(_current, "plan", None)
 
 
 def check_plan(plan, kind, axes, sizes):
@@ -43,11 +16,7 @@ def check_plan(plan, kind, axes, sizes):
         return
     if not isinstance(plan, Plan):
         raise TypeError(f"plan must be what get_fft_plan returns, not {type(plan).__name__}")
-    if plan.value_type != kind:
-        raise ValueError(f"the plan is for {plan.value_type} transforms, not {kind}")
-    if sorted(zip(plan.axes, plan.shape)) != sorted(zip(axes, sizes)):
-        raise ValueError(f"Target array size does not match the plan: shape {tuple(sizes)} along axes {tuple(axes)}, "
-                         f"the plan's {plan.shape} along {plan.axes}")
+    plan.check(kind, axes, sizes)
 
 
 def get_fft_plan(a, shape=None, axes=None, value_type="C2C"):
@@ -66,4 +35,4 @@ def get_fft_plan(a, shape=None, axes=None, value_type="C2C"):
     if value_type == "C2R" and shape is None:
         sizes[-1] = 2 * (a.shape[axes[-1]] - 1)
     single = a.dtype.name in ("float16", "bfloat16", "float32", "complex64")
-    return Plan(axes, sizes, value_type, np.dtype(np.complex64 if single else np.complex128))
+    return make_plan(axes, sizes, value_type, np.dtype(np.complex64 if single else np.complex128))
