@@ -34,9 +34,29 @@ DEMO_VENV := build/demo-venv
 FETCHED := build/fetched
 FETCHED_FLAGS := -isystem $(FETCHED)/include
 # The first Python that is new enough. Looked for when it is needed: `deps` may just have installed it.
-PYTHON = $(shell for p in python3 python3.11 python3.12 python3.13 python3.14; do \
-	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
-NVCC ?= $(firstword $(wildcard $(shell command -v nvcc) /usr/local/cuda/bin/nvcc))
+FIND_PYTHON := for p in python3 python3.11 python3.12 python3.13 python3.14; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done
+PYTHON = $(call once,FIND_PYTHON)
+
+# What a variable's command prints. The command is run when it is first needed, and not again once it has printed something.
+once = $(or $($1.result),$(eval $1.result := $(shell $($1)))$($1.result))
+# FORCE where the file $1 does not say $2: what depends on it was made otherwise. The file's recipe is to write $2.
+if_changed = $(if $(findstring |$(strip $2)|,|$(strip $(file <$1))|),,FORCE)
+write = mkdir -p $(@D) && printf '%s\n' '$(subst ','\'',$(strip $(1)))' >$@
+
+# `make test` and `make demo` build what this machine can run: kernels for its processor, and CUDA only where there is a GPU.
+# `make all`, `make test-rest` and everything else build it all.
+QUICK := $(if $(filter-out test demo,$(or $(MAKECMDGOALS),all)),,yes)
+CUDA_HERE = $(subst .,,$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | grep -x '[0-9.]*'))
+ifeq ($(origin NVCC),undefined)
+NVCC := $(firstword $(wildcard $(shell command -v nvcc) /usr/local/cuda/bin/nvcc))
+ifneq ($(and $(QUICK),$(NVCC)),)
+ifeq ($(CUDA_ARCHS)$(CUDA_HERE),)
+NO_GPU := yes
+NVCC :=
+endif
+endif
+endif
 
 # What is built is named in one short line; V=1 shows the commands.
 Q := $(if $(V),,@)
@@ -77,8 +97,10 @@ HTTP_LIBS ?= -l:libmicrohttpd.a $(patsubst %,-Wl$(comma)--defsym$(comma)%=ad__ht
 	$(sort $(shell nm -u $(HTTP_ARCHIVE) 2>/dev/null | grep -o 'gnutls_[a-z0-9_]*')))
 JSON_LIBS ?= -l:libjansson.a
 BLAS_LIBS ?= -l:liblapacke.a -l:libopenblas.a
-BLAS_FLAGS = $(shell pkg-config --cflags openblas 2>/dev/null)
-PYTHON_FLAGS = -isystem $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))') \
+FIND_BLAS := pkg-config --cflags openblas 2>/dev/null
+BLAS_FLAGS = $(call once,FIND_BLAS)
+FIND_PYTHON_HEADERS = $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))'
+PYTHON_FLAGS = -isystem $(call once,FIND_PYTHON_HEADERS) \
 	-DPy_LIMITED_API=0x030B0000 \
 	-Wno-missing-field-initializers -Wno-cast-function-type -Wno-missing-prototypes
 
@@ -111,6 +133,14 @@ CUDA_SOURCES := $(call below,kernels/cuda,cu cpp) $(wildcard kernels/*.cpp)
 UNIT := $(sort $(foreach f,$(notdir $(wildcard tests/unit/*.c tests/unit/*.cpp)),$(firstword $(subst _, ,$f))))
 # What takes compilers at run time, for tests/build.
 CHECKS := $(if $(filter release,$(VARIANT)),$B/checks/fuse)
+
+# KERNEL_ISAS: the instruction sets to compile kernels for. `native` is the best that this machine runs; `make test` and
+# `make demo` take it where nothing was built before.
+ISAS_ALL := $(if $(filter x86_64,$(shell uname -m)),$(if $(filter release,$(VARIANT)),v2 v3 v4,v3),plain)
+ISAS_HERE := plain $(shell /lib64/ld-linux-x86-64.so.2 --help 2>/dev/null | sed -n 's/^ *x86-64-\(v[234]\) .supported.*/\1/p')
+KERNEL_ISAS ?= $(if $(QUICK),$(or $(strip $(file <$(OBJ)/isas)),native),$(ISAS_ALL))
+override KERNEL_ISAS := $(subst native,$(or $(lastword $(filter $(ISAS_HERE),$(ISAS_ALL))),$(ISAS_ALL)),$(KERNEL_ISAS))
+ISAS_MISSING := $(filter-out $(KERNEL_ISAS),$(ISAS_ALL))
 -include kernels/flags.mk
 
 A_PROTOCOL := $(LIB)/libarrayd-protocol.a
@@ -125,38 +155,49 @@ ifeq ($(VARIANT),release)
 ifneq ($(NVCC),)
 PROGRAMS += $(BIN)/libarrayd-cuda.so
 else
-$(info no nvcc: libarrayd-cuda.so is left out)
+$(info $(if $(NO_GPU),no GPU here,no nvcc): libarrayd-cuda.so is left out)
 endif
 endif
 PACKAGED := $(patsubst $(BIN)/%,$(PACKAGE)/bin/%,$(PROGRAMS))
 
 # ---- what people ask for ----
 
-.PHONY: all programs libraries extension python wheel tests cuda
+.PHONY: all slowest programs libraries extension python wheel tests cuda
 all: programs libraries python ## build the programs, the libraries and the Python package (build/release)
+# What takes longest to compile, to begin with: all processors have something to do to the end.
+slowest: $(foreach f,ufunc_float ufunc_complex reduce_float reduce_integer,$(filter %/$f.o $(addprefix %/$f.,$(KERNEL_ISAS:=.o)),$(ISA_OBJECTS))) \
+	$(KERNELS)
+	@:
 programs: $(PROGRAMS)
 libraries: $(A_CLIENT) $(LIB)/libarrayd.so
 cuda: $(BIN)/libarrayd-cuda.so
 extension: $(CORE)
 python: $(PACKAGE)/.stamp
 tests: $(UNIT:%=$(TESTS)/%) $(if $(PROTOCOL),$(BIN)/libarrayd-protocol-test.so) $(CHECKS)
+	@:
 
 .PHONY: demo test test-rest test-all test-gpu conformance bench soak bundle asan ubsan tsan fuzz lint fmt docs install sdist deb release \
 	clean help deps
-demo: $(DEMO_VENV)/.stamp | build/.deps ## a web service of four workers over one index, and a photograph: tables beside NumPy, PNGs in build/demo
-	@$(PYTHON) deploy/progress.py all $(MAKEOVERRIDES)
+# Makes goals of this file, showing how far it is.
+build = $(PYTHON) deploy/progress.py $(1) $(MAKEOVERRIDES) KERNEL_ISAS='$(KERNEL_ISAS)' NVCC='$(NVCC)'
+
+demo: | build/.deps ## a web service of four workers over one index, and a photograph: tables beside NumPy, PNGs in build/demo
+	@$(call build,$(DEMO_VENV)/.stamp slowest all)
 	@$(DEMO_VENV)/bin/python docs/demo/demo.py --build $B --out build/demo
 
 # Of what takes long make test runs one part of SAMPLE. SEED says which, otherwise the commit (tests/sampling.py).
 SAMPLE := 4
 RUN_SAMPLE = $(VPYTHON) tests/run.py --build $B --sample $(SAMPLE) $(if $(SEED),--seed=$(SEED))
-test: all tests $(VENV)/.stamp ## run the tests, of those that take long a sample; the last line counts passed and failed
+test: | build/.deps ## run the tests, of those that take long a sample; the last line counts passed and failed
+	@$(call build,$(VENV)/.test slowest all tests)
 	@$(RUN_SAMPLE)
 
-test-rest: all tests $(VENV)/.stamp ## run what `make test` leaves out of the same commit
+test-rest: | build/.deps build/.deps-rest ## build everything, and run what `make test` leaves out of the same commit
+	@$(call build,$(VENV)/.stamp slowest all tests)
 	@$(RUN_SAMPLE) --rest
 
-test-all: all tests $(VENV)/.stamp ## run every test
+test-all: | build/.deps build/.deps-rest ## run every test
+	@$(call build,$(VENV)/.stamp slowest all tests)
 	@$(VPYTHON) tests/run.py --build $B
 
 test-gpu: all tests $(VENV)/.stamp ## run the ops suite and tests/gpu on a GPU, where there is one
@@ -215,7 +256,7 @@ release: wheel sdist deb ## wheels, source distribution, Debian packages, bill o
 	@$(VPYTHON) deploy/release.py $(RELEASE) $B/dist build/sbom.cdx.json
 
 clean: ## remove everything that was built
-	rm -rf $(filter-out $(VENV) $(DEMO_VENV) $(FETCHED),$(wildcard build/*)) build/.deps
+	rm -rf $(filter-out $(VENV) $(DEMO_VENV) $(FETCHED),$(wildcard build/*)) build/.deps build/.deps-rest
 
 deps: build/.deps $(FETCHED)/.stamp ## install the Debian packages that are missing; fetch headers of others
 
@@ -224,7 +265,7 @@ help: ## list the targets
 	@echo '  VARIANT=asan, ubsan or tsan, V=1 and -jN go with all of them.'
 	@echo '  SEED=...: another sample for test and test-rest than that of the commit.'
 	@echo '  CUDA_ARCHS="80 90": the GPUs to compile for; without it those that are here (90 if none), for bundle all.'
-	@echo '  NVCC= leaves CUDA out.'
+	@echo '  NVCC= leaves CUDA out. KERNEL_ISAS=native leaves out CPU kernels that this machine does not run.'
 
 # ---- what the machine must have ----
 
@@ -233,30 +274,43 @@ build/.deps: deploy/packages.sh
 	@deploy/packages.sh $(if $(filter demo test test-rest test-all deps,$(MAKECMDGOALS)),install,check)
 	@touch $@
 
+build/.deps-rest: deploy/packages.sh | build/.deps
+	@deploy/packages.sh rest
+	@touch $@
+
 # Headers of others, from the package registry; what includes them has the stamp as an order-only prerequisite or is made
 # again with it.
 $(FETCHED)/.stamp: deploy/fetch.py | build/.deps
+	$(call say,GET)
 	@$(PYTHON) deploy/fetch.py $(FETCHED)
 	@touch $@
 
-$(VENV)/.stamp: tests/requirements.txt | build/.deps
+# What `make test` needs is half of what all tests and documents do.
+$(VENV)/.stamp: tests/requirements-rest.txt
+$(VENV)/.stamp $(VENV)/.test: tests/requirements.txt | build/.deps
+	$(call say,PIP)
 	@test -x $(VPYTHON) || $(PYTHON) -m venv $(VENV)
-	$(VPYTHON) -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt
+	$Q$(VPYTHON) -m pip install --quiet --disable-pip-version-check -r tests/requirements$(if $(filter %.stamp,$@),-rest).txt
 	@touch $@
 
 # What the demo needs is little; the tests' environment is ten times as large.
 $(DEMO_VENV)/.stamp: docs/demo/requirements.txt | build/.deps
+	$(call say,PIP)
 	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r docs/demo/requirements.txt
+	$Q$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r docs/demo/requirements.txt
 	@touch $@
 
 # ---- compiling ----
 
+# Criterion itself does not start under the thread sanitizer; tests/unit/plain stands in for it.
+ifeq ($(VARIANT),tsan)
+COMMON += -Itests/unit/plain
+endif
+
 # Objects are made again when the flags change.
-$(OBJ)/flags: FORCE
-	@mkdir -p $(OBJ)
-	@echo '$(subst ','\'',$(CC) $(C_FLAGS) $(CXX) $(CXX_FLAGS))' | cmp -s - $@ || \
-	echo '$(subst ','\'',$(CC) $(C_FLAGS) $(CXX) $(CXX_FLAGS))' >$@
+ALL_FLAGS := $(CC) $(C_FLAGS) $(CXX) $(CXX_FLAGS)
+$(OBJ)/flags: $(call if_changed,$(OBJ)/flags,$(ALL_FLAGS))
+	@$(call write,$(ALL_FLAGS))
 .PHONY: FORCE # without which .SECONDARY would hide that it is not there
 FORCE:
 
@@ -274,13 +328,18 @@ $(OBJ)/client-python/%.o: EXTRA = $(PYTHON_FLAGS) $(FETCHED_FLAGS)
 $(OBJ)/client-c/interop/dlpack.o $(OBJ)/tests/unit/embedded_dlpack.o: EXTRA = $(FETCHED_FLAGS)
 $(OBJ)/client-c/interop/dlpack.o $(OBJ)/client-python/src/export.o $(OBJ)/client-python/src/lend.o \
 $(OBJ)/tests/unit/embedded_dlpack.o: | $(FETCHED)/.stamp
-$(OBJ)/kernels/%.o: EXTRA = $(KERNEL_CXXFLAGS) $(BLAS_FLAGS)
-$(OBJ)/tests/unit/kernels_%.o: EXTRA = $(KERNEL_CXXFLAGS) $(BLAS_FLAGS)
+# Of templates all debug information takes a third of the compiler's time.
+$(OBJ)/kernels/%.o: EXTRA = $(KERNEL_CXXFLAGS) -g1 $(BLAS_FLAGS)
+$(OBJ)/tests/unit/kernels_%.o: EXTRA = $(KERNEL_CXXFLAGS) -O1 -g1 $(BLAS_FLAGS)
+
+$(OBJ)/isas: $(call if_changed,$(OBJ)/isas,$(KERNEL_ISAS))
+	@$(call write,$(KERNEL_ISAS))
+$(OBJ)/kernels/cpu/kernels.o: $(OBJ)/isas
 
 # ---- archives, libraries, programs ----
 
 # Several files of an archive may have one name: q keeps them all.
-archive = rm -f $@ && mkdir -p $(@D) && $(AR) qcs $@ $^
+archive = rm -f $@ && mkdir -p $(@D) && $(AR) qcs $@ $(filter %.o,$^)
 shared = $(if $V,,@echo '  LD ' $(@:build/%=%) &&) mkdir -p $(@D) && $(CC) -shared $(LINK_FLAGS) -Wl,--no-undefined -o $@
 # The linker writes down which archives it takes something from; deploy/parts.py reads their licences.
 MAP = -Wl,-Map=$(OBJ)/maps/$(@F).map
@@ -292,7 +351,7 @@ $(A_PROTOCOL): $(PROTOCOL)
 	@$(archive)
 $(A_SERVER): $(filter-out %/main.o,$(COMMON_SERVER) $(FRONT) $(WORKER)) $(COMPILE_SHARED)
 	@$(archive)
-$(A_KERNELS): $(KERNELS)
+$(A_KERNELS): $(KERNELS) $(OBJ)/isas
 	@$(archive)
 $(A_CLIENT): $(CLIENT) $(PROTOCOL)
 	@$(archive)
@@ -328,10 +387,12 @@ $(BIN)/arrayctl: $(CTL) $(CTL_SHARED) $(COMPILE_SERVICE) $(COMPILE_SHARED) $(COM
 	$(call say,LD )
 	$Q$(CC) -pie $(LINK_FLAGS) $(MAP) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(JSON_LIBS) -lpthread -ldl
 
-$(BIN)/libarrayd-cpu.so: $(KERNELS) $(A_PROTOCOL) $(OBJ)/backend.map
+# What has kernels for this machine alone says so in its name, so that it is not packed.
+CPU_NAME := libarrayd-cpu$(if $(ISAS_MISSING),-native).so
+$(BIN)/libarrayd-cpu.so: $(KERNELS) $(A_PROTOCOL) $(OBJ)/backend.map $(OBJ)/isas
 	@mkdir -p $(@D)
 	$(call say,LD )
-	$Q$(CXX) -shared $(LINK_FLAGS) $(MAP) -Wl,--version-script=$(OBJ)/backend.map -o $@ $(KERNELS) $(A_PROTOCOL) \
+	$Q$(CXX) -shared $(LINK_FLAGS) $(MAP) -Wl,-soname,$(CPU_NAME) -Wl,--version-script=$(OBJ)/backend.map -o $@ $(KERNELS) $(A_PROTOCOL) \
 		$(MSGPACK_LIBS) $(BLAS_LIBS) $(KERNEL_LIBS)
 
 # What is not optimised (kernels/flags.mk) says so in its name, which is in the file, so that it is not packed.
@@ -357,9 +418,8 @@ $(CORE): $(EXTENSION) $(A_CLIENT)
 	$(shared) $(MAP) -Wl,--exclude-libs,ALL $^ $(MSGPACK_LIBS) -Wl,--unresolved-symbols=ignore-all
 
 # The package has the programs that this build makes, and none that one with nvcc has left: it is packed as it is.
-$(OBJ)/packaged: FORCE
-	@mkdir -p $(@D)
-	@echo '$(PACKAGED)' | cmp -s - $@ || echo '$(PACKAGED)' >$@
+$(OBJ)/packaged: $(call if_changed,$(OBJ)/packaged,$(PACKAGED))
+	@$(call write,$(PACKAGED))
 
 $(PACKAGE)/.stamp: $(CORE) $(PACKAGED) $(PY_SOURCES) $(OBJ)/packaged
 	@cp -rsf $(CURDIR)/client-python/arrayd/. $(PACKAGE)/
@@ -395,9 +455,7 @@ LIBS_kernels = $(BLAS_LIBS) $(KERNEL_LIBS)
 LIBS_server = $(INI_LIBS) $(UV_LIBS)
 LIBS_service = $(LIBS_server)
 
-# Criterion itself does not start under the thread sanitizer; tests/unit/plain stands in for it.
 ifeq ($(VARIANT),tsan)
-COMMON += -Itests/unit/plain
 $(UNIT:%=$(TESTS)/%): $(OBJ)/tests/unit/plain/main.o
 endif
 
@@ -430,6 +488,7 @@ MAN3 := $(wildcard client-c/man/*.3)
 COMPLETIONS := share/bash-completion/completions share/zsh/vendor-completions share/fish/vendor_completions.d
 FILL = sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@SYSCONFDIR@|$(SYSCONFDIR)|; s|@VERSION@|$(VERSION)|'
 install: all $(DOCS)/arrayd.8 ## install below DESTDIR and PREFIX (/usr/local)
+	$(if $(ISAS_MISSING),@echo "install: libarrayd-cpu.so lacks kernels for $(ISAS_MISSING); install without KERNEL_ISAS" >&2; exit 1)
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/arrayd lib/tmpfiles.d lib/sysusers.d \
 		include/arrayd/protocol share/man/man1 share/man/man3 share/man/man5 share/man/man8 $(COMPLETIONS)) \
 		$(addprefix $(DESTDIR),$(LIBDIR)/pkgconfig $(LIBDIR)/cmake/arrayd $(UNITDIR) $(SYSCONFDIR)/arrayd)
@@ -462,7 +521,7 @@ bundle: all tests $(VENV)/.stamp $(DOCS)/arrayd.8 ## a tar that runs on any x86-
 	@rm -rf build/$(NAME) && mkdir -p build/$(NAME)/bin build/$(NAME)/tests
 	@for f in $(PROGRAMS) $(BIN)/libarrayd-protocol-test.so; do strip --strip-unneeded -o build/$(NAME)/bin/$${f##*/} $$f; done
 	@$(VPYTHON) deploy/wheels/build.py build/$(NAME)/dist $(WHEELS)
-	@cp -r README.md LICENSE $(DOCS)/arrayd.conf tests/requirements.txt build/$(NAME)/
+	@cp -r README.md LICENSE $(DOCS)/arrayd.conf $(wildcard tests/requirements*.txt) build/$(NAME)/
 	@cp -r tests/api tests/bench tests/ops tests/wire tests/fault tests/soak $(wildcard tests/gpu) tests/run.py tests/sampling.py tests/long.txt tests/patience.py build/$(NAME)/tests/
 	@mkdir build/$(NAME)/protocol && cp protocol/*.def protocol/wire.md build/$(NAME)/protocol/
 	@mkdir build/$(NAME)/docs && cp -r docs/examples build/$(NAME)/docs/

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Debian packages that building and testing need. `packages.sh install` installs those that are missing, with sudo
-# where the caller is not root; `packages.sh check` only says which they are.
+# where the caller is not root; `packages.sh check` only says which they are. `packages.sh rest` also installs what
+# `make test-rest` can do without, where CI is set.
 set -eu
 
 packages="gcc g++ pkg-config libuv1-dev libmsgpack-dev libinih-dev libcriterion-dev libopenblas-dev liblapacke-dev libssl-dev libmicrohttpd-dev libjansson-dev"
@@ -30,7 +31,7 @@ done
 # The page for people is tested in a browser, the client's image in a root of Debian's, packages by lintian, the C library
 # by other compilers, where there are the programs for it; only CI is made to get them.
 more=
-if [ "${CI:-}${1:-check}" = trueinstall ] && { [ "$(id -u)" = 0 ] || command -v sudo >/dev/null; }; then
+if [ "${CI:-}${1:-check}" = truerest ] && { [ "$(id -u)" = 0 ] || command -v sudo >/dev/null; }; then
     for p in chromium debootstrap lintian fakeroot valgrind cmake clang fish; do
         command -v "$p" >/dev/null || more="$more $p"
     done

@@ -9,9 +9,9 @@ import subprocess
 import sys
 import time
 
-LINE = re.compile(r"^  (CC|CXX|LD|NVCC) +(\S+)$")
-PLANNED = re.compile(r'echo "?  (CC|CXX|LD|NVCC)? ?"? +(\S+)')
-WEIGHT = {"CC": 1, "LD": 1, "CXX": 6, "NVCC": 25}  # about how many seconds each takes
+LINE = re.compile(r"^  (CC|CXX|LD|NVCC|GET|PIP) +(\S+)$")
+PLANNED = re.compile(r'echo "?  (CC|CXX|LD|NVCC|GET|PIP)? ?"? +(\S+)')
+WEIGHT = {"CC": 1, "LD": 1, "CXX": 6, "NVCC": 25, "GET": 20, "PIP": 60}  # about how many seconds each takes
 
 
 def weigh(kind, path):

@@ -8,6 +8,7 @@ import collections
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -29,9 +30,12 @@ LATE = ["core_sessions", "core_index", "indexing", "errors", "reductions", "sort
         "sharing_kernels"]
 # Suites of which no test depends on what else the machine does: some of their tests run at once.
 AT_ONCE = {"wire", "ops", "api", "late", "fault"}
-SAMPLED = {"ops", "late", "fault", "build"}  # of which a sample leaves something out
+SAMPLED = {"ops", "api", "late", "fault"}  # of which a sample leaves something out
+REST = {"build"}  # what needs all that `make all` builds, which `make test` does not: none of it is in a sample
+AGAIN = {"native/kernels"}  # of which the rest has more: kernels for the instruction sets that `make test` leaves out
 SHORT = 0.3  # seconds for a test of which it leaves nothing out
 LONGEST = 4 * 3600  # seconds for one command of a suite, on the busiest machine; each test has a limit of its own
+NOTHING_TO_RUN = 5  # pytest's exit status where the rest of a suite is nothing
 HANGS = 900  # seconds for one test: several times what it waits for one thing (patience.py)
 # A user's kernel that has faulted leaves its fiber from within the handler of the signal, and never returns to it. The
 # thread sanitizer takes all that comes after for a part of the handler.
@@ -49,14 +53,16 @@ def commands(suite, build, report, options):
         return name, [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--timeout={HANGS}",
                       f"--rootdir={HERE}", f"--junitxml={xml}", *more, *paths], xml, environment
 
-    if options.rest and suite not in SAMPLED:
-        return
     if suite in ("unit", "native"):
         for program in sorted(p for p in (build / "tests").glob("*") if p.is_file() and os.access(p, os.X_OK)):
             if (program.name in NATIVE) != (suite == "native"):
                 continue
+            if options.rest and f"{suite}/{program.name}" not in AGAIN:
+                continue
             xml = report / f"{suite}-{program.name}.xml"
             yield f"{suite}/{program.name}", [program, f"--xml={xml}", f"--timeout={HANGS}"], xml, {}
+    elif options.sample and suite in REST and not options.rest or options.rest and suite not in SAMPLED | REST:
+        return
     elif suite == "late":
         yield pytest("late", [HERE / "ops" / f"test_{name}.py" for name in LATE], ARRAYD_CPU_LATE="1")
     elif suite == "gpu":
@@ -80,6 +86,18 @@ def count(xml):
     return passed, failed, skipped
 
 
+def watch(process, log):
+    """Wait for a process; on a terminal, show how far pytest says in its log that it is. Its exit status."""
+    end = time.monotonic() + LONGEST
+    while sys.stdout.isatty() and time.monotonic() < end:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(1)
+        told = re.findall(r"\[ *(\d+)%\]", log.read_text(errors="replace")[-1000:])
+        if told:
+            print(f"{told[-1]:>3} %\b\b\b\b\b", end="", flush=True)
+    return process.wait(max(0, end - time.monotonic()))
+
+
 def run(name, command, xml, log, environment):
     """Run one command; its counts. A run that ends badly without a failed test counts as one failure."""
     xml.unlink(missing_ok=True)
@@ -89,7 +107,7 @@ def run(name, command, xml, log, environment):
         process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=out,
                                    stderr=subprocess.STDOUT, env=environment, cwd=TOP, start_new_session=True)
         try:
-            status = process.wait(LONGEST)
+            status = watch(process, log)
         except subprocess.TimeoutExpired:
             status = "time-out"
         finally:
@@ -100,7 +118,7 @@ def run(name, command, xml, log, environment):
         passed, failed, skipped = count(xml)
     except (OSError, ElementTree.ParseError):
         passed, failed, skipped = 0, 0, 0
-    if status != 0 and not failed:
+    if status not in (0, NOTHING_TO_RUN) and not failed:
         failed = 1
     return passed, failed, skipped, status
 

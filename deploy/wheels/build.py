@@ -1,7 +1,7 @@
 """Build wheels and give them the tag of the oldest Linux that they run on: build.py DIST client|server|cuda13|sdist ...
 
 They come from pyproject.toml (client, sdist), deploy/wheels/server and deploy/wheels/cuda13 by the build front end, in
-the environment that runs this: see tests/requirements.txt.
+the environment that runs this: see tests/requirements-rest.txt.
 """
 import os
 import pathlib

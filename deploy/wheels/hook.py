@@ -32,16 +32,21 @@ def run_make(*targets):
     subprocess.run(["make", "-C", TOP, "--no-print-directory", *targets], check=True, stdout=sys.stderr)
 
 
-def is_unoptimised(data):
-    """Whether this library says in its name that it is compiled the quick way, for what cannot run there."""
-    return b"\0libarrayd-cuda-unoptimised.so\0" in data
+# Names of libraries that are for the machine that built them alone, and why they are not packed.
+NOT_PACKED = {
+    b"libarrayd-cuda-unoptimised.so": "is compiled without optimisation, as `make test-rest` does where there is no GPU. "
+                                      "`make cuda` compiles it for use",
+    b"libarrayd-cpu-native.so": "has kernels for the processor of this machine alone, as `make demo` and `make test` build it. "
+                                "`make programs` adds the others",
+}
 
 
 def copy_stripped(path, target):
-    """Copy a program or library without its debug information; refuse one that is compiled the quick way."""
-    if is_unoptimised(path.read_bytes()):
-        raise SystemExit(f"not packed: {path} is compiled without optimisation, as `make demo` and `make test` do where "
-                         "there is no GPU. `make cuda` compiles it for use")
+    """Copy a program or library without its debug information; refuse one that is for this machine alone."""
+    data = path.read_bytes()
+    for name, reason in NOT_PACKED.items():
+        if b"\0" + name + b"\0" in data:
+            raise SystemExit(f"not packed: {path} {reason}")
     target.parent.mkdir(parents=True, exist_ok=True)
     if shutil.which("strip"):
         subprocess.run(["strip", "--strip-unneeded", "-o", target, path.resolve()], check=True)

@@ -3,14 +3,16 @@ import sys
 
 import pytest
 
-from commands import TOP
+from commands import BUILD, TOP
 
 sys.path.append(str(TOP / "tests"))
+import run  # noqa: E402
 from sampling import choose, read_long  # noqa: E402
 
 SHORT = [f"fault/test_a.py::test_short[{i}]" for i in range(50)]
-LONG = [f"fault/test_b.py::test_{name}[{i}]" for name in ("minutes", "new") for i in range(20)]
-SECONDS = {"fault/test_b.py::test_minutes": 60.0, "fault/test_b.py::test_new": 2.0}
+LONG = [f"fault/test_b.py::test_{name}[{i}]" for name in ("seconds", "new") for i in range(20)]
+LONGER = [f"fault/test_b.py::test_minutes[{i}]" for i in range(3)]
+SECONDS = {"fault/test_b.py::test_seconds": 1.5, "fault/test_b.py::test_new": 0.5, "fault/test_b.py::test_minutes": 60.0}
 
 
 def spent(names):
@@ -23,13 +25,34 @@ def test_a_sample_has_its_part_of_the_seconds_and_all_that_is_short(part):
         chosen = choose(SHORT + LONG, SECONDS, part, seed)
         assert chosen == choose(LONG[::-1] + SHORT, SECONDS, part, seed)
         assert chosen.issuperset(SHORT)
-        assert spent(LONG) / part <= spent(chosen) < spent(LONG) / part + 60
+        assert spent(LONG) / part <= spent(chosen) < spent(LONG) / part + 1.5
+        if part > 1:
+            assert chosen == choose(LONGER + LONG + SHORT, SECONDS, part, seed)
 
 
 def test_every_test_has_its_turn():
     samples = [choose(LONG, SECONDS, 4, seed) for seed in range(80)]
     assert set.union(*samples) == set(LONG)
     assert all(5 <= sum(name in chosen for chosen in samples) <= 45 for name in LONG)
+
+
+class Options:
+    """What the command line of run.py says."""
+
+    def __init__(self, sample=0, rest=False):
+        self.sample, self.rest, self.seed = sample, rest, "a"
+
+
+@pytest.mark.parametrize("suite", run.SUITES)
+def test_each_suite_is_run_by_the_sample_or_the_rest(suite):
+    """What is no part of `make test` is part of `make test-rest`: programs, and of suites of pytest those tests."""
+    whole, sample, rest = ({command[0]: command[1] for command in run.commands(suite, BUILD, BUILD, options)}
+                           for options in (Options(), Options(4), Options(4, True)))
+    assert whole and sample.keys() | rest.keys() == whole.keys()
+    for name in sample.keys() & rest.keys() - run.AGAIN:
+        assert set(rest[name]) - set(sample[name]) == {"--sample-rest"}, name
+    for name in sample.keys() ^ rest.keys():
+        assert not [word for word in (sample.get(name) or rest[name]) if str(word).startswith("--sample")], name
 
 
 def test_the_list_names_tests_that_there_are():

@@ -142,19 +142,30 @@ def hook():
     return module
 
 
-def test_a_backend_that_is_not_optimised_is_not_packed(hook, tmp_path):
-    """A library has the name by which `make test` links what it has compiled the quick way."""
+@pytest.mark.parametrize("backend, build, reason", [
+    ("cuda", "CUDA_QUICK=--Ofast-compile=max", "is compiled without optimisation"),
+    ("cpu", "KERNEL_ISAS=v3", "has kernels for the processor of this machine alone")])
+def test_a_backend_for_this_machine_alone_is_not_packed(hook, tmp_path, backend, build, reason):
+    """A library has the name by which make links what is not built for others."""
     (tmp_path / "nothing.c").write_text("")
-    said = run("make", "-n", "test", "B=build/nothing", "NVCC=nvcc", "CUDA_HERE=", "CUDA_QUICK=--Ofast-compile=max")
-    name = re.search(r"-soname,(libarrayd-cuda[^, ]*)", said)[1]
-    library = tmp_path / "libarrayd-cuda.so"
+    said = run("make", "-n", "programs", "B=build/nothing", "NVCC=nvcc", build)
+    name = re.search(rf"-soname,(libarrayd-{backend}-[^, ]*)", said)[1]
+    library = tmp_path / f"libarrayd-{backend}.so"
     run("cc", "-shared", f"-Wl,-soname,{name}", "-o", library, tmp_path / "nothing.c")
-    with pytest.raises(SystemExit, match="not packed: .*libarrayd-cuda.so is compiled without optimisation"):
+    with pytest.raises(SystemExit, match=f"not packed: .*libarrayd-{backend}.so {reason}"):
         hook.copy_stripped(library, tmp_path / "packed")
     assert not (tmp_path / "packed").exists()
-    run("cc", "-shared", "-Wl,-soname,libarrayd-cuda.so", "-o", library, tmp_path / "nothing.c")
+    run("cc", "-shared", f"-Wl,-soname,libarrayd-{backend}.so", "-o", library, tmp_path / "nothing.c")
     hook.copy_stripped(library, tmp_path / "packed")
     assert shutil.which("strip") is None or (tmp_path / "packed").stat().st_size > 0
+
+
+def test_a_backend_for_this_machine_alone_is_not_installed(tmp_path):
+    done = subprocess.run(["make", "-n", "install", f"DESTDIR={tmp_path}", "B=build/nothing", "NVCC=", "KERNEL_ISAS=v2 v3"], cwd=TOP,
+                          text=True, capture_output=True)
+    assert "libarrayd-cpu.so lacks kernels for v4" in done.stdout + done.stderr
+    whole = run("make", "-n", "install", f"DESTDIR={tmp_path}", "B=build/nothing", "NVCC=")
+    assert "lacks" not in whole and re.search(r"-soname,libarrayd-cpu\.so[, ]", whole)
 
 
 def test_source_distribution(tmp_path):
