@@ -326,8 +326,8 @@ $(OBJ)/%.o: %.cpp $(OBJ)/flags | build/.deps
 
 $(OBJ)/client-python/%.o: EXTRA = $(PYTHON_FLAGS) $(FETCHED_FLAGS)
 $(OBJ)/client-c/interop/dlpack.o $(OBJ)/tests/unit/embedded_dlpack.o: EXTRA = $(FETCHED_FLAGS)
-$(OBJ)/client-c/interop/dlpack.o $(OBJ)/client-python/src/export.o $(OBJ)/client-python/src/lend.o \
-$(OBJ)/tests/unit/embedded_dlpack.o: | $(FETCHED)/.stamp
+$(OBJ)/client-c/interop/dlpack.o $(OBJ)/tests/unit/embedded_dlpack.o \
+$(patsubst %,$(OBJ)/client-python/src/%.o,exchange export lend): | $(FETCHED)/.stamp
 # Of templates all debug information takes a third of the compiler's time.
 $(OBJ)/kernels/%.o: EXTRA = $(KERNEL_CXXFLAGS) -g1 $(BLAS_FLAGS)
 $(OBJ)/tests/unit/kernels_%.o: EXTRA = $(KERNEL_CXXFLAGS) -O1 -g1 $(BLAS_FLAGS)
