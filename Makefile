@@ -186,7 +186,7 @@ demo: | build/.deps ## a web service of four workers over one index, and a photo
 	@$(DEMO_VENV)/bin/python docs/demo/demo.py --build $B --out build/demo
 
 # Of what takes long make test runs one part of SAMPLE. SEED says which, otherwise the commit (tests/sampling.py).
-SAMPLE := 4
+SAMPLE := 8
 RUN_SAMPLE = $(VPYTHON) tests/run.py --build $B --sample $(SAMPLE) $(if $(SEED),--seed=$(SEED))
 test: | build/.deps ## run the tests, of those that take long a sample; the last line counts passed and failed
 	@$(call build,$(VENV)/.test slowest all tests)

@@ -30,10 +30,11 @@ LATE = ["core_sessions", "core_index", "indexing", "errors", "reductions", "sort
         "sharing_kernels"]
 # Suites of which no test depends on what else the machine does: some of their tests run at once.
 AT_ONCE = {"wire", "ops", "api", "late", "fault"}
-SAMPLED = {"ops", "api", "late", "fault"}  # of which a sample leaves something out
+WAITING = {"fault"}  # Suites of which many tests wait, so that more of them run at once than there are processors.
+SAMPLED = {"wire", "ops", "api", "late", "fault"}  # of which a sample leaves something out
 REST = {"build"}  # what needs all that `make all` builds, which `make test` does not: none of it is in a sample
 AGAIN = {"native/kernels"}  # of which the rest has more: kernels for the instruction sets that `make test` leaves out
-SHORT = 0.3  # seconds for a test of which it leaves nothing out
+SHORT = 0.1  # seconds for a test of which it leaves nothing out
 LONGEST = 4 * 3600  # seconds for one command of a suite, on the busiest machine; each test has a limit of its own
 NOTHING_TO_RUN = 5  # pytest's exit status where the rest of a suite is nothing
 HANGS = 900  # seconds for one test: several times what it waits for one thing (patience.py)
@@ -46,7 +47,7 @@ def commands(suite, build, report, options):
     """What to run for a suite: (name, command, report file, additions to the environment)."""
     def pytest(name, paths, **environment):
         xml = report / f"{name}.xml"
-        more = ["-n", str(min(os.cpu_count(), 4)), "--dist=worksteal"] if name in AT_ONCE else []
+        more = ["-n", str(min(os.cpu_count() * (1 + (name in WAITING)), 4)), "--dist=worksteal"] if name in AT_ONCE else []
         if options.sample and suite in SAMPLED:
             more += ["-p", "tests.sampling", f"--sample={options.sample}", f"--sample-seed={name} {options.seed}",
                      *(["--sample-rest"] if options.rest else [])]
