@@ -1,6 +1,7 @@
 """What operations of all rows cost the worker's processors: prints a line of JSON, for each one its name, ns of processor
 time and whether it ran beside the engine. The server is that of ARRAYD_URL. Operations are about as large as those that
 the engine just executes itself, in the types and with the operands that take longest."""
+import itertools
 import json
 import pathlib
 import re
@@ -33,9 +34,9 @@ COSTS = {name: int(cost) for name, cost in re.findall(ROW, (TABLES / "ufunc.def"
 
 
 def count_elements(name, letters):
-    """How many elements of a function are estimated at 5 ms, MANY at most (estimate_ufunc of device/cost.c)."""
-    cost = COSTS[name] * (2 if set("FD") & set(letters) else 0.25)
-    return min(MANY, int(5e6 / (2 + cost)))
+    """How many elements of a function are estimated at just below 5 ms, MANY at most (estimate_ufunc of device/cost.c)."""
+    factor = 2 if set("FD") & set(letters) else 0.5 if "d" in letters else 0.25
+    return min(MANY, int(5e6 / (2 + int(factor * COSTS[name]))) - 1)
 
 
 def ufuncs():
@@ -101,18 +102,44 @@ def calls():
     yield "compress", lambda x, m: _core.call("compress", (x, m), ()), [x, x > 1]
 
 
+DISTRIBUTIONS = {name: (int(number), source, kind, parameters) for number, name, source, kind, parameters in re.findall(
+    r"^AD_DISTRIBUTION\((\d+), (\w+), (\w+), (\w+), (.*?), \"", (TABLES / "distribution.def").read_text(), re.M)}
+# Of each distribution by rejection; those that it does not take are refused.
+PARAMETERS = ((15, 0.5, 15), (15, 15, 15), (1.5, 0.5, 0.5), (1e-3, 1e-3, 1e-3), (5e-324, 5e-324, 1), (1e9, 9, 1e9),
+              (9e8, 9e8, 1e8))
+# Of cuRAND's.
+DRAWN = {"integers": ((0, 1 << 63), (0, 1 << 40)), "gamma": ((0.5, 1), (9, 1)), "beta": ((0.5, 0.5), (9, 9)),
+         "poisson": ((9,), (1e9,)), "binomial": ((1e9, 0.25), (1e9, 1e-9)), "logseries": ((0.5,), (0.999,)),
+         "hypergeometric": ((9e8, 9e8, 1e8), (10000, 5, 10000)), "geometric": ((0.5,), (1e-9,))}
+WORDS = 0, 1, 0xffffffff  # of states that no generator comes to, so that nothing which is drawn may be accepted
+
+
+def count_drawn(distribution, curand=False):
+    """How many are estimated at 5 ms (ad__random_cost of protocol/infer_random.c)."""
+    row, source, *_ = DISTRIBUTIONS[distribution]
+    if curand and distribution == "hypergeometric":
+        return int(5e6 / 30040)
+    return int(5e6 / (840 if source == "OWN" else 200 if curand else 40)) - 1
+
+
 def distributions():
-    for m in re.finditer(r"^AD_DISTRIBUTION\((\d+), (\w+), OWN, (\w+), (.*?), \"", (TABLES / "distribution.def").read_text(),
-                         re.M):
-        count, dtype = sum(d != "NONE" for d in m[4].split(", ")[1::2]), "int64" if m[3] == "COUNT" else "float64"
-        whole = m[2] in ("binomial", "hypergeometric")
-        for values in ((15, 0.5 if m[2] == "binomial" else 15, 15), (1.5, 0.5, 0.5), (1e-3, 1e-3, 1e-3)):
-            if (whole and values[0] < 2) or m[2] == "zipf" and values[0] < 1 or m[2] == "hypergeometric" and values[1] < 1:
-                continue
-            if m[2] in ("geometric", "logseries") and values[0] > 1 or m[2] == "negative_binomial" and values[1] > 1:
-                continue
-            yield f"{m[2]} {values[:count]}", lambda *p, row=int(m[1]), dtype=dtype: _core.call(
-                "random", p, (row, 5, 0), dtype=dtype, shape=(SOME // 2,)), [np.float64(v) for v in values[:count]]
+    for name, (row, source, kind, parameters) in DISTRIBUTIONS.items():
+        count, dtype = sum(d != "NONE" for d in parameters.split(", ")[1::2]), "int64" if kind == "COUNT" else "float64"
+        more = {"dtype": dtype, "shape": (count_drawn(name),)}
+        for values in PARAMETERS if source == "OWN" else ():
+            yield f"{name} {values[:count]}", lambda *p, row=row, more=more: _core.call(
+                "random", p, (row, 5, 0), **more), [np.float64(v) for v in values[:count]]
+
+
+def draws():
+    for name, all_values in DRAWN.items():
+        row, _, kind, _ = DISTRIBUTIONS[name]
+        n, number = count_drawn(name, curand=True), np.uint64 if kind == "WHOLE" else np.float64
+        more = {"dtype": {"WHOLE": "uint64", "COUNT": "int64"}.get(kind, "float64"), "shape": (n,)}
+        for values, generator, word in itertools.product(all_values, range(3), WORDS):
+            yield f"curand {name} {values}, generator {generator} of {word:#x}", lambda s, *p, a=(
+                row, generator, 0, n, 0), more=more: _core.call("curand", (s, *p), a, **more), [
+                    np.full((12, n), word, "uint32"), *map(number, values)]
 
 
 def processor_time(pid):
@@ -126,17 +153,19 @@ def measure(run, operands):
     before, pid = ad.stat()["in_background"], ad.stat()["worker_pid"]
     begun = processor_time(pid)
     try:
-        run(*operands)
+        result = run(*operands)  # which is kept: what nobody has any more is not computed
         ad.sync()
-    except (np.linalg.LinAlgError, TypeError) as error:
+    except (np.linalg.LinAlgError, TypeError, ValueError) as error:
         return str(error)
-    return processor_time(pid) - begun, ad.stat()["in_background"] - before
+    spent = processor_time(pid) - begun, ad.stat()["in_background"] - before
+    del result
+    return spent
 
 
 if __name__ == "__main__":
     ad.connect()
     found = []
     with np.errstate(all="ignore"):
-        for make in (ufuncs, reductions, strides, decompositions, calls, distributions):
+        for make in (ufuncs, reductions, strides, decompositions, calls, distributions, draws):
             found += [[name, measure(run, operands)] for name, run, operands in make()]
     print(json.dumps(found))

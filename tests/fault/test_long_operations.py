@@ -19,6 +19,7 @@ pytestmark = raw.cpu_only  # a GPU's operations are only enqueued
 
 ENDLESS = 1 << 45
 F4, I8 = DTYPES.index("float32"), DTYPES.index("int64")
+HYPERGEOMETRIC = 43  # of protocol/distribution.def
 
 
 def endless(x, *shape):
@@ -68,7 +69,16 @@ def counting(client):
     return [b, I8, 0, [1]]
 
 
-EVERY = [total, columns, largest, product, integer_product, scattering, counting]
+def drawing(client):
+    """Each element takes ten thousand numbers of cuRAND's generator, one after another."""
+    n, u4 = 1 << 22, DTYPES.index("uint32")
+    states, b, after = client.put(np.arange(12 * 64, dtype="uint32").reshape(12, 64)), client.fresh(), client.fresh()
+    client.op("call", CALL["curand"], I8, [[b, I8, [n]], [after, u4, [12, 64]]], [states, 10000.0, 5.0, 10000.0],
+              [HYPERGEOMETRIC, 0, 0, 64, 0])
+    return [b, I8, 0, [n]]
+
+
+EVERY = [total, columns, largest, product, integer_product, scattering, counting, drawing]
 
 
 @contextlib.contextmanager

@@ -238,6 +238,7 @@ template <class K> int select_windows(ad_call *c, const windows *w, int64_t rank
                 for (int64_t k = 0; k < w->taps; k++)
                     memcpy(side + k * GATHERED, load_tap(w, &b, k, buffer), size_t(b.n) * sizeof(K));
                 for (int64_t i = 0; i < b.n; i++) {
+                    ad_cpu_check_cancelled();
                     for (int64_t k = 0; k < w->taps; k++) one[k] = side[k * GATHERED + i];
                     std::nth_element(one, one + rank, one + w->taps);
                     result[i] = one[rank];
