@@ -15,8 +15,9 @@ constexpr int64_t AD_SPLINE_REACH = 56; /* elements after which the slowest pole
 namespace ad {
 inline namespace AD_ISA {
 
-/* c into the line of n elements, as the mode has it. False: the constant stands there. */
+/* c into the line of n elements, as the mode has it. False: the constant stands there, as it does where c is NaN. */
 AD_HD bool map_coordinate(double *c, int64_t n, int mode) {
+    if (*c != *c) return false;
     const double last = double(n - 1);
     if (mode == AD_EDGE_GRID_CONSTANT || mode == AD_EDGE_NEAREST) return true; /* elements are found beyond the edges */
     if (*c >= 0 && *c <= last) return true;

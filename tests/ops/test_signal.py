@@ -179,6 +179,55 @@ def test_design():
     for name in signal.windows.__all__:
         if name not in ("get_window",) and name in ("hann", "hamming", "blackman", "bartlett", "cosine", "parzen"):
             np.testing.assert_allclose(getattr(signal.windows, name)(12).get(), getattr(scipy_signal.windows, name)(12))
-    assert signal.StateSpace is scipy_signal.StateSpace
+    system = signal.dlti(ad.asarray([1.0, 2]), ad.asarray([1.0, 0.5]), dt=0.1)
+    assert isinstance(system, signal.dlti) and type(system) is type(scipy_signal.dlti([1.0, 2], [1.0, 0.5], dt=0.1))
+    np.testing.assert_allclose(signal.dimpulse(system)[1][0].get(), scipy_signal.dimpulse(system)[1][0])
     for name in signal.__all__:
         assert getattr(signal, name, None) is not None or name == "band_stop_obj"
+
+
+@pytest.mark.parametrize("taps", [(2, 2), (3, 2), (2, 4), (4, 3)])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_states_as_cupys_are_elements(taps, axis):
+    """CuPy's state is the last elements of input and output: a filter that goes on gives what it gives in one run."""
+    rng = seed("states", taps, axis)
+    b, a = rng.normal(size=taps[0]), np.r_[1.0, 0.3 * rng.normal(size=taps[1] - 1)]
+    x = rng.normal(size=(30, 28))
+    y = scipy_signal.lfilter(b, a, x, axis)
+
+    def past(x, y, end):
+        parts = [np.take(v, range(end - n + 1, end), axis) for v, n in zip((x, y), taps)]
+        return np.concatenate(parts, axis)
+    for end in (12, 28):
+        rest = np.take(x, range(11, end), axis)
+        out, state = signal.lfilter(b, a, ad.asarray(rest), axis, ad.asarray(past(x, y, 11)))
+        np.testing.assert_allclose(out.get(), np.take(y, range(11, end), axis), atol=1e-12)
+        np.testing.assert_allclose(state.get(), past(x, y, end), atol=1e-12)
+
+
+def test_states_as_cupys_of_sections():
+    rng = seed("states of sections")
+    sections = 0.3 * rng.normal(size=(3, 6))
+    sections[:, 3] = 1
+    steps = [rng.normal(size=(4, 30, 2))]
+    for one in sections:
+        steps.append(scipy_signal.lfilter(one[:3], one[3:], steps[-1], 1))
+
+    def past(end):
+        return np.stack([np.concatenate([x[:, end - 2:end], y[:, end - 2:end]], 1) for x, y in zip(steps, steps[1:])])
+    out, state = signal.sosfilt(sections, ad.asarray(steps[0][:, 11:]), 1, ad.asarray(past(11)))
+    np.testing.assert_allclose(out.get(), steps[-1][:, 11:], atol=1e-12)
+    np.testing.assert_allclose(state.get(), past(30), atol=1e-12)
+
+
+def test_types_and_layouts_are_scipys():
+    compare("wiener", noise("float32", (7, 8)), 3, eps=1e-5)  # SciPy squares in float32
+    compare("correlate2d", noise("complex128", (3, 4)), noise("complex128", (5, 6)), "valid")
+    compare("decimate", np.ones(100, np.float16), 10)
+    for shapes in (((1,), (7,)), ((1, 1), (2, 4)), ((5, 1, 1), (1, 4, 1))):
+        for mode in ("full", "same", "valid") if len(shapes[0]) < 3 else ("full", "same"):
+            compare("fftconvolve", *(noise("float64", shape) for shape in shapes), mode)
+    assert signal.detrend(ad.asarray(noise("float64", (5, 6, 7))), 0).flags.c_contiguous
+    sampled = noise("float64", (41,))
+    np.testing.assert_allclose(signal.savgol_filter(ad.asarray(sampled), 7, 3, deriv=1, delta=ad.asarray(0.5)).get(),
+                               scipy_signal.savgol_filter(sampled, 7, 3, deriv=1, delta=0.5), atol=1e-12)

@@ -35,7 +35,7 @@ def _check_structure(structure, ndim):
     if any(n != 3 for n in structure.shape):
         raise ValueError("structure dimensions must be equal to 3")
     if not (structure == structure[(slice(None, None, -1),) * ndim]).all():
-        raise ValueError("Input structure is not symmetric")
+        raise ValueError("Structuring element is not symmetric")
     return structure
 
 

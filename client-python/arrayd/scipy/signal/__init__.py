@@ -10,7 +10,7 @@ from ._convolution import (convolve, convolve2d, correlate, correlate2d, correla
                            oaconvolve, order_filter, sepfir2d, wiener)
 from ._filtering import (decimate, deconvolve, detrend, filtfilt, hilbert, hilbert2, lfilter, resample, resample_poly,
                          savgol_filter, sosfilt, sosfiltfilt, upfirdn)
-from ._host import CLASSES as _CLASSES, all_functions as _all_functions
+from ._host import CLASSES as _CLASSES, all_functions as _all_functions, make_class as _make_class
 from ._spectral import coherence, csd, istft, periodogram, spectrogram, stft, welch
 from ._wavelets import cwt, morlet, morlet2, qmf, ricker
 
@@ -21,6 +21,8 @@ __all__ = sorted({name for name in globals() if not name.startswith("_")} | {*_C
 def __getattr__(name):
     if name == "windows":
         return _importlib.import_module(".windows", __name__)
+    if name == "BadCoefficients":
+        return _scipy_module("scipy.signal").BadCoefficients
     if name in _CLASSES:
-        return getattr(_scipy_module("scipy.signal"), name)
+        return _make_class(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

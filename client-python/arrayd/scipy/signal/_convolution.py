@@ -208,7 +208,10 @@ def _axes_of(a, b, axes):
     if axes is None:
         axes = tuple(range(a.ndim))
     axes = (axes,) if np.isscalar(axes) else axes
-    axes = tuple(_base.normalize_axis(operator.index(axis), a.ndim) for axis in axes)
+    axes = tuple(operator.index(axis) for axis in axes)
+    if any(not -a.ndim <= axis < a.ndim for axis in axes):
+        raise ValueError("axes exceeds dimensionality of input")
+    axes = tuple(axis % a.ndim for axis in axes)
     if not axes and a.ndim:
         raise ValueError("when provided, axes cannot be empty")
     if len(set(axes)) != len(axes):
@@ -238,7 +241,8 @@ def fftconvolve(in1, in2, mode="full", axes=None):
     axes = _axes_of(a, b, axes)
     if _is_turned(mode, a.shape, b.shape, axes):
         a, b = b, a
-    kept = [max(n, m) if i not in axes else n for i, (n, m) in enumerate(zip(a.shape, b.shape))]
+    kept = a.shape if mode == "same" else [max(n, m) if i not in axes else n
+                                           for i, (n, m) in enumerate(zip(a.shape, b.shape))]
     if not axes:
         return _cut(a * b, kept, b.shape, mode, axes)
     sizes = [a.shape[i] + b.shape[i] - 1 for i in axes]
@@ -352,9 +356,7 @@ def correlate2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
         a, b = b, a
     b = (_u["conjugate"](b) if b.dtype.kind == "c" else b)[::-1, ::-1]
     result = _filter_plane("correlate2d", a, b, mode, boundary, fillvalue, 1)
-    if not turned:
-        return result
-    return compact((_u["conjugate"](result) if result.dtype.kind == "c" else result)[::-1, ::-1])
+    return compact(result[::-1, ::-1]) if turned else result  # not conjugated again: as SciPy's
 
 
 def sepfir2d(input, hrow, hcol):
@@ -406,13 +408,13 @@ def medfilt(volume, kernel_size=None):
 
     Parameters: volume: array. kernel_size: of the windows, odd: one for all axes, or one for each; 3 unless given.
     Returns: ndarray.
-    Raises: ValueError for an even size, or complex numbers.
+    Raises: ValueError for an even size, and for bool, float16 and complex numbers.
     Source: scipy.signal.medfilt
     """
     from ..ndimage import median_filter
     volume = as_array(volume)
     volume = volume if volume.ndim else volume.reshape(1)
-    if volume.dtype.kind in "cb":
+    if volume.dtype.kind in "cb" or volume.dtype == np.float16:
         raise ValueError(f"dtype={volume.dtype} is not supported by medfilt")
     return median_filter(volume, _kernel_size(kernel_size, volume.ndim), mode="constant")
 
@@ -444,8 +446,7 @@ def wiener(im, mysize=None, noise=None):
     from ..ndimage import correlate1d
     im = as_array(im)
     sizes = [int(n) for n in _support.repeat_argument(3 if mysize is None else as_host(mysize, "mysize").tolist(), im.ndim)]
-    kind = _loop_of(im)[0]
-    x = im.astype(np.float64 if kind == np.int64 else kind)
+    x = im.astype(np.complex128 if im.dtype.kind == "c" else np.float64)
 
     def find_mean(values):
         for axis, size in enumerate(sizes):

@@ -1,5 +1,6 @@
 """Filters along an axis: recursive ones, and what is made with them."""
 import math
+import numbers
 import operator
 import warnings
 
@@ -40,9 +41,10 @@ def _run_sections(x, sections, state, axis, loop):
 def _normal_factors(b, a):
     """b and a of one length, divided by a's first, on this side."""
     b, a = (np.atleast_1d(as_host(v, "coefficients")) for v in (b, a))
-    if b.ndim != 1 or a.ndim != 1:
-        raise ValueError("object of too small depth for desired array" if b.ndim > 1 or a.ndim > 1 else "no coefficients")
-    if not a.size or not b.size or a.size > 1 and a[0] == 0:
+    for name, factors in (("b", b), ("a", a)):
+        if factors.ndim != 1 or not factors.size:
+            raise ValueError(f"Parameter {name} is not a non-empty 1d array, since {name}.shape={factors.shape}!")
+    if a.size > 1 and a[0] == 0:
         raise ValueError("Invalid a[0] == 0 in filter")
     padded = np.zeros((2, max(b.size, a.size)), np.result_type(b, a, np.float32))
     with np.errstate(all="ignore"):
@@ -54,20 +56,26 @@ def lfilter(b, a, x, axis=-1, zi=None):
     """A recursive or finite filter along an axis.
 
     Parameters: b, a: factors of the input and of the output. x: array. axis: the axis. zi: state at the beginning, of x's
-    shape with max(len(a), len(b)) - 1 elements along the axis.
-    Returns: ndarray, with zi a tuple of it and the state at the end.
+    shape with max(len(a), len(b)) - 1 elements along the axis. Or as in CuPy, where their number, len(a) + len(b) - 2, is
+    another one: the last len(b) - 1 elements of an input and then the last len(a) - 1 of its output.
+    Returns: ndarray, with zi a tuple of it and the state at the end, in zi's form.
     Raises: ValueError for factors or a state that do not fit.
-    Source: scipy.signal.lfilter
+    Source: scipy.signal.lfilter, cupyx.scipy.signal.lfilter
     """
     x = as_array(x)
     factors = _normal_factors(b, a)
     if x.ndim == 0:
-        raise ValueError("x must be at least 1-D")
+        raise ValueError("selected axis is out of range")
     axis, order = normalize_axis(axis, x.ndim), factors.shape[1] - 1
+    inputs, outputs = np.size(b) - 1, np.size(a) - 1
     dtypes = [x.dtype, *(v.dtype if hasattr(v, "dtype") else np.asarray(v).dtype for v in (b, a))]
     zi = None if zi is None else as_array(zi)
     loop = _loop_of(*dtypes, *([] if zi is None else [zi.dtype]))
     rest = tuple(n for i, n in enumerate(x.shape) if i != axis)
+    past = None
+    if zi is not None and zi.ndim == x.ndim and zi.shape[axis] == inputs + outputs != order:
+        past = _move(_state_of(zi, x.shape[:axis] + (inputs + outputs,) + x.shape[axis + 1:], axis), 0, axis)
+        zi = _state_after(factors, past, axis, inputs, loop)
     if zi is None:
         state = _base.zeros((1, order, math.prod(rest)), loop)
     else:
@@ -76,7 +84,32 @@ def lfilter(b, a, x, axis=-1, zi=None):
     y, last = _run_sections(x, factors.reshape(1, 2, order + 1), state, axis, loop)
     if zi is None:
         return y
-    return y, _move(last.reshape((order, *rest)), 0, axis)
+    return y, _move(last.reshape((order, *rest)), 0, axis) if past is None else _extend_past(past, x, y, axis, inputs)
+
+
+def _state_after(factors, past, axis, inputs, loop):
+    """The state that elements of an input, and then those of its output, leave behind."""
+    order, outputs = factors.shape[1] - 1, past.shape[axis] - inputs
+    weights = np.zeros((order, inputs + outputs), factors.dtype)
+    for age in range(order):
+        if age < inputs:
+            weights[:order - age, inputs - 1 - age] = factors[0, age + 1:]
+        if age < outputs:
+            weights[:order - age, -1 - age] = -factors[1, age + 1:]
+    moved = _move(past, axis, 0)
+    state = as_array(weights, loop) @ moved.astype(loop).reshape(inputs + outputs, -1)
+    return _move(state.reshape((order, *moved.shape[1:])), 0, axis)
+
+
+def _extend_past(past, x, y, axis, inputs):
+    """The last elements of input and output as `past` has them, after x and y."""
+    outputs = past.shape[axis] - inputs
+    last = []
+    for new, begin, count in ((x, 0, inputs), (y, inputs, outputs)):
+        both = _join([past[_base.along(past.ndim, axis, slice(begin, begin + count))].astype(y.dtype), new.astype(y.dtype)],
+                     axis)
+        last.append(both[_base.along(both.ndim, axis, slice(both.shape[axis] - count, None))])
+    return _join(last, axis)
 
 
 def _state_of(zi, shape, axis):
@@ -103,15 +136,16 @@ def sosfilt(sos, x, axis=-1, zi=None):
     """A recursive filter of second-order sections along an axis.
 
     Parameters: sos: sections, of shape (sections, 6). x: array. axis: the axis. zi: state at the beginning, of shape
-    (sections, ...) and x's with 2 elements along the axis.
-    Returns: ndarray, with zi a tuple of it and the state at the end.
+    (sections, ...) and x's with 2 elements along the axis, or as in CuPy with 4: the last 2 elements of each section's
+    input and the last 2 of its output.
+    Returns: ndarray, with zi a tuple of it and the state at the end, in zi's form.
     Raises: ValueError for sections or a state that do not fit.
-    Source: scipy.signal.sosfilt
+    Source: scipy.signal.sosfilt, cupyx.scipy.signal.sosfilt
     """
     x, sections = as_array(x), _check_sections(sos)
     if x.ndim == 0:
         raise ValueError("x must be at least 1D")
-    axis, count = normalize_axis(axis, x.ndim), sections.shape[0]
+    given, axis, count = axis, normalize_axis(axis, x.ndim), sections.shape[0]
     zi = None if zi is None else as_array(zi)
     loop = _loop_of(x.dtype, sections.dtype, *([] if zi is None else [zi.dtype]))
     rest = tuple(n for i, n in enumerate(x.shape) if i != axis)
@@ -119,14 +153,25 @@ def sosfilt(sos, x, axis=-1, zi=None):
         state = _base.zeros((count, 2, math.prod(rest)), loop)
     else:
         shape = (count, *x.shape[:axis], 2, *x.shape[axis + 1:])
+        if zi.shape == (count, *x.shape[:axis], 4, *x.shape[axis + 1:]):
+            return _filter_by_past(sections, x.astype(loop), axis, zi.astype(loop))
         if zi.shape != shape:
             raise ValueError("Invalid zi shape. With axis=%r, an input with shape %r, and an sos array with %d sections, "
-                             "zi must have shape %r, got %r." % (axis, x.shape, count, shape, zi.shape))
+                             "zi must have shape %r, got %r." % (given, x.shape, count, shape, zi.shape))
         state = _move(zi, axis + 1, 1).astype(loop).reshape(count, 2, math.prod(rest))
     y, last = _run_sections(x, sections.reshape(count, 2, 3), state, axis, loop)
     if zi is None:
         return y
     return y, _move(last.reshape((count, 2, *rest)), 1, axis + 1)
+
+
+def _filter_by_past(sections, x, axis, past):
+    """The sections one after another, each with a state as CuPy has it."""
+    last = []
+    for section, of_section in zip(sections, past):
+        x, left = lfilter(section[:3], section[3:], x, axis, of_section)
+        last.append(left[None])
+    return x, _join(last, 0)
 
 
 # ---- forwards and backwards ----
@@ -291,7 +336,10 @@ def resample_poly(x, up, down, axis=0, window=("kaiser", 5.0), padtype="constant
     Source: scipy.signal.resample_poly
     """
     x = as_array(x)
-    up, down = operator.index(up), operator.index(down)
+    for name, value in (("up", up), ("down", down)):
+        if not isinstance(value, numbers.Real) or value != int(value):
+            raise ValueError(f"{name} must be an integer")
+    up, down = int(up), int(down)
     if up < 1 or down < 1:
         raise ValueError("up and down must be >= 1")
     common = math.gcd(up, down)
@@ -421,7 +469,7 @@ def decimate(x, q, n=None, ftype="iir", axis=-1, zero_phase=True):
             b, a = scipy_signal.zpk2sos(system.zeros, system.poles, system.gain), None
     else:
         raise ValueError("invalid ftype")
-    kind = np.float32 if x.dtype.name in ("float32", "complex64", "float16") else np.float64
+    kind = np.float32 if x.dtype.name in ("float32", "complex64") else np.float64
     b = b.astype(kind)
     if a is None:
         return (sosfiltfilt(b, x, axis) if zero_phase else sosfilt(b, x, axis))[cut]
@@ -496,13 +544,13 @@ def detrend(data, axis=-1, type="linear", bp=0, overwrite_data=False):
     data = as_array(data)
     kind = data.dtype if data.dtype.kind in "fc" else np.dtype(np.float64)
     if type in ("constant", "c"):
-        return data - _core.reduce("mean", data, axis, keepdims=True)
+        return compact(data - _core.reduce("mean", data, axis, keepdims=True))
     axis, n = normalize_axis(axis, data.ndim), data.shape[axis]
     ends = sorted({0, n, *np.atleast_1d(as_host(bp, "bp")).astype(int).tolist()})
     if ends[-1] > n:
         raise ValueError("Breakpoints must be less than length of data along given axis.")
     x = _move(data.astype(kind), axis, -1)
-    return _move(_join([_without_line(x[..., b:e]) for b, e in zip(ends, ends[1:])], -1), -1, axis)
+    return compact(_move(_join([_without_line(x[..., b:e]) for b, e in zip(ends, ends[1:])], -1), -1, axis))
 
 
 def _without_line(x):
@@ -532,6 +580,7 @@ def savgol_filter(x, window_length, polyorder, deriv=0, delta=1.0, axis=-1, mode
     x = as_array(x)
     x = x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
     axis = normalize_axis(axis, x.ndim)
+    delta = float(delta)
     factors = _host.scipy_module("scipy.signal").savgol_coeffs(window_length, polyorder, deriv=deriv, delta=delta)
     if mode != "interp":
         return convolve1d(x, factors, axis, mode=mode, cval=cval)

@@ -87,11 +87,11 @@ def multiply(a, other):
 
 def _multiply_dense(a, x):
     if x.ndim > 2:
-        raise ValueError("inconsistent shapes")
+        raise ValueError(f"inconsistent shapes {a.shape} and {x.shape}")
     try:
         shape = np.broadcast_shapes(a.shape, x.shape)
     except ValueError:
-        raise ValueError("inconsistent shapes") from None
+        raise ValueError(f"inconsistent shapes {a.shape} and {x.shape}") from None
     a = a if a.shape == shape else _broadcast(a, shape)
     row, col, data = a._triple()
     dtype = check_dtype(upcast(a.dtype, x.dtype))
@@ -110,7 +110,7 @@ def divide(a, other):
         return _divide_scalar(a, value)
     if issparse(value):
         if value.shape != a.shape:
-            raise ValueError("inconsistent shapes")
+            raise ValueError(f"inconsistent shapes {a.shape} and {value.shape}")
         return a.toarray() / value.toarray()
     return _multiply_dense(a, ad.true_divide(1.0, value))
 

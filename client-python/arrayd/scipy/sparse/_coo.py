@@ -103,7 +103,7 @@ class CooBase(ExtremeMethods, SparseBase):
         if any(c.ndim != 1 for c in coords) or data.ndim != 1:
             raise ValueError("row, column, and data arrays must be 1-D")
         if any(c.size != data.size for c in coords):
-            raise ValueError("row, column, and data array must all be the same length")
+            raise ValueError("all index and data arrays must have the same length")
         if shape is None:
             if data.size == 0:
                 raise ValueError("cannot infer dimensions from zero sized index arrays")

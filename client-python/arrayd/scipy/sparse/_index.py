@@ -71,7 +71,7 @@ def _parse_part(part, size, name):
     if isinstance(part, (ndarray, np.ndarray)) and part.ndim == 0 and part.dtype.kind in "iu" or is_integer(part):
         i = int(part)
         if not -size <= i < size:
-            raise IndexError(f"{name} index ({i}) out of range")
+            raise IndexError(f"index ({i}) out of range")
         return i % size
     array = _as_array(part)
     if array.dtype == np.bool_:

@@ -22,8 +22,8 @@ def multiply_dense(a, x):
     if x.ndim not in (1, 2):
         raise ValueError("could not interpret dimensions")
     if x.shape[0] != a.shape[-1]:
-        raise ValueError(f"matmul: dimension mismatch with signature (n,k={a.shape[-1]}),(k={x.shape[0]},m)->(n,m)"
-                         if x.ndim > 1 else "matmul: dimension mismatch")
+        more = "m" if x.ndim > 1 else "1?"
+        raise ValueError(f"matmul: dimension mismatch with signature (n,k={a.shape[-1]}),(k={x.shape[0]},{more})->(n,{more})")
     a = a if a.format in ("csr", "csc") else a.tocsr()
     y = _multiply_panel(a, x, a.format == "csc", a._two[0])
     return y[0] if a.ndim == 1 else y
@@ -64,7 +64,7 @@ def _cut_work(a, b):
 def multiply_sparse(a, b):
     """a @ b, sparse: of two compressed by columns in CSC format, otherwise in CSR. ValueError."""
     if a.shape[-1] != b.shape[0]:
-        raise ValueError("dimension mismatch")
+        raise ValueError(f"matmul: dimension mismatch with signature (n,k={a.shape[-1]}),(k={b.shape[0]},m)->(n,m)")
     if a.ndim == 1 or b.ndim == 1:
         return _multiply_one_dimension(a, b)
     if a.format == "csc" and b.format == "csc":

@@ -129,7 +129,7 @@ def check_axis(axis, dimensions):
         raise TypeError(f"axis must be an integer/tuple of ints, not {type(axis)}")
     for a in given:
         if not -dimensions <= a < dimensions:
-            raise ValueError("axis out of range")
+            raise ValueError("axis out of range for ndim")
     found = tuple(sorted(int(a) % dimensions for a in given))
     if len(set(found)) != len(found):
         raise ValueError(f"duplicate value in axis: {axis}")

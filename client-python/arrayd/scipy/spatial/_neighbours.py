@@ -21,7 +21,7 @@ class KDTree:
 
     Parameters: data: array (n, d). leafsize, compact_nodes, copy_data, balanced_tree: ignored. boxsize: size, or sizes, of a
         box that repeats itself.
-    Raises: ValueError for other than two dimensions, or points outside of the box.
+    Raises: ValueError for other than two dimensions, points that are not finite, or outside of the box. It waits.
     Source: scipy.spatial.KDTree
     Differs: there is no tree: a query looks at all points. query_ball_point and query_ball_tree give arrays, as CuPy's do, not
         lists.
@@ -34,6 +34,8 @@ class KDTree:
         if data.dtype.kind == "c":
             raise TypeError("KDTree does not work with complex data")
         self.data = data.astype(np.float64, copy=bool(copy_data))
+        if not bool(ad.isfinite(self.data).all()):
+            raise ValueError("data must be finite, check for nan or inf values")
         self.n, self.m = data.shape
         self.leafsize = leafsize
         if leafsize < 1:

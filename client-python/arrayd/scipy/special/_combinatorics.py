@@ -23,12 +23,18 @@ def multigammaln(a, d):
         raise ValueError("d should be a positive integer (dimension)")
     a = as_array(a)
     if bool((a <= 0.5 * (d - 1)).any()):
-        raise ValueError(f"condition a ({a:f}) > 0.5 * (d-1) ({0.5 * (d - 1):f}) not met" if a.ndim == 0 else
-                         f"condition a > 0.5 * (d-1) ({0.5 * (d - 1):f}) not met")
+        raise ValueError(f"condition a ({float(a)}) > 0.5 * (d-1) ({0.5 * (d - 1)}) not met" if a.ndim == 0 else
+                         f"condition a > 0.5 * (d-1) ({0.5 * (d - 1)}) not met")
     total = _u["gammaln"](a)
     for j in range(1, int(d)):
         total = total + _u["gammaln"](a - j / 2)
     return total + np.float64(d * (d - 1) * 0.25 * math.log(math.pi))
+
+
+def _check_whole(message, *values):
+    """ValueError for a number that has a fraction, by its type; anything else is left to _exact."""
+    if any(isinstance(value, float) for value in values):
+        raise ValueError(message)
 
 
 def _exact(function, *values):
@@ -47,7 +53,9 @@ def comb(N, k, *, exact=False, repetition=False):
     Source: scipy.special.comb
     """
     if repetition:
-        if exact and operator.index(N) == operator.index(k) == 0:
+        if exact:
+            _check_whole("Non-integer `N` and `k` with `exact=True` is not supported.", N, k)
+        if exact and N == k == 0:
             return 1
         if exact:
             return comb(N + k - 1, k, exact=True)
@@ -55,6 +63,7 @@ def comb(N, k, *, exact=False, repetition=False):
         ways = _u["binom"]((N + k - 1).astype(np.float64), k.astype(np.float64))
         return where((k == 0) & (N >= 0), 1.0, ways)
     if exact:
+        _check_whole("Non-integer `N` and `k` with `exact=True` is not supported.", N, k)
         return _exact(math.comb, N, k)
     N, k = as_array(N), as_array(k)
     defined = (k <= N) & (N >= 0) & (k >= 0)
@@ -86,6 +95,7 @@ def factorial(n, exact=False):
     Differs: exact takes one number; there is no extension.
     """
     if exact:
+        _check_whole(f"`exact=True` only supports integers, cannot use data type {type(n)}", n)
         return _exact(math.factorial, n)
     n = as_array(n)
     kind = n.dtype if n.dtype.name in ("float32", "float64") else np.dtype(np.float64)

@@ -27,7 +27,7 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
         out. keepdims: whether reduced axes stay with length 1. return_sign: whether the sign of the sum (for complex
         numbers its phase) is returned, too, and the logarithm is that of its absolute value.
     Returns: array, or the tuple (array, sign).
-    Raises: ValueError: a is empty, or b does not fit it.
+    Raises: ValueError: b does not fit a.
     Source: scipy.special.logsumexp
     """
     a = _as_inexact(a)
@@ -36,7 +36,8 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
         b = as_array(b)
         a = where(b == 0, -np.inf, a) if a.dtype.kind != "c" else where(b == 0, a.dtype.type(-np.inf), a)
         axes = normalize_axes(axis, a.ndim)
-    largest = _finite_maximum(a, axes)
+    empty = any(a.shape[i] == 0 for i in (range(a.ndim) if axes is None else axes))
+    largest = a.real.dtype.type(0) if empty else _finite_maximum(a, axes)
     terms = _u["exp"](_u["subtract"](a, largest))
     total = reductions.sum(terms if b is None else _u["multiply"](b, terms), axis=axes, keepdims=True)
     sign = _u["sign"](total) if return_sign else None
