@@ -328,7 +328,7 @@ static PyMemberDef members[] = {
 
 static const PyType_Slot own_slots[] = {
     {Py_tp_doc,
-     "ndarray(shape, dtype=float, memptr=None, strides=None, order='C')\n--\n\nAn array whose elements live on "
+     "ndarray(shape, dtype='float64', memptr=None, strides=None, order='C')\n--\n\nAn array whose elements live on "
      "the server."},
     {Py_tp_new, array_new},
     {Py_tp_dealloc, array_dealloc},

@@ -79,7 +79,7 @@ static int add_pointer(PyObject *module) {
                                     {"ptr", T_ULONGLONG, offsetof(host_pointer, ptr), READONLY, "The address."},
                                     {"nbytes", T_PYSSIZET, offsetof(host_pointer, size), READONLY, "Bytes there."},
                                     {NULL, 0, 0, 0, NULL}};
-    static PyType_Slot slots[] = {{Py_tp_doc, "HostPointer(mem, offset): a place in memory of this process."},
+    static PyType_Slot slots[] = {{Py_tp_doc, "HostPointer(mem, offset)\n--\n\nA place in memory of this process."},
                                   {Py_tp_new, pointer_new},
                                   {Py_tp_dealloc, pointer_dealloc},
                                   {Py_tp_members, members},

@@ -183,6 +183,7 @@ static char *clean_log(const place *p, ad_watched *w) {
     snprintf(folder, sizeof folder, "%s/", p->folder);
     ad__log_hide(log, folder);
     ad__log_hide(log, "./");
+    ad__log_hide_added(log, " static adrun::registered ");
     ad__log_cut(log, AD_COMPILE_LOG);
     return log;
 }

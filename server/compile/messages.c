@@ -13,6 +13,15 @@ void ad__log_hide(char *text, const char *word) {
     *to = 0;
 }
 
+void ad__log_hide_added(char *text, const char *mark) {
+    for (char *at = text; (at = strstr(at, mark));) {
+        char *line = strchr(at, '\n'), *end = strstr(at, "));");
+        if (!end || (line && end > line)) end = line ? line : at + strlen(at);
+        else end += strlen("));");
+        memmove(at, end, strlen(end) + 1);
+    }
+}
+
 void ad__log_cut(char *text, size_t most) {
     static const char rest[] = "... (the rest is left out)\n";
     size_t size = strlen(text);

@@ -44,6 +44,8 @@ _Noreturn void ad__compile_leave(const ad_compile_result *r, int failed);
 void ad__paths_close(const char *const *folders, const char *from);
 /* Remove every occurrence of word from text. */
 void ad__log_hide(char *text, const char *word);
+/* Remove what the CPU backend has put into the lines of a source, from `mark` to the end of that declaration. */
+void ad__log_hide_added(char *text, const char *mark);
 /* Cut the text to at most `most` bytes, at the end of a line, and say so there. */
 void ad__log_cut(char *text, size_t most);
 

@@ -100,17 +100,18 @@ except IndexError as error:
 """
 
 
-def sites(tmp_path, setting):
+def sites(tmp_path, setting, *options):
     program = tmp_path / "program.py"
     program.write_text(SITES)
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120,
+    done = subprocess.run([sys.executable, *options, program], capture_output=True, text=True, timeout=120,
                           env={**os.environ, "ARRAYD_SITES": setting})
     assert done.returncode == 0, done.stderr
     return program, done.stdout.splitlines()
 
 
-def test_errors_name_the_line_that_issued_them(tmp_path):
-    program, lines = sites(tmp_path, "1")
+@pytest.mark.parametrize("setting, options", [("1", []), ("", ["-X", "dev"])], ids=["ARRAYD_SITES", "-X dev"])
+def test_errors_name_the_line_that_issued_them(tmp_path, setting, options):
+    program, lines = sites(tmp_path, setting, *options)
     places = [(4, "return a[ad.asarray([7])]")] * 2 + [(14, "a[ad.asarray([9])] = 5"),
                                                       (22, "ad.asarray([1, 2, 3])[ad.asarray([8])].get()")]
     assert [re.split("; issued (?:earlier )?at ", line)[1] for line in lines] == [f"{program}, line {n}: {text}" for n, text in places]

@@ -24,6 +24,11 @@ def nothing_pending():
     ad.sync()
 
 
+def write_in_place():
+    n = np.zeros(3)
+    n += ad.zeros(3)
+
+
 @pytest.mark.parametrize(
     "body, kind, words",
     [
@@ -41,6 +46,8 @@ def nothing_pending():
         (lambda: ad.sum(ad.zeros(3), axis=2), ValueError, ["axis 2 is out of bounds for array of dimension 1"]),
         (lambda: ad.zeros(3) + np.zeros(3), TypeError, ["asarray"]),
         (lambda: np.zeros(3) * ad.zeros(3), TypeError, ["asarray"]),
+        (write_in_place, TypeError, ["add", "arrayd.asarray(n)", "n += a.get()"]),
+        (lambda: np.sqrt(ad.zeros(3), out=np.zeros(3)), TypeError, ["sqrt", "asarray"]),
         (lambda: np.asarray(ad.zeros(3)), TypeError, [".get()"]),
         (lambda: bool(ad.zeros(3)), ValueError, ["truth value"]),
         (lambda: ad.array(["a"]), TypeError, ["dtype"]),
@@ -87,6 +94,17 @@ def test_out_of_memory_is_an_error_of_the_result():
     error = say((x[:1, :1]).get)
     assert isinstance(error, MemoryError), repr(error)
     assert float(ad.ones(3).sum()) == 3
+
+
+@pytest.mark.parametrize("make, shape", [
+    (lambda: ad.zeros((1 << 24, 1 << 20), np.uint8)[:1], "(16777216, 1048576) of uint8"),
+    (lambda: ad.empty(1 << 44, np.int16)[:1], "(17592186044416,) of int16"),
+    (lambda: (ad.broadcast_to(ad.zeros(1, np.float32), (1 << 22, 1 << 22)) + 1)[:1, :1], "(4194304, 4194304) of float32"),
+    (lambda: ad.broadcast_to(ad.zeros(1, np.float32), (1 << 22, 1 << 20)).astype("int8")[:1, :1].copy(), "(4194304, 1048576) of int8"),
+])
+def test_out_of_memory_names_the_shape(make, shape):
+    error = say(lambda: make().get())
+    assert isinstance(error, MemoryError) and f"no room for shape {shape}: out of" in str(error), repr(error)
 
 
 def test_errors_are_classes_of_python():

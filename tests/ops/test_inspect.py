@@ -1,4 +1,5 @@
 """byte_bounds, who and disp; capsules of DLPack."""
+import inspect
 import io
 
 import numpy as np
@@ -61,3 +62,22 @@ def test_capsules():
         ad.fromDlpack(capsule)
     with pytest.raises(TypeError, match="from_dlpack takes arrays"):
         ad.fromDlpack(a)
+
+
+@pytest.mark.parametrize("kind", [ad.ndarray, ad.ufunc, ad.cuda.Stream, ad.cuda.Event, ad.cuda.PinnedMemoryPointer, ad.cuda.MemoryPointer],
+                         ids=lambda kind: kind.__name__)
+def test_signatures(kind):
+    """help(), editors and documentation ask for them."""
+    assert inspect.signature(kind)
+    for name in dir(kind):
+        method = getattr(kind, name)
+        # Python's own, which have none in its classes either.
+        if callable(method) and name not in ("__class__", "__init_subclass__", "__subclasshook__", "__class_getitem__", "__reduce__"):
+            inspect.signature(method)
+    assert list(inspect.signature(ad.ndarray.reshape).parameters)[:1] == ["self"]
+
+
+def test_the_constructors_signature():
+    parameters = inspect.signature(ad.ndarray).parameters
+    assert list(parameters) == ["shape", "dtype", "memptr", "strides", "order"]
+    assert ad.ndarray((2,), parameters["dtype"].default).dtype == np.float64

@@ -344,6 +344,14 @@ def test_compile_errors_show_the_users_line():
     assert str(again) == str(error) and again.options == ()
 
 
+def test_compile_errors_show_no_line_that_was_added():
+    """The CPU backend writes something behind a kernel's closing brace, which is on the line that is shown."""
+    with pytest.raises(CompileException) as caught:
+        ad.RawKernel('extern "C" __global__ void f(int *y) {\n    *y = 1\n}\n', "f").compile()
+    message = str(caught.value)
+    assert "*y = 1" in message and "adrun" not in message and "registered" not in message, message
+
+
 def test_a_name_that_is_not_there():
     with pytest.raises(ValueError, match="your_add"):
         ad.RawKernel(ADD, "your_add")((1,), (1,), ())

@@ -371,6 +371,8 @@ def test_compile_errors_show_the_users_line():
         kernel(ad.zeros(3))
     message = str(caught.value)
     assert "nowhere" in message and ("broken(2)" in message or "broken:2" in message)
+    assert message.count("z = nowhere + 1;") == 1, "the line itself, whoever compiles"
+    assert "z = x;" not in message and "ad_kernel" not in message and "ptrdiff_t" not in message, message
     assert isinstance(caught.value, CompileException) and caught.value.name == "broken"
     assert caught.value.get_message() == message
 

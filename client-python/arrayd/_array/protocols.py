@@ -30,6 +30,11 @@ def array_ufunc(self, ufunc, method, /, *inputs, **kwargs):
     for each in (*inputs, *kwargs.get("out", ()), kwargs.get("where")):
         if not _takes(type(each), "__array_ufunc__"):
             return NotImplemented
+    for each in kwargs.get("out", ()):
+        if isinstance(each, np.ndarray):
+            raise TypeError(f"{ufunc.__name__}: the result would be an array of the server, which cannot be written into a "
+                            "numpy.ndarray, as `n += a` and out=n ask for: make n an arrayd array (arrayd.asarray(n)), or "
+                            "fetch the other one (n += a.get())")
     own = _ufunc(ufunc)
     run = own if method == "__call__" else getattr(own, method, None)
     if run is None:

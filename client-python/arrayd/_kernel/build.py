@@ -85,12 +85,49 @@ def module(source, options=(), names=(), name="module"):
     try:
         found = _core.build(source, for_server(options), names)
     except _core.CompileError as error:
-        raise CompileException(str(error), source, name, options) from None
+        raise CompileException(show_lines(str(error), source), source, name, options) from None
     with _lock:
         _modules[key] = found
         while len(_modules) > _MOST:
             _modules.popitem(last=False)
     return found
+
+
+def _users_lines(source):
+    """The lines of a generated source that a user wrote, by (name of the piece, number of the line in it)."""
+    found, piece, number = {}, None, 0
+    for line in source.split("\n"):
+        begin = _PIECE.match(line)
+        if begin:
+            number, piece = int(begin[1]), begin[2]
+            continue
+        if piece is not None:
+            found[piece, number] = line
+            number += 1
+    return found
+
+
+def show_lines(log, source):
+    """What a compiler says of a generated source, with the user's lines below the messages about them and without the
+    names of functions that the user did not write. GCC looks for the lines in files, and there are none."""
+    lines = _users_lines(source)
+    if not lines:
+        return log
+    out = []
+    for line in log.split("\n"):
+        if _INSIDE.search(line):
+            continue
+        out.append(line)
+        about = _ABOUT.match(line)
+        text = lines.get((about[1], int(about[2]))) if about else None
+        if text is not None:
+            out += [f"{about[2]:>5} | {text}", f"      | {' ' * (int(about[3]) - 1)}^"]
+    return "\n".join(out)
+
+
+_PIECE = re.compile(r'#line (\d+) "(.*)"')
+_INSIDE = re.compile(r": In (static )?(function|member function|instantiation of) '.*ad_kernel::")
+_ABOUT = re.compile(r"(.+?):(\d+):(\d+): ")  # GCC's; NVRTC shows lines by itself
 
 
 def identifier(name, what):

@@ -82,7 +82,7 @@ static int make_outputs(job *j) {
         if (status) return status;
         j->made[i] = true;
         status = ad__buffer_take_memory(j->s, j->stream_queue, j->buffer[i], size, size && needs_zeros(op), &j->fault);
-        if (status) return status;
+        if (status) return ad__fresh_refused(d, status, &j->fault);
     }
     return 0;
 }

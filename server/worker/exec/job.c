@@ -1,6 +1,8 @@
 /* How a job begins and ends, and the memory that it gets. */
 #include "server/worker/exec/job.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "protocol/desc.h"
@@ -37,6 +39,22 @@ int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault) {
     int status = ad__shape_count(d->ndim, d->shape, d->dtype, &count, fault);
     if (!status) *size = (uint64_t)count * ad__dtypes[d->dtype].size;
     return status;
+}
+
+static void put_shape(const ad_desc *d, char *out, size_t size) {
+    size_t at = 0;
+    for (int i = 0; i < d->ndim && at < size; i++)
+        at += (size_t)snprintf(out + at, size - at, "%s%" PRId64, i ? ", " : "", d->shape[i]);
+    if (d->ndim == 1 && at < size) snprintf(out + at, size - at, ",");
+    if (at >= size) strcpy(out + size - 4, "..."); /* there are 64 dimensions at most */
+}
+
+int ad__fresh_refused(const ad_desc *d, int status, ad_fault *fault) {
+    char shape[80] = "", why[AD_FAULT_TEXT];
+    if (status != AD_E_MEMORY || d->form != AD_FRESH) return status;
+    put_shape(d, shape, sizeof shape);
+    snprintf(why, sizeof why, "%s", fault->text);
+    return ad__fault(fault, status, "no room for shape (%s) of %s: %s", shape, ad__dtypes[d->dtype].name, why);
 }
 
 /* Scratch memory is repaid when the job has been enqueued: its next user on this stream queue comes later on the

@@ -27,7 +27,7 @@ static int create_buffer(ad_session *s, ad_message *m, bool zero, ad_fault *faul
     if (!status) status = ad__buffers_add(&s->buffers, d->buffer, &b, fault);
     if (!status) status = ad__blame_check(s, "", fault);
     if (!status) status = ad__fresh_size(d, &size, fault);
-    if (!status) status = ad__buffer_take_memory(s, queue, b, size, zero, fault);
+    if (!status) status = ad__fresh_refused(d, ad__buffer_take_memory(s, queue, b, size, zero, fault), fault);
     if (!status && zero) status = ad__stream_queue_uses(s, queue, b, true, fault);
     if (!status && zero) status = ad__session_enqueued(s, queue, fault);
     if (!status) ad__spill_end(s, &b, 1);
