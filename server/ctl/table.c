@@ -78,6 +78,22 @@ static void print_cell(const char *text, int width, bool right, bool last) {
     fputs(last ? "\n" : "  ", stdout);
 }
 
+/* Count the columns that fit on the screen; the first one is shown in any case. */
+static size_t count_fitting(const ad_table *t, const int *width) {
+    size_t k = 1, used = t->columns ? (size_t)width[0] : 0;
+    while (k < t->columns && (!t->screen || used + 2 + (size_t)width[k] <= t->screen)) used += 2 + (size_t)width[k++];
+    return k;
+}
+
+static void print_row(const ad_table *t, const char *const *cells, const int *width, size_t columns, int colour) {
+    if (colour) printf("\033[%dm", colour);
+    for (size_t k = 0; k < columns; k++) {
+        const bool right = *t->head[k] == '>', last = k + 1 == columns;
+        print_cell(cells[k] + (cells == t->head && right), width[k], right, last && !colour);
+        if (last && colour) fputs("\033[0m\n", stdout);
+    }
+}
+
 void ad__table_end(ad_table *t, size_t most) {
     int width[AD_TABLE_COLUMNS];
     size_t rows = t->columns ? t->count / t->columns : 0, shown = most && rows > most ? most : rows;
@@ -86,12 +102,10 @@ void ad__table_end(ad_table *t, size_t most) {
         int w = count_characters(t->cells[i]);
         if (w > width[i % t->columns]) width[i % t->columns] = w;
     }
-    for (size_t i = 0; i < (shown + 1) * t->columns; i++) {
-        size_t k = i % t->columns;
-        bool right = *t->head[k] == '>';
-        print_cell(i < t->columns ? t->head[k] + right : t->cells[i - t->columns], width[k], right,
-                   k + 1 == t->columns);
-    }
+    const size_t columns = count_fitting(t, width);
+    if (t->columns) print_row(t, t->head, width, columns, 0);
+    for (size_t i = 0; i < shown; i++)
+        print_row(t, (const char *const *)t->cells + i * t->columns, width, columns, t->colour ? t->colour[i] : 0);
     if (shown < rows) printf("... and %zu more\n", rows - shown);
     if (t->failed) fputs("arrayctl: out of memory; the table is not whole\n", stderr);
     for (size_t i = 0; i < t->count; i++) free(t->cells[i]);

@@ -1,19 +1,56 @@
-/* The live view: what each session has done since the last report. */
+/* The live view: what each session has done since the last report, and what it does now. On a terminal keys choose the
+ * order and end sessions (ctl/keys.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "server/ctl/ctl.h"
+#include "server/ctl/keys.h"
 
-#define LINES_ABOVE 6 /* lines above the table's rows */
+#define LINES_ABOVE 8 /* lines around the table's rows */
 
 typedef struct active {
     const json_t *session;
     double ops, chains, device, in, out; /* values per second; device: seconds of device time */
+    double memory;
 } active;
+
+/* ---- orders ---- */
+
+static int compare_numbers(double a, double b) { return (a < b) - (a > b); }
+
+static int compare_by_device(const void *a, const void *b) {
+    const active *x = a, *y = b;
+    const int by_device = compare_numbers(x->device, y->device);
+    return by_device ? by_device : compare_numbers(x->ops, y->ops);
+}
+
+static int compare_by_memory(const void *a, const void *b) {
+    return compare_numbers(((const active *)a)->memory, ((const active *)b)->memory);
+}
+
+static int compare_by_ops(const void *a, const void *b) {
+    return compare_numbers(((const active *)a)->ops, ((const active *)b)->ops);
+}
+
+static int compare_by_who(const void *a, const void *b) {
+    const active *x = a, *y = b;
+    const int by_name = strcmp(ad__json_text(x->session, "principal"), ad__json_text(y->session, "principal"));
+    return by_name ? by_name : compare_by_device(a, b);
+}
+
+static const struct {
+    const char *name;
+    int (*compare)(const void *, const void *);
+} orders[] = {{"device time", compare_by_device},
+              {"memory", compare_by_memory},
+              {"operations", compare_by_ops},
+              {"principal", compare_by_who}};
+#define NORDER (sizeof orders / sizeof *orders)
+
+/* ---- figures ---- */
 
 static const json_t *find_session(const json_t *sessions, const char *name) {
     for (size_t i = 0; i < json_array_size(sessions); i++) {
@@ -28,38 +65,82 @@ static double compute_rate(const json_t *now, const json_t *before, const char *
     return passed > 0 && more > 0 ? more / passed : 0;
 }
 
-static int compare_by_use(const void *a, const void *b) {
-    const active *x = a, *y = b;
-    if (x->device != y->device) return (x->device < y->device) - (x->device > y->device);
-    return (x->ops < y->ops) - (x->ops > y->ops);
+static active compute_activity(const json_t *s, const json_t *b, double passed) {
+    return (active){.session = s,
+                    .ops = compute_rate(s, b, "ops_done", passed),
+                    .chains = compute_rate(s, b, "fused_chains", passed),
+                    .device = compute_rate(s, b, "device_us", passed) / 1e6,
+                    .in = compute_rate(s, b, "bytes_in", passed),
+                    .out = compute_rate(s, b, "bytes_out", passed),
+                    .memory = ad__json_counter(s, "buffer_bytes")};
 }
 
-static size_t count_terminal_rows(void) {
-    struct winsize w;
-    if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) || w.ws_row <= LINES_ABOVE) return 0;
-    return w.ws_row - LINES_ABOVE;
+/* ---- printing ---- */
+
+/* Choose a colour for a principal: the same in every view. */
+static int choose_colour(const char *who) {
+    static const int colours[] = {31, 32, 33, 34, 35, 36, 91, 92, 94, 95, 96};
+    unsigned hash = 5381;
+    for (; *who; who++) hash = hash * 33 + (unsigned char)*who;
+    return colours[hash % (sizeof colours / sizeof *colours)];
 }
 
-static void print_sessions(active *list, size_t n) {
-    static const char *const head[] = {"SESSION",       "WHO",       "PROGRAM",   ">MEMORY",
-                                       ">OPERATIONS/S", ">CHAINS/S", ">DEVICE %", ">IN/S",
-                                       ">OUT/S",        ">IDLE",     NULL};
+/* Say what a session does: a long operation, or why it does nothing. */
+static void add_doing(ad_table *t, const active *a) {
+    const json_t *s = a->session;
+    const char *what = ad__json_text(s, "executing"), *state = ad__json_text(s, "state");
+    if (*what) ad__table_add(t, "%s for %.1f s", what, ad__json_number(s, "executing_seconds"));
+    else if (!strcmp(state, "waiting")) ad__table_add(t, "its client is away");
+    else if (ad__json_counter(s, "queued_bytes") > 0) ad__table_add(t, "waits for its turn");
+    else ad__table_add(t, a->ops > 0 ? "computes" : "nothing");
+}
+
+static void print_sessions(const active *list, size_t n, const ad_screen *screen) {
+    static const char *const head[] = {"SESSION", "WHO",       ">DEVICE %", "DOING", ">MEMORY", ">OPERATIONS/S",
+                                       "PROGRAM", ">CHAINS/S", ">IN/S",     ">OUT/S", ">IDLE",  NULL};
     ad_table t;
+    int *colour = screen->is_terminal ? calloc(n + 1, sizeof *colour) : NULL;
     ad__table_begin(&t, head);
+    t.screen = screen->columns;
+    t.colour = colour;
     for (size_t i = 0; i < n; i++) {
         const json_t *s = list[i].session;
+        if (colour) colour[i] = choose_colour(ad__json_text(s, "principal"));
         ad__table_session(&t, s);
         ad__table_add(&t, "%s", ad__json_text(s, "principal"));
-        ad__table_add(&t, "%s", ad__json_text(s, "client"));
-        ad__table_bytes(&t, ad__json_counter(s, "buffer_bytes"));
-        ad__table_add(&t, "%.0f", list[i].ops);
-        ad__table_add(&t, "%.0f", list[i].chains);
         ad__table_add(&t, "%.1f", list[i].device * 100);
+        add_doing(&t, &list[i]);
+        ad__table_bytes(&t, list[i].memory);
+        ad__table_add(&t, "%.0f", list[i].ops);
+        ad__table_add(&t, "%s", ad__json_text(s, "client"));
+        ad__table_add(&t, "%.0f", list[i].chains);
         ad__table_bytes(&t, list[i].in);
         ad__table_bytes(&t, list[i].out);
         ad__table_seconds(&t, ad__json_number(s, "idle_seconds"));
     }
-    ad__table_end(&t, count_terminal_rows());
+    ad__table_end(&t, screen->rows > LINES_ABOVE ? screen->rows - LINES_ABOVE : 0);
+    free(colour);
+}
+
+/* Say who has had the devices most, and with which operation that takes long. */
+static void print_busiest(const active *list, size_t n) {
+    double device = 0, longest = 0;
+    const active *most = NULL;
+    const json_t *slow = NULL;
+    for (size_t i = 0; i < n; i++) {
+        const double seconds = ad__json_number(list[i].session, "executing_seconds");
+        device += list[i].device;
+        if (list[i].device > 0 && (!most || list[i].device > most->device)) most = &list[i];
+        if (seconds > longest) longest = seconds, slow = list[i].session;
+    }
+    printf("devices %.0f %% busy", device * 100);
+    if (most)
+        printf(", most with %s (session %s, %.0f %%)", ad__json_text(most->session, "principal"),
+               ad__json_text(most->session, "session"), most->device * 100);
+    if (slow)
+        printf("; longest: %s of session %s, for %.1f s", ad__json_text(slow, "executing"), ad__json_text(slow, "session"),
+               longest);
+    printf("\n\n");
 }
 
 static void print_totals(const json_t *now, const active *list, size_t n) {
@@ -68,56 +149,83 @@ static void print_totals(const json_t *now, const active *list, size_t n) {
     const json_t *a = json_object_get(now, "arrayd");
     for (size_t i = 0; i < n; i++) {
         ops += list[i].ops;
-        memory += ad__json_counter(list[i].session, "buffer_bytes");
+        memory += list[i].memory;
     }
     ad__ctl_bytes_text(memory, text);
-    printf("arrayd %s, process %.0f: %zu sessions, %.0f operations a second, %s in arrays\n\n",
+    printf("arrayd %s, process %.0f: %zu sessions, %.0f operations a second, %s in arrays\n",
            ad__json_text(a, "version"), ad__json_number(a, "pid"), n, ops, text);
+    print_busiest(list, n);
 }
 
-static int print_changes(const ad_ctl *c, const json_t *now, const json_t *before) {
+static ad_screen measure_screen(void) {
+    struct winsize w;
+    ad_screen s = {.is_terminal = isatty(STDOUT_FILENO)};
+    if (s.is_terminal && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &w)) s.rows = w.ws_row, s.columns = w.ws_col;
+    return s;
+}
+
+static int print_changes(const ad_ctl *c, const json_t *now, const json_t *before, unsigned order) {
     const json_t *sessions = json_object_get(now, "sessions"), *old = json_object_get(before, "sessions");
+    const ad_screen screen = measure_screen();
     size_t n = json_array_size(sessions);
     double passed = ad__json_number(json_object_get(now, "arrayd"), "uptime_seconds") -
                     ad__json_number(json_object_get(before, "arrayd"), "uptime_seconds");
     active *list = calloc(n + 1, sizeof *list);
     if (!list) return ad__ctl_error(c, AD_CTL_BAD, "out of memory");
     for (size_t i = 0; i < n; i++) {
-        const json_t *s = json_array_get(sessions, i), *b = find_session(old, ad__json_text(s, "session"));
-        list[i] = (active){s,
-                           compute_rate(s, b, "ops_done", passed),
-                           compute_rate(s, b, "fused_chains", passed),
-                           compute_rate(s, b, "device_us", passed) / 1e6,
-                           compute_rate(s, b, "bytes_in", passed),
-                           compute_rate(s, b, "bytes_out", passed)};
+        const json_t *s = json_array_get(sessions, i);
+        list[i] = compute_activity(s, find_session(old, ad__json_text(s, "session")), passed);
     }
-    qsort(list, n, sizeof *list, compare_by_use);
-    if (isatty(STDOUT_FILENO)) fputs("\033[H\033[J", stdout);
+    qsort(list, n, sizeof *list, orders[order % NORDER].compare);
+    if (screen.is_terminal) fputs("\033[H\033[J", stdout);
     print_totals(now, list, n);
-    print_sessions(list, n);
-    if (!isatty(STDOUT_FILENO)) putchar('\n');
+    print_sessions(list, n, &screen);
+    if (screen.is_terminal) printf("\nby %s; keys: s another order, k end a session, q leave\n", orders[order % NORDER].name);
+    else putchar('\n');
     free(list);
     return fflush(stdout) ? ad__ctl_error(c, AD_CTL_BAD, "cannot write to standard output") : AD_CTL_GOOD;
 }
 
-static void sleep_seconds(double seconds) {
-    struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
-    nanosleep(&t, NULL);
+/* ---- keys ---- */
+
+/* End a session whose name is typed. */
+static void ask_and_kill(ad_ctl *c, ad_keys *keys) {
+    char name[64], line[128];
+    json_t *answer = NULL;
+    if (!ad__keys_read_line(keys, "end session: ", name, sizeof name) || strpbrk(name, " \t")) return;
+    snprintf(line, sizeof line, "kill %s by arrayctl top\n", name);
+    if (ad__ctl_ask(c, line, -1, &answer)) ad__keys_wait(keys, 2); /* until the message has been read */
+    json_decref(answer);
+}
+
+/* Wait for the next view, or for a key. False: leave. */
+static bool wait_or_obey(ad_ctl *c, ad_keys *keys, double seconds, unsigned *order) {
+    switch (ad__keys_wait(keys, seconds)) {
+    case 'q':
+    case 3: return false;
+    case 's': ++*order; return true;
+    case 'k': ask_and_kill(c, keys); return true;
+    default: return true;
+    }
 }
 
 int ad__ctl_top(ad_ctl *c) {
     double interval = c->interval > 0 ? c->interval : 2;
     json_t *before = NULL, *now = NULL;
+    unsigned order = 0;
+    ad_keys keys;
     int status = ad__ctl_alone(c);
     if (!status) status = ad__ctl_ask(c, "status\n", -1, &before);
+    ad__keys_begin(&keys, !status && !c->json);
     for (uint64_t i = 0; !status && (!c->count || i < c->count); i++) {
-        sleep_seconds(interval);
+        if (!wait_or_obey(c, &keys, interval, &order)) break;
         status = ad__ctl_ask(c, "status\n", -1, &now);
         if (status) break;
-        status = c->json ? ad__ctl_print(c, now) : print_changes(c, now, before);
+        status = c->json ? ad__ctl_print(c, now) : print_changes(c, now, before, order);
         json_decref(before);
         before = now;
     }
+    ad__keys_end(&keys);
     json_decref(before);
     return status;
 }

@@ -41,6 +41,11 @@ static void add_session(ad_session *s, int64_t now, ad_bytes *out) {
     row.ending = ad__run_is_over(s);
     pthread_mutex_unlock(&s->worker->engine.lock);
     row.away = atomic_load(&s->output.away);
+    const int64_t began = atomic_load(&s->turns.background_since);
+    if (began) {
+        snprintf(row.doing, sizeof row.doing, "%s", atomic_load(&s->turns.doing));
+        row.doing_ns = now - began;
+    }
     snprintf(row.principal, sizeof row.principal, "%s", s->principal);
     snprintf(row.client, sizeof row.client, "%.*s", (int)sizeof row.client - 1, s->client);
     ad__counters_get(s, row.counter);

@@ -89,6 +89,7 @@ typedef struct ad_session_turns {
     /* any thread */
     int cancelled;                     /* AD_CANCEL_...: why its background operation is cancelled; atomic */
     _Atomic int64_t background_since;  /* when its background operation began; 0: none */
+    _Atomic(const char *) doing;       /* what that is, while background_since is set */
     _Atomic uint64_t cancelled_before; /* computations before this place of the stream are not begun any more */
     /* runner */
     ad_session *next_busy; /* list of sessions with something under way */

@@ -1,12 +1,17 @@
 """What an administrator sees and does: arrayctl, its socket, metrics, health. Figures are compared with what clients count
 themselves, and read by Prometheus' own parser."""
+import fcntl
 import json
 import os
+import pty
 import re
+import select
 import signal
 import socket
 import stat
+import struct
 import subprocess
+import termios
 
 import numpy as np
 import pytest
@@ -170,6 +175,89 @@ def test_tables(start):
     assert ctl(server, "health").endswith("healthy\n")
     top = ctl(server, "top", "--count=2", "--interval=0.05")
     assert top.count("SESSION") == 2 and "4.0 MiB in arrays" in top
+
+
+def occupy(client):
+    """An operation that takes days: a sum over a view without memory behind it."""
+    x = client.put(np.ones(1))
+    client.sum("float64", [x[0], x[1], 0, [1 << 22, 1 << 22], [0, 0]])
+    client.flush()
+
+
+def test_what_takes_long_and_since_when(start):
+    server = start(METRICS, "--threads=1")
+    client = Client(server.path)
+    occupy(client)
+    wait_until(lambda: see(server)["sessions"][0]["executing"] == "sum", "it is executed")
+    first = see(server)["sessions"][0]["executing_seconds"]
+    wait_until(lambda: see(server)["sessions"][0]["executing_seconds"] > first, "its time passes")
+    text = ctl(server, "top", "--count=1", "--interval=0.05")
+    assert re.search(rf"longest: sum of session {client.welcome[3]}, for [\d.]+ s", text) and " sum for " in text
+    assert "\033" not in text, "colours are for terminals"
+    client.close()
+    wait_until(lambda: not see(server)["sessions"] or see(server)["sessions"][0]["state"] != "active", "its client has gone")
+
+
+class Terminal:
+    """arrayctl top on a terminal of so many characters."""
+
+    def __init__(self, server, columns):
+        self.ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        self.before = termios.tcgetattr(theirs)
+        self.process = subprocess.Popen([CTL, "top", "--interval=0.05", f"--socket={server.path}"], stdin=theirs,
+                                        stdout=theirs, stderr=theirs, env=clean())
+        self.theirs, self.text = theirs, ""
+
+    def until(self, pattern):
+        """Read until the last views have it."""
+        while not (found := re.search(pattern, self.text[-20000:])):
+            assert select.select([self.ours], [], [], raw.WINDOW)[0], self.text[-2000:]
+            self.text += os.read(self.ours, 65536).decode()
+        self.text = ""
+        return found
+
+    def type(self, keys):
+        os.write(self.ours, keys.encode())
+
+    def leave(self):
+        self.type("q")
+        while self.process.poll() is None:
+            if select.select([self.ours], [], [], 0.05)[0]:
+                os.read(self.ours, 65536)
+        assert self.process.returncode == 0 and termios.tcgetattr(self.theirs) == self.before, "the terminal is as it was"
+        os.close(self.ours)
+        os.close(self.theirs)
+
+
+def test_top_on_a_terminal(start):
+    """Keys change the order and end a session; principals have colours."""
+    server = start()
+    victim, stays = Client(server.path), Client(server.path)
+    work(stays, 100, 1)
+    top = Terminal(server, 200)
+    top.until(rf"\x1b\[\d+m{victim.welcome[3]} [^\n]*\x1b\[0m[^\0]*by device time; keys")
+    for order in ("memory", "operations", "principal", "device time"):
+        top.type("s")
+        top.until(f"by {order}; keys")
+    top.type("k")
+    top.until("end session: ")
+    top.type(f"{victim.welcome[3]}\n")
+    top.until(r"1 sessions,")
+    with pytest.raises(Closed, match="ended by an administrator: by arrayctl top"):
+        victim.sync()
+    stays.sync()
+    top.leave()
+
+
+def test_top_on_a_narrow_terminal(start):
+    server = start()
+    work(Client(server.path), 100, 1)
+    top = Terminal(server, 40)
+    view = top.until(r"SESSION[^\0]*?keys")[0]
+    rows = [re.sub(r"\x1b\[\d+m", "", line).rstrip() for line in view.split("\n")]
+    assert rows[0].startswith("SESSION") and all(len(row) <= 40 for row in rows[:2]), rows
+    top.leave()
 
 
 def test_bench(start):

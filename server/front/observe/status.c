@@ -129,7 +129,9 @@ static void put_session_json(ad_bytes *b, const ad_domain_facts *d, const ad_rep
     put_json_text(b, "client", s->client);
     ad__put(b, ",\"worker\":%d,\"forked\":%s,\"state\":\"%s\",\"traced\":%s", d->pid,
             s->id & AD_FORKED_SESSION ? "true" : "false", get_session_state(s), s->traced ? "true" : "false");
-    ad__put(b, ",\"idle_seconds\":%.3f", (double)s->idle / 1e9);
+    ad__put(b, ",\"idle_seconds\":%.3f,", (double)s->idle / 1e9);
+    put_json_text(b, "executing", s->doing);
+    ad__put(b, ",\"executing_seconds\":%.3f", (double)s->doing_ns / 1e9);
     put_counters(b, AD_METRIC_SESSION, s->counter);
     ad__put(b, "}");
 }

@@ -1,5 +1,6 @@
 #include "server/worker/engine/background.h"
 
+#include "protocol/infer.h"
 #include "server/common/os.h"
 #include "server/worker/session.h"
 #include "server/worker/memory/shared.h"
@@ -65,8 +66,17 @@ static int find_reason(const ad_session *s) {
     return ad__cancel_covers(s, s->messages.place) && is_computing(s) ? AD_CANCEL_ASKED : AD_CANCEL_NOT;
 }
 
+/* Name what the session executes, by a text of the tables. */
+static const char *name_work(const ad_session *s) {
+    const ad_message *m = &s->messages.message;
+    if (s->fusion.draining) return "fused operations";
+    if (!s->messages.at_hand || !m->row) return "operations";
+    return m->op.opcode ? ad__op_name(&m->op) : m->row->name;
+}
+
 bool ad__background_begin(ad_session *s, int64_t ns) {
     ad_engine *e = &s->worker->engine;
+    atomic_store(&s->turns.doing, name_work(s));
     if (s->checkpoint.suspect.careful) { /* the operation keeps the engine, and can still be cancelled */
         __atomic_store_n(&s->turns.cancelled, find_reason(s), __ATOMIC_RELAXED);
         atomic_store(&s->turns.background_since, ad__os_now());

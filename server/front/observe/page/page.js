@@ -64,12 +64,41 @@ function rate(s, name, passed) {
   return passed > 0 ? Math.max(0, s.counters[name] - (old ? old[name] : 0)) / passed : 0;
 }
 
+// What a session does: a long operation, or why it does nothing.
+function doing(s, passed) {
+  if (s.executing) return `${s.executing} for ${seconds(s.executing_seconds)}`;
+  if (s.state === "waiting") return "its client is away";
+  if (s.counters.queued_bytes > 0) return "waits for its turn";
+  return rate(s, "ops_done", passed) > 0 ? "computes" : "nothing";
+}
+
+// The same colour for a principal in every view.
+function colour(who) {
+  let hash = 5381;
+  for (const c of new TextEncoder().encode(who)) hash = (hash * 33 + c) % 4294967296;
+  return `hsl(${hash % 360} 60% 40%)`;
+}
+
+function coloured(tr, who) {
+  tr.cells[1].style.color = colour(who);
+  return tr;
+}
+
+// How busy the devices were since the last answer, and with whom most.
+function busiest(sessions, passed) {
+  const share = (s) => rate(s, "device_us", passed) / 1e6;
+  const most = sessions.reduce((a, s) => (!a || share(s) > share(a)) ? s : a, null);
+  const whole = sessions.reduce((n, s) => n + share(s), 0);
+  return most && share(most) > 0 ? `${Math.round(100 * whole)} %, most with ${most.principal} (${most.session})`
+    : `${Math.round(100 * whole)} %`;
+}
+
 function sessionRows(sessions, passed) {
   const most = Math.max(...sessions.map((s) => s.counters.buffer_bytes), 1);
-  return [...sessions].sort((a, b) => b.counters.buffer_bytes - a.counters.buffer_bytes).slice(0, 200).map((s) => row([
+  return [...sessions].sort((a, b) => b.counters.buffer_bytes - a.counters.buffer_bytes).slice(0, 200).map((s) => coloured(row([
     s.state === "active" ? s.session : `${s.session} (${s.state})`, s.principal, s.client, whole(s.counters.buffers), bytes(s.counters.buffer_bytes),
     [s.counters.buffer_bytes, most], number(rate(s, "ops_done", passed)), whole(s.counters.fused_chains),
-    seconds(s.counters.device_us / 1e6), seconds(s.idle_seconds)], [3, 4, 6, 7, 8, 9]));
+    seconds(s.counters.device_us / 1e6), doing(s, passed), seconds(s.idle_seconds)], [3, 4, 6, 7, 8, 10]), s.principal));
 }
 
 function show(now) {
@@ -82,6 +111,7 @@ function show(now) {
   element("ops").textContent = number(all("ops_done"));
   element("chains").textContent = number(all("fused_chains"));
   element("memory").textContent = bytes(memory);
+  element("busy").textContent = busiest(now.sessions, passed);
   element("count").textContent = now.sessions.length;
   line("ops-line", kept.ops, all("ops_done"));
   line("chains-line", kept.chains, all("fused_chains"));
