@@ -9,12 +9,18 @@
 #include "arrayd.h"
 
 /* ---- net/url.c: addresses of servers ---- */
+#define AD_TOKEN_SIZE 257
+#define AD_PIN_SIZE 32
 typedef enum ad_transport { AD_URL_UNIX, AD_URL_TCP, AD_URL_TLS, AD_URL_EMBEDDED } ad_transport;
 typedef struct ad_server_address {
     ad_transport transport;
     char url[256];  /* URL as it is shown to the user */
     char host[128]; /* path of a Unix socket, host, or backend of an embedded server */
     char port[16];
+    /* Of a url as arrayctl invite prints it, tls://token@host:port#sha256:pin. */
+    char token[AD_TOKEN_SIZE]; /* "": none; it is not kept in the session */
+    bool pinned;
+    uint8_t pin[AD_PIN_SIZE]; /* hash of the server's public key */
 } ad_server_address;
 /* AD_E_URL. */
 int ad__url_parse(const char *url, ad_server_address *out);
@@ -29,7 +35,6 @@ static inline bool ad__is_remote(const ad_server_address *a) {
 }
 
 /* ---- net/credentials.c: proof of the user's identity ---- */
-#define AD_TOKEN_SIZE 257
 typedef struct ad_credentials {
     char token[AD_TOKEN_SIZE]; /* "": there is none */
     char ca[1024], cert[1024], key[1024];

@@ -48,10 +48,12 @@ static bool find_own_file(char *out, size_t size) {
 
 /* Find the token. certified: a certificate identifies the user, so the user's file, which serves every server, is not
  * read. */
-static int find_token(const ad_connection *options, bool certified, ad_credentials *out) {
+static int find_token(const ad_server_address *address, const ad_connection *options, bool certified,
+                      ad_credentials *out) {
     const char *named = getenv("ARRAYD_TOKEN_FILE"), *token = getenv("ARRAYD_TOKEN");
     char path[1100];
     if (options && options->token) return store_token(options->token, strlen(options->token), "option token", out);
+    if (*address->token) return store_token(address->token, strlen(address->token), "the url", out);
     if (token && *token) return store_token(token, strlen(token), "ARRAYD_TOKEN", out);
     if (named && *named) return read_token(named, out);
     return !certified && find_own_file(path, sizeof path) ? read_token(path, out) : 0;
@@ -81,7 +83,7 @@ int ad__credentials_find(const ad_server_address *address, const ad_connection *
     memset(out, 0, sizeof *out);
     find_name(o, out->name, sizeof out->name);
     bool certified = address->transport == AD_URL_TLS && (o->cert || getenv("ARRAYD_CERT"));
-    int status = ad__is_remote(address) ? find_token(options, certified, out) : 0;
+    int status = ad__is_remote(address) ? find_token(address, options, certified, out) : 0;
     if (status || address->transport != AD_URL_TLS) return status;
     status = find_path(o->ca, "ARRAYD_CA", "ca", out->ca, sizeof out->ca);
     if (!status) status = find_path(o->cert, "ARRAYD_CERT", "cert", out->cert, sizeof out->cert);

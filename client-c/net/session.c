@@ -235,6 +235,7 @@ static int open_with_credentials(const ad_server_address *address, ad_credential
     int status = create_session(&s);
     if (status) return status;
     s->connection.address = *address;
+    explicit_bzero(s->connection.address.token, sizeof s->connection.address.token);
     status = ad__connect(address, deadline, &s->connection.fd, &s->connection.embedded);
     if (status) {
         *missing = status == AD_E_CONNECTION;
@@ -273,6 +274,7 @@ int ad_session_open_with(const char *url, const ad_connection *options, ad_sessi
         missing = false;
         status = open_address(&places[i], options, session, &missing);
     }
+    explicit_bzero(places, sizeof places); /* a url may hold a token */
     return status;
 }
 

@@ -8,11 +8,13 @@ from . import _core
 def connect(url=None, *, token=None, ca=None, cert=None, key=None, name=None):
     """Connect to a server; what follows runs there. Without it the first operation connects.
 
-    Parameters: url: "unix:/path", "tcp:host:port", "tls:host:port", "embedded:auto", "embedded:cpu" or "embedded:cuda"; unless given
+    Parameters: url: "unix:/path", "tcp:host:port", "tls:host:port", "embedded:auto", "embedded:cpu" or "embedded:cuda", or what
+    an administrator has sent ("tls://token@host:port#sha256:pin", of arrayctl invite); unless given
     $ARRAYD_URL, then the user's and the system's well-known socket, then an embedded server of this process.
     token: str that lets one in at tcp: and tls:; unless given $ARRAYD_TOKEN, then what the file $ARRAYD_TOKEN_FILE or
     ~/.config/arrayd/token holds (unless there is a certificate to show). No message shows it.
-    ca: path of the authorities (PEM) one of which must have signed a tls: server's certificate; unless given $ARRAYD_CA,
+    ca: path of the authorities (PEM) one of which must have signed a tls: server's certificate, where the url has no pin
+    of its key; unless given $ARRAYD_CA,
     then the system's.
     cert: path of a certificate (PEM) to show a tls: server; unless given $ARRAYD_CERT.
     key: path of its key; unless given $ARRAYD_KEY, then the file of the certificate.

@@ -4,6 +4,7 @@ import importlib.metadata
 import os
 import pathlib
 import platform
+import re
 import statistics
 import sys
 import textwrap
@@ -25,7 +26,8 @@ DEVICES = pathlib.Path("/dev/nvidiactl")
 DRIVER = pathlib.Path("/proc/driver/nvidia/version")
 ROUNDS = 200
 # Variables that the client reads; the others are called as the server's options.
-VARIABLES = [f"ARRAYD_{name}" for name in "URL NAME BIN TOKEN TOKEN_FILE CA CERT KEY PINNED TF32 SITES PROGRESS IMPLICIT "
+_PREFIX = "ARRAYD_"
+VARIABLES = [_PREFIX + name for name in "URL NAME BIN TOKEN TOKEN_FILE CA CERT KEY PINNED TF32 SITES PROGRESS IMPLICIT "
                                           "TOP_SECONDS FUSE".split()]
 
 
@@ -65,6 +67,11 @@ class Report:
 
 # ---- which server ----
 
+def hide_token(url):
+    """A url without the token that an invitation has: tls://...@host:port#sha256:..."""
+    return re.sub(r"//[^@]*@", "//...@", url)
+
+
 def try_server(url):
     """Connect to it: why that is not possible, or None."""
     try:
@@ -79,9 +86,9 @@ def choose_server(report, url):
     addresses = [url] if url else _core.addresses()
     named = "the command line names it" if url else "ARRAYD_URL names it" if os.environ.get("ARRAYD_URL") else None
     report.title("Which server")
-    report.line("ARRAYD_URL", os.environ.get("ARRAYD_URL") or "not set: the well-known places are tried in turn")
-    for i, address in enumerate(addresses):
-        error = try_server(address)
+    report.line("ARRAYD_URL", hide_token(os.environ.get("ARRAYD_URL", "")) or "not set: the well-known places are tried in turn")
+    for i, secret in enumerate(addresses):
+        error, address = try_server(secret), hide_token(secret)
         if error is None:
             report.line("used", f"{address}, {named}" if named else address)
             for other in addresses[i + 1:]:
@@ -202,9 +209,11 @@ def describe_extras(report):
 
 def find_misspelt_variables():
     """Pairs of a variable ARRAYD_... that nothing reads, and the name that was probably meant."""
-    known = VARIABLES + [f"ARRAYD_{name.upper().replace('-', '_')}" for name in _core.options()]
-    strange = sorted(name for name in os.environ if name.startswith("ARRAYD") and name not in known)
-    return [(name, near[0]) for name in strange if (near := difflib.get_close_matches(name, known, 1, 0.8))]
+    known = VARIABLES + [f"{_PREFIX}{name.upper().replace('-', '_')}" for name in _core.options()]
+    ends = [name.removeprefix(_PREFIX) for name in known]  # what all begin with would make all of them alike
+    strange = sorted(name for name in os.environ if name.startswith(_PREFIX) and name not in known)
+    return [(name, _PREFIX + near[0]) for name in strange
+            if (near := difflib.get_close_matches(name.removeprefix(_PREFIX), ends, 1, 0.65))]
 
 
 def describe_machine(report, backend):

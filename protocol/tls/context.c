@@ -81,6 +81,41 @@ int ad__tls_server(const ad_tls_files *files, ad_tls_context **out, ad_fault *fa
     return finish_context(ssl, c, status, out);
 }
 
+/* ---- pins ---- */
+
+/* Hash the public key of a certificate. */
+static int hash_public_key(const ad_openssl *ssl, X509 *x, uint8_t out[AD_SHA256_SIZE], ad_fault *fault) {
+    uint8_t *bytes = NULL;
+    const int n = ssl->i2d_X509_PUBKEY(ssl->X509_get_X509_PUBKEY(x), &bytes); /* makes the bytes */
+    if (n <= 0) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    const ad_digest_part part = {bytes, (size_t)n};
+    int status = ad__sha256(&part, 1, out, fault);
+    ssl->CRYPTO_free(bytes, "", 0);
+    return status;
+}
+
+/* Decide in the handshake about a server's certificate, by its key alone. OpenSSL checks that the server has that key. */
+static int verify_pin(X509_STORE_CTX *store, void *pin) {
+    const ad_openssl *ssl;
+    uint8_t hash[AD_SHA256_SIZE];
+    X509 *x = NULL;
+    if (ad__openssl_load(&ssl, NULL)) return 0;
+    const bool good = (x = ssl->X509_STORE_CTX_get0_cert(store)) && !hash_public_key(ssl, x, hash, NULL) &&
+                      !ad__secret_differs(hash, pin, sizeof hash);
+    ssl->X509_STORE_CTX_set_error(store, good ? X509_V_OK : X509_V_ERR_APPLICATION_VERIFICATION);
+    return good;
+}
+
+int ad__tls_pin(const ad_tls_context *c, uint8_t out[AD_SHA256_SIZE], ad_fault *fault) {
+    const ad_openssl *ssl;
+    int status = ad__openssl_load(&ssl, fault);
+    if (status) return status;
+    X509 *x = ssl->SSL_CTX_get0_certificate((const SSL_CTX *)c);
+    return x ? hash_public_key(ssl, x, out, fault) : ad__fault(fault, AD_E_TLS, "TLS: there is no certificate");
+}
+
+/* ---- clients ---- */
+
 int ad__tls_client(const ad_tls_files *files, ad_tls_context **out, ad_fault *fault) {
     const ad_openssl *ssl;
     SSL_CTX *c;
@@ -89,7 +124,8 @@ int ad__tls_client(const ad_tls_files *files, ad_tls_context **out, ad_fault *fa
     ssl->ERR_clear_error();
     if ((status = create_context(ssl, ssl->TLS_client_method(), &c, fault))) return status;
     ssl->SSL_CTX_set_verify(c, SSL_VERIFY_PEER, NULL);
-    if (!files->ca) ssl->SSL_CTX_set_default_verify_paths(c);
+    if (files->pin) ssl->SSL_CTX_set_cert_verify_callback(c, verify_pin, (void *)(uintptr_t)files->pin);
+    else if (!files->ca) ssl->SSL_CTX_set_default_verify_paths(c);
     else if (ssl->SSL_CTX_load_verify_locations(c, files->ca, NULL) != 1)
         status = report_file_error(ssl, "certificates of", files->ca, fault);
     if (!status) status = use_certificate(ssl, c, files, fault);

@@ -3,6 +3,8 @@
 #define AD_TLS_OPENSSL_H
 
 #include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 

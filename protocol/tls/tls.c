@@ -39,6 +39,10 @@ static int report_verify_error(ad_tls *t, ad_fault *fault) {
     long result = t->ssl->SSL_get_verify_result(t->connection);
     unsigned long error = take_error(t->ssl);
     const char *why = describe_reason(t->ssl, error);
+    if (result == X509_V_ERR_APPLICATION_VERIFICATION)
+        return ad__fault(fault, AD_E_TLS,
+                         "TLS: the server's key is not the one that the url names (#sha256:...), and nothing was sent: "
+                         "another server answers there, or its key is new. Ask its administrator for a new url");
     if (result != X509_V_OK)
         return ad__fault(fault, AD_E_TLS, "TLS: the certificate is refused: %s",
                          t->ssl->X509_verify_cert_error_string(result));

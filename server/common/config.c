@@ -283,6 +283,12 @@ static int take_argument(ad_config *c, const ad_config_private *private, const a
     return ad__config_set(c, a->name, a->value, "the command line", fault);
 }
 
+/* Tell whether the argument is a switch without a value, which means yes: --self-signed. */
+static bool is_bare_switch(const argument *a, const char *next) {
+    const option_row *row = a->value ? NULL : find_option(a->name, strlen(a->name));
+    return row && row->type == &type_BOOL && (!next || !strncmp(next, "--", 2));
+}
+
 static int load_arguments(ad_config *c, int argc, char **argv, const ad_config_private *private, bool files,
                           ad_config_action *action, ad_fault *fault) {
     for (int i = 1; i < argc;) {
@@ -290,6 +296,7 @@ static int load_arguments(ad_config *c, int argc, char **argv, const ad_config_p
         int status = next_argument(argv, &i, &a, fault);
         if (status) return status;
         if (parse_action(&a, action)) continue;
+        if (is_bare_switch(&a, i < argc ? argv[i] : NULL)) a.value = "yes";
         if (!a.value && i < argc) a.value = argv[i++];
         if (!a.value && !find_option(a.name, strlen(a.name)) && strcmp(a.name, "config"))
             return fail_unknown(a.name, "the command line", fault);

@@ -102,9 +102,11 @@ static int parse_common_options(ad_ctl *c, int argc, char **argv) {
     return AD_CTL_GOOD;
 }
 
-/* Reject options that no command has; warm takes arrayd's as well. */
+/* Tell whether a command reads options itself: invite has some, and warm takes arrayd's. */
+static bool has_own_options(const char *name) { return !strcmp(name, "warm") || !strcmp(name, "invite"); }
+
 static int reject_unknown_options(const ad_ctl *c) {
-    for (int i = 1; i < c->argc && strcmp(c->argv[0], "warm"); i++)
+    for (int i = 1; i < c->argc && !has_own_options(c->argv[0]); i++)
         if (c->argv[i][0] == '-' && c->argv[i][1])
             return ad__ctl_error(c, AD_CTL_USAGE, "no such option: %s (see arrayctl --help)", c->argv[i]);
     return AD_CTL_GOOD;

@@ -1,6 +1,7 @@
 /* Checking a configuration as arrayd would: each option, the files that options name, and their combination. Only a
  * start can show more, such as a port that is taken or a backend that is not there. */
 #include <string.h>
+#include <unistd.h>
 
 #include "protocol/tls/tls.h"
 #include "server/front/net/address.h"
@@ -8,13 +9,18 @@
 
 static const char *get_path_or_null(const char *path) { return *path ? path : NULL; }
 
+/* Tell whether arrayd makes this file when it starts. */
+static bool will_be_made(const ad_config *c, const char *path) {
+    return c->self_signed && (!*path || access(path, F_OK));
+}
+
 static int check_tls(const ad_config *c, ad_fault *fault) {
     const ad_tls_files files = {get_path_or_null(c->tls_cert), get_path_or_null(c->tls_key),
-                                get_path_or_null(c->tls_ca)};
+                                get_path_or_null(c->tls_ca), NULL};
     ad_tls_context *tls = NULL;
     ad_address a;
     int status = ad__address_tls(c, &a, fault);
-    if (status) return status;
+    if (status || will_be_made(c, c->tls_cert)) return status;
     if (!files.certificate)
         return ad__fault(fault, AD_E_VALUE, "option tls: a certificate is missing (options tls-cert and tls-key)");
     status = ad__tls_server(&files, &tls, fault);
@@ -25,10 +31,12 @@ static int check_tls(const ad_config *c, ad_fault *fault) {
 int ad__check(const ad_config *c, ad_fault *fault) {
     ad_principals *principals = NULL;
     ad_address a;
-    int status = ad__principals_load(c->tokens, c->principals, &principals, fault);
+    int status = ad__principals_load(will_be_made(c, c->tokens) ? "" : c->tokens, c->principals, &principals, fault);
     ad__principals_free(principals);
     if (!status && *c->tcp) status = ad__address_tcp(c, &a, fault);
     if (!status && *c->tls) status = check_tls(c, fault);
+    if (!status && c->self_signed && !*c->tls)
+        status = ad__fault(fault, AD_E_VALUE, "option self-signed: expected an address to serve (option tls)");
     if (!status && *c->metrics) status = ad__address_metrics(c, &a, fault);
     if (!status && !strcmp(c->socket, "none") && !*c->tcp && !*c->tls)
         status = ad__fault(fault, AD_E_VALUE, "option socket: none, and no tcp or tls: there is nothing to listen on");

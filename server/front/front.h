@@ -83,6 +83,7 @@ struct ad_front {
         uv_timer_t patience; /* workers that do not stop are killed */
         uv_timer_t retry;    /* a worker may be started again */
         uv_timer_t silence;  /* workers that do not answer are killed */
+        uv_timer_t expiry;   /* sessions whose token has expired are ended */
         int64_t looked;      /* when `silence` last ran, ns */
     } timers;
     uv_poll_t parent; /* process of an embedded server's client */
@@ -114,6 +115,9 @@ int ad__listen_offer(ad_front *f);
 /* Format the listening addresses for the log: "unix:/run/arrayd.sock tcp:127.0.0.1:7311". */
 void ad__listen_text(const ad_front *f, char *out, size_t size);
 
+/* Format the address that is served with TLS: "0.0.0.0:7312". False: there is none. */
+bool ad__listen_tls(const ad_front *f, char *out, size_t size);
+
 /* Find the default path of the Unix socket, which the caller frees. NULL: no memory. */
 char *ad__listen_default(void);
 /* Create a listening Unix socket with that mode, unless somebody answers on that path. AD_E_SYSTEM, AD_E_VALUE,
@@ -141,6 +145,17 @@ int ad__entrance_check(const ad_front *f, ad_way way, int fd, ad_string token, c
 /* Check the process that a client says it is against the kernel's word. 0: another process is at the other end, such
  * as one that passes data on, or its number is another one here. */
 uint64_t ad__entrance_process(ad_way way, int fd, uint64_t said);
+
+/* End all sessions of a principal, whose clients are told why. Returns how many there were. */
+uint64_t ad__entrance_dismiss(ad_front *f, const char *who, const char *why);
+/* Read again what may change while the server runs: the log's level, the files of principals and tokens, the
+ * certificate. On failure, which is logged, all is as it was. (main.c) */
+int ad__front_reload(ad_front *f, ad_fault *fault);
+
+/* ---- auth/self_signed.c ---- */
+/* With the option self-signed: make the certificate and the file of tokens where they are missing, and name them in the
+ * configuration. AD_E_VALUE, AD_E_SYSTEM, AD_E_TLS, AD_E_MEMORY. */
+int ad__self_signed_prepare(ad_config *c, ad_fault *fault);
 
 /* Tell whether the user of a Unix socket may administer this server. */
 bool ad__entrance_admin(const ad_front *f, int fd, ad_entrant *out);
@@ -175,6 +190,8 @@ uint64_t ad__session_entry_remove_lost(ad_front *f, const ad_domain *d);
 void ad__session_entry_remove_all(ad_front *f, const ad_domain *d); /* remove the domain's entries; NULL: all entries */
 /* Number of sessions; who NULL: of all principals. */
 uint64_t ad__session_entry_count(const ad_front *f, const char *who);
+/* Have workers end all sessions of a principal. Returns how many. */
+uint64_t ad__session_entry_end(ad_front *f, const char *who, const char *why);
 /* Set whether a session waits for its client. */
 void ad__session_entry_set_away(ad_front *f, uint64_t session, const ad_domain *d, bool away);
 /* Give up the session that has waited longest for its client, of a principal or (NULL) of all. False: none waits. */
@@ -192,6 +209,8 @@ void ad__handshake_begun(ad_front *f, uint64_t session);
 void ad__handshake_lost(ad_front *f, const ad_domain *d, uint64_t session);
 uint64_t ad__handshake_count(const ad_front *f); /* number of connections in their handshake */
 void ad__handshake_close_all(ad_front *f, const char *why);
+/* Refuse a principal's clients that wait for a worker. */
+void ad__handshake_refuse_all(ad_front *f, const char *who, const char *why);
 /* Stop or resume reading from clients that have sent nothing; returns the number of the others. */
 unsigned ad__handshake_pause(ad_front *f, bool pause);
 void ad__handshake_end_busy(ad_front *f); /* close the others, whose clients try again */

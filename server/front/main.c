@@ -50,32 +50,32 @@ void ad__front_stop(ad_front *f, int status, const char *why) {
     if (uv_is_active((uv_handle_t *)&f->door)) uv_close((uv_handle_t *)&f->door, NULL);
 }
 
-/* Read again what may change at run time: the log's level, the files of principals and tokens, the certificate. */
-static void reload_config(ad_front *f) {
+int ad__front_reload(ad_front *f, ad_fault *fault) {
     ad_config fresh;
     ad_config_action action;
-    ad_fault fault = {0};
     int unused;
     const ad_config_private private[] = {{"embedded-fd", &unused}, {"embedded-door", &unused}, {NULL, NULL}};
-    if (ad__config_load(&fresh, f->started.argc, f->started.argv, private, &action, &fault) ||
-        ad__entrance_load(f, &fault)) {
-        ad__log(not_reloaded, fault.text);
+    int status = ad__config_load(&fresh, f->started.argc, f->started.argv, private, &action, fault);
+    if (!status) status = ad__entrance_load(f, fault);
+    if (status) {
+        ad__log(not_reloaded, fault->text);
     } else {
         ad__log_set(ad__log_level(fresh.log_level));
         ad__domain_reserve_all(f);
         ad__log(reloaded, fresh.log_level);
     }
     ad__config_free(&fresh);
+    return status;
 }
 
 static void on_signal(uv_signal_t *handle, int number) {
     ad_front *f = handle->data;
+    ad_fault fault = {0};
     if (number == SIGHUP) {
-        reload_config(f);
+        ad__front_reload(f, &fault);
         return;
     }
     if (number == SIGUSR2) {
-        ad_fault fault = {0};
         ad__upgrade_begin(f, false, "signal", &fault);
         return;
     }
@@ -151,6 +151,7 @@ static int start_loop(ad_front *f) {
     int error = uv_loop_init(&f->loop);
     if (!error) error = uv_timer_init(&f->loop, &f->timers.patience);
     if (!error) error = uv_timer_init(&f->loop, &f->timers.retry);
+    if (!error) error = uv_timer_init(&f->loop, &f->timers.expiry);
     if (!error) error = ad__silence_watch(f);
     if (error) return error;
     f->timers.patience.data = f->timers.retry.data = f;
@@ -201,6 +202,7 @@ static int start_server(ad_front *f, int embedded_fd, int record, ad_fault *faul
     int status = record < 0 ? 0 : ad__handover_read(f, record, fault);
     if (!status && f->embedded) /* Before all else: the client is told why anything later fails. */
         status = serve_embedded(f, embedded_fd, fault);
+    if (!status && !f->embedded) status = ad__self_signed_prepare(&f->config, fault);
     if (!status) status = ad__entrance_load(f, fault);
     if (!status && !f->embedded) status = ad__listen_open(f, fault);
     if (!status && !f->embedded) status = ad__upgrade_tolerate(f, ad__control_open(f, fault), fault);

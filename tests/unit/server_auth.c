@@ -12,6 +12,7 @@
 static char folder[] = "/tmp/arrayd-test-XXXXXX", tokens[64], principals[64];
 static ad_principals *p;
 static ad_fault fault;
+static int64_t expires;
 
 static void set_up(void) {
     strcpy(folder, "/tmp/arrayd-test-XXXXXX");
@@ -134,28 +135,54 @@ Test(auth, whose_token) {
              line_of("bob@example.org", BOB, "kernels=yes admin=yes devices=0,2"), line_of("carol", "x", ""));
     cr_assert_eq(load_files(text, NULL), 0, "%s", fault.text);
     cr_assert_eq(ad__principals_tokens(p), 3);
-    cr_assert(ad__principals_token(p, ALICE, strlen(ALICE), who, &g));
+    cr_assert(ad__principals_token(p, ALICE, strlen(ALICE), who, &g, &expires));
     cr_assert_str_eq(who, "token:alice");
     cr_assert(g.may == (AD_GRANT_CONNECT | AD_GRANT_EXPORTS) && g.sessions == 3 && g.memory == 2ull << 30 &&
               g.devices == AD_GRANT_ALL_DEVICES);
-    cr_assert(ad__principals_token(p, BOB, strlen(BOB), who, &g));
+    cr_assert(ad__principals_token(p, BOB, strlen(BOB), who, &g, &expires));
     cr_assert_str_eq(who, "token:bob@example.org");
     cr_assert(g.may == (AD_GRANT_CONNECT | AD_GRANT_EXPORTS | AD_GRANT_KERNELS | AD_GRANT_ADMIN) && g.devices == 5 &&
               g.memory == 0);
     cr_assert_eq(g.named, AD_GRANT_KERNELS | AD_GRANT_ADMIN);
     strcpy(who, "nobody");
-    cr_assert_not(ad__principals_token(p, ALICE, strlen(ALICE) - 1, who, &g));
-    cr_assert_not(ad__principals_token(p, "", 0, who, &g));
+    cr_assert_not(ad__principals_token(p, ALICE, strlen(ALICE) - 1, who, &g, &expires));
+    cr_assert_not(ad__principals_token(p, "", 0, who, &g, &expires));
     cr_assert_str_eq(who, "nobody");
+}
+
+Test(auth, when_tokens_end) {
+    char who[AD_PRINCIPAL_SIZE];
+    ad_grants g;
+    size_t at = 0;
+    const struct {
+        const char *text;
+        int64_t end;
+    } rows[] = {{"expires=2001-09-09T01:46:40Z", 1000000000}, {"expires=1970-01-02", 86400}, {"memory=1M", 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        cr_assert_eq(load_files(line_of("alice", ALICE, rows[i].text), NULL), 0, "%s", fault.text);
+        cr_assert(ad__principals_token(p, ALICE, strlen(ALICE), who, &g, &expires));
+        cr_expect_eq(expires, rows[i].end, "%s", rows[i].text);
+        cr_expect_eq(ad__principals_expire(p), rows[i].end > 0);
+    }
+    static const char *const bad[] = {"expires=", "expires=tomorrow", "expires=2026-13-01", "expires=2026-12-31T",
+                                      "expires=2026-12-31T25:00:00Z", "expires=2026-12-31x", "expires=1960-01-01"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        cr_expect_eq(load_files(line_of("alice", ALICE, bad[i]), NULL), AD_E_VALUE, "%s", bad[i]);
+    cr_expect_eq(load_files(NULL, "uid:7 expires=2026-12-31\n"), AD_E_VALUE, "only tokens end");
+    cr_assert_eq(load_files(line_of("alice", ALICE, "expires=2001-09-09T01:46:40Z"), NULL), 0);
+    cr_assert_null(ad__principals_expired(p, &at, 999999999));
+    at = 0;
+    cr_assert_str_eq(ad__principals_expired(p, &at, 1000000000), "token:alice");
+    cr_assert_null(ad__principals_expired(p, &at, 1000000000));
 }
 
 Test(auth, no_tokens_let_nobody_in) {
     char who[AD_PRINCIPAL_SIZE];
     ad_grants g;
     cr_assert_eq(load_files("", ""), 0);
-    cr_assert_not(ad__principals_token(p, ALICE, strlen(ALICE), who, &g));
+    cr_assert_not(ad__principals_token(p, ALICE, strlen(ALICE), who, &g, &expires));
     cr_assert_eq(load_files(NULL, NULL), 0);
-    cr_assert_not(ad__principals_token(p, ALICE, strlen(ALICE), who, &g));
+    cr_assert_not(ad__principals_token(p, ALICE, strlen(ALICE), who, &g, &expires));
 }
 
 Test(auth, users) {
@@ -190,7 +217,7 @@ Test(auth, certificates_and_defaults_of_tokens) {
     cr_assert_str_eq(who, "cert:a.b");
     cr_assert(ad__principals_certificate(p, "a.bc", who, &g) && g.memory == 2 << 20);
     cr_assert(ad__principals_certificate(p, "*", who, &g) && g.memory == 2 << 20);
-    cr_assert(ad__principals_token(p, ALICE, strlen(ALICE), who, &g));
+    cr_assert(ad__principals_token(p, ALICE, strlen(ALICE), who, &g, &expires));
     cr_assert(g.memory == 3 << 20 && g.may == AD_GRANT_CONNECT);
     memset(name, 'n', sizeof name);
     name[AD_PRINCIPAL_SIZE - 6] = 0;
@@ -210,7 +237,7 @@ Test(auth, how_much_somebody_may_have) {
             "uid:7 reserve=1G memory=1G priority=high names=0 operations=16 bytes=2M kernel-time=1.5\nuid:8 names=yes "
             "priority=normal\n"),
         0, "%s", fault.text);
-    cr_assert(ad__principals_token(p, ALICE, strlen(ALICE), who, &g));
+    cr_assert(ad__principals_token(p, ALICE, strlen(ALICE), who, &g, &expires));
     cr_assert(g.reserve == 2 << 20 && g.each == 1 << 20 && g.names == 3 && g.may & AD_GRANT_NAMES && g.buffers == 50 &&
               g.priority == AD_PRIORITY_LOW);
     ad__principals_user(p, 7, 0, NULL, who, &g);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "server/common/log.h"
 #include "server/common/os.h"
@@ -14,15 +15,18 @@
 #include "server/front/auth/grants.h"
 
 #define MOST_GROUPS 1024
+#define EXPIRY_MS 2000 /* time between two looks at tokens that end */
 #define MOST_REFUSALS 100 /* refusals that are logged in a second */
 
 /* ---- the files ---- */
 
 static const char *get_path_or_null(const char *path) { return *path ? path : NULL; }
 
+static void watch_expiry(ad_front *f);
+
 static int load_tls(const ad_config *c, ad_tls_context **out, ad_fault *fault) {
     const ad_tls_files files = {get_path_or_null(c->tls_cert), get_path_or_null(c->tls_key),
-                                get_path_or_null(c->tls_ca)};
+                                get_path_or_null(c->tls_ca), NULL};
     if (!*c->tls) return 0;
     if (!files.certificate)
         return ad__fault(fault, AD_E_VALUE, "option tls: a certificate is missing (options tls-cert and tls-key)");
@@ -44,6 +48,7 @@ int ad__entrance_load(ad_front *f, ad_fault *fault) {
     ad__entrance_free(f);
     f->principals = principals;
     f->tls = tls;
+    watch_expiry(f);
     if (*c->tokens && !f->embedded) ad__log(tokens_read, c->tokens, ad__principals_tokens(principals));
     return 0;
 }
@@ -122,10 +127,40 @@ static int check_user(const ad_front *f, int fd, ad_entrant *out, ad_fault *faul
 }
 
 static int check_token(const ad_front *f, ad_string token, ad_entrant *out, ad_fault *fault) {
-    if (ad__token_formed(token.data, token.size) &&
-        ad__principals_token(f->principals, token.data, token.size, out->who, &out->grants))
-        return 0;
-    return ad__fault(fault, AD_E_DENIED, "the token is none of this server's");
+    int64_t expires;
+    if (!ad__token_formed(token.data, token.size) ||
+        !ad__principals_token(f->principals, token.data, token.size, out->who, &out->grants, &expires))
+        return ad__fault(fault, AD_E_DENIED, "the token is none of this server's");
+    if (!expires || time(NULL) < expires) return 0;
+    return ad__fault(fault, AD_E_DENIED, "the token of %s has expired: ask the server's administrator for another one",
+                     out->who);
+}
+
+/* ---- tokens that end ---- */
+
+#define EXPIRED "the token has expired"
+
+/* End the sessions of tokens that have expired. A worker that cannot be told now is told the next time. */
+static void on_expiry_timer(uv_timer_t *timer) {
+    ad_front *f = timer->data;
+    size_t at = 0;
+    for (const char *who; (who = ad__principals_expired(f->principals, &at, time(NULL)));)
+        ad__entrance_dismiss(f, who, EXPIRED);
+}
+
+static void watch_expiry(ad_front *f) {
+    uv_timer_t *t = &f->timers.expiry;
+    t->data = f;
+    if (ad__principals_expire(f->principals)) uv_timer_start(t, on_expiry_timer, 0, EXPIRY_MS);
+    else uv_timer_stop(t);
+    uv_unref((uv_handle_t *)t);
+}
+
+uint64_t ad__entrance_dismiss(ad_front *f, const char *who, const char *why) {
+    ad__handshake_refuse_all(f, who, why);
+    const uint64_t n = ad__session_entry_end(f, who, why);
+    if (n) ad__log(sessions_dismissed, who, n, why);
+    return n;
 }
 
 /* Identify a client that does not come over the Unix socket. A token that it shows must be right, whatever else it

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "protocol/owner.h"
@@ -21,6 +22,7 @@ typedef struct entry {
     char who[AD_PRINCIPAL_SIZE]; /* "token:alice", "uid:1000", "gid:*" ... */
     uint8_t hash[AD_SHA256_SIZE];
     ad_grants grants;
+    int64_t expires; /* seconds since 1970; 0: never */
 } entry;
 
 typedef struct entries {
@@ -107,6 +109,28 @@ static const entry *find_entry(const entries *list, const char *who) {
     return NULL;
 }
 
+/* Read a date of UTC, as 2026-12-31 or 2026-12-31T23:59:59Z. */
+static bool parse_date(const char *text, int64_t *out) {
+    struct tm t = {0};
+    const char *end = strptime(text, "%Y-%m-%d", &t);
+    if (end && *end == 'T') end = strptime(end, "T%H:%M:%SZ", &t);
+    if (!end || *end) return false;
+    *out = (int64_t)timegm(&t);
+    return *out > 0;
+}
+
+static int parse_field(const place *at, char *field, bool tokens, entry *e) {
+    static const char expires[] = "expires=";
+    const char *text, *expected;
+    if (tokens && !strncmp(field, expires, sizeof expires - 1)) {
+        text = field + sizeof expires - 1;
+        expected = parse_date(text, &e->expires) ? NULL : "expected a date of UTC, as 2026-12-31 or 2026-12-31T23:59:59Z";
+    } else {
+        expected = ad__grant_take(field, &e->grants, &text);
+    }
+    return expected ? report_bad_line(at, expected, text) : 0;
+}
+
 static int parse_line(const place *at, char *line, bool tokens, entries *list, const ad_principals *p) {
     entry e = {0};
     char *rest = line + strspn(line, BLANKS), *field;
@@ -117,10 +141,7 @@ static int parse_line(const place *at, char *line, bool tokens, entries *list, c
     if (find_entry(list, e.who)) return report_bad_line(at, "it has a line already", e.who);
     const entry *all = tokens ? find_entry(&p->others, "token:*") : NULL;
     e.grants = all ? all->grants : ad__grants_of_nobody(e.who);
-    while (!status && (field = strtok_r(NULL, BLANKS, &rest))) {
-        const char *text, *expected = ad__grant_take(field, &e.grants, &text);
-        if (expected) status = report_bad_line(at, expected, text);
-    }
+    while (!status && (field = strtok_r(NULL, BLANKS, &rest))) status = parse_field(at, field, tokens, &e);
     const char *why = status ? NULL : ad__grants_check(e.who, &e.grants);
     if (why) status = report_bad_line(at, why, e.who);
     return status ? status : add_entry(list, &e, at->fault);
@@ -193,7 +214,7 @@ const char *ad__principals_next(const ad_principals *p, size_t *at, ad_grants *g
 /* ---- who it is ---- */
 
 bool ad__principals_token(const ad_principals *p, const char *token, size_t size, char who[AD_PRINCIPAL_SIZE],
-                          ad_grants *grants) {
+                          ad_grants *grants, int64_t *expires) {
     uint8_t hash[AD_SHA256_SIZE];
     size_t found = p->tokens.count;
     if (ad__token_hash(token, size, hash, NULL)) return false;
@@ -204,7 +225,22 @@ bool ad__principals_token(const ad_principals *p, const char *token, size_t size
     if (found == p->tokens.count) return false;
     snprintf(who, AD_PRINCIPAL_SIZE, "%s", p->tokens.list[found].who);
     *grants = p->tokens.list[found].grants;
+    *expires = p->tokens.list[found].expires;
     return true;
+}
+
+const char *ad__principals_expired(const ad_principals *p, size_t *at, int64_t now) {
+    while (*at < p->tokens.count) {
+        const entry *e = &p->tokens.list[(*at)++];
+        if (e->expires && e->expires <= now) return e->who;
+    }
+    return NULL;
+}
+
+bool ad__principals_expire(const ad_principals *p) {
+    for (size_t i = 0; i < p->tokens.count; i++)
+        if (p->tokens.list[i].expires) return true;
+    return false;
 }
 
 bool ad__principals_certificate(const ad_principals *p, const char *name, char who[AD_PRINCIPAL_SIZE],

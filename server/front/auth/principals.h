@@ -7,6 +7,7 @@
  *
  * who: uid:N, gid:N, uid:*, cert:NAME, cert:*, token:*. A user has the first of these lines that is there: its own, one
  * of its groups', that of uid:*.
+ * expires=2026-12-31T23:59:59Z, only for tokens: nobody comes in by it from then on, and its sessions are ended.
  * grants: connect, kernels, exports, admin (yes or no), names (yes, no or a number), sessions and buffers (numbers),
  * memory, memory-each and reserve (sizes), devices (numbers separated by commas, or all), priority (low, normal or
  * high). */
@@ -30,10 +31,14 @@ size_t ad__principals_tokens(const ad_principals *p); /* number of tokens */
 /* Iterate over the principals that have a line: *at is 0 at first. NULL: there are no more. */
 const char *ad__principals_next(const ad_principals *p, size_t *at, ad_grants *grants);
 
-/* Find the owner of a token: *who becomes "token:NAME". False: there is none. The time taken does not depend on the
- * token's bytes. */
+/* Find the owner of a token: *who becomes "token:NAME", *expires the second since 1970 when it ends (0: never). False:
+ * there is none. The time taken does not depend on the token's bytes. */
 bool ad__principals_token(const ad_principals *p, const char *token, size_t size, char who[AD_PRINCIPAL_SIZE],
-                          ad_grants *grants);
+                          ad_grants *grants, int64_t *expires);
+/* Iterate over the owners of tokens that have expired before `now`, in seconds since 1970; *at is 0 at first. NULL: there
+ * are no more. */
+const char *ad__principals_expired(const ad_principals *p, size_t *at, int64_t now);
+bool ad__principals_expire(const ad_principals *p); /* whether a token will expire or has */
 /* Make *who "cert:NAME" and find its grants. False: the name is too long. */
 bool ad__principals_certificate(const ad_principals *p, const char *name, char who[AD_PRINCIPAL_SIZE],
                                 ad_grants *grants);

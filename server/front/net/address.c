@@ -53,7 +53,7 @@ int ad__address_tcp(const ad_config *c, ad_address *a, ad_fault *fault) {
 
 int ad__address_tls(const ad_config *c, ad_address *a, ad_fault *fault) {
     int status = parse_address("tls", c->tls, a, fault);
-    if (status || *c->tokens || *c->tls_ca) return status;
+    if (status || *c->tokens || *c->tls_ca || c->self_signed) return status;
     return ad__fault(fault, AD_E_VALUE,
                      "option tls: nobody could come in: name a file of tokens (option tokens) or of the "
                      "authorities of client certificates (option tls-ca)");

@@ -307,6 +307,13 @@ void ad__listen_close(ad_front *f) {
     }
 }
 
+bool ad__listen_tls(const ad_front *f, char *out, size_t size) {
+    const ad_listener *l = f->listeners;
+    while (l && l->way != AD_WAY_TLS) l = l->next;
+    if (l) snprintf(out, size, "%s", l->where + strlen("tls:"));
+    return l;
+}
+
 void ad__listen_text(const ad_front *f, char *out, size_t size) {
     size_t n = 0;
     *out = 0;

@@ -182,6 +182,20 @@ void ad__session_entry_remove_all(ad_front *f, const ad_domain *d) {
     }
 }
 
+uint64_t ad__session_entry_end(ad_front *f, const char *who, const char *why) {
+    uint64_t n = 0;
+    ad_note note = {.kind = AD_NOTE_KILL};
+    snprintf(note.text, sizeof note.text, "%s", why);
+    for (size_t i = 0; i < AD_SESSION_ENTRY_CHAINS; i++) {
+        for (const ad_session_entry *s = f->session_entries[i]; s; s = s->next) {
+            if (s->forsaken || !is_entry_of(s, who)) continue;
+            note.id = s->session;
+            n += ad__domain_is_ready(s->domain) && !ad__domain_tell(s->domain, &note, -1);
+        }
+    }
+    return n;
+}
+
 uint64_t ad__session_entry_count(const ad_front *f, const char *who) {
     uint64_t n = 0;
     for (size_t i = 0; i < AD_SESSION_ENTRY_CHAINS; i++)

@@ -191,6 +191,52 @@ void ad__control_upgraded(ad_front *f, const char *why, const ad_bytes *text) {
     }
 }
 
+/* Say what arrayctl needs for an invitation: the file of tokens, the address that is served, and the pin of its key. */
+static void answer_invite(visitor *v) {
+    ad_front *f = v->front;
+    uint8_t pin[AD_SHA256_SIZE];
+    char digits[2 * AD_SHA256_SIZE + 1], where[160];
+    ad_fault fault = {0};
+    if (!f->tls || !ad__listen_tls(f, where, sizeof where)) {
+        send_refusal(v, "this server is not reached over a network", ": start it with --tls=0.0.0.0:7312 --self-signed");
+    } else if (!*f->config.tokens) {
+        send_refusal(v, "this server has no file of tokens", " (option tokens, or self-signed)");
+    } else if (ad__tls_pin(f->tls, pin, &fault)) {
+        send_refusal(v, "", fault.text);
+    } else {
+        ad__sha256_text(pin, digits);
+        ad__put(&v->answer, "{\"tokens\":");
+        ad__put_json(&v->answer, f->config.tokens);
+        ad__put(&v->answer, ",\"address\":");
+        ad__put_json(&v->answer, where);
+        ad__put(&v->answer, ",\"pin\":\"%s\"}\n", digits);
+        send_answer(v);
+    }
+}
+
+static void answer_reload(visitor *v) {
+    ad_fault fault = {0};
+    if (ad__front_reload(v->front, &fault)) {
+        send_refusal(v, "", fault.text);
+        return;
+    }
+    ad__put(&v->answer, "{\"reloaded\":true}\n");
+    send_answer(v);
+}
+
+/* End the sessions of an owner of a token. */
+static void answer_dismiss(visitor *v, const char *name) {
+    char who[AD_PRINCIPAL_SIZE];
+    if (!ad__principals_is_name(name)) {
+        send_refusal(v, "dismiss: expected the name of a token's owner, not ", name);
+        return;
+    }
+    snprintf(who, sizeof who, "token:%s", name);
+    const uint64_t n = ad__entrance_dismiss(v->front, who, "an administrator has revoked the token");
+    ad__put(&v->answer, "{\"dismissed\":%lu}\n", (unsigned long)n);
+    send_answer(v);
+}
+
 static void handle_request(visitor *v) {
     char *at = v->line;
     for (char *p = at; *p; p++) /* the line goes into the log and to clients */
@@ -208,6 +254,12 @@ static void handle_request(visitor *v) {
         wait_for_round(v, &s->health, ad__health, on_health_done);
     } else if (!strcmp(verb, "upgrade")) {
         begin_upgrade(v, take_word(&at));
+    } else if (!strcmp(verb, "invite")) {
+        answer_invite(v);
+    } else if (!strcmp(verb, "reload")) {
+        answer_reload(v);
+    } else if (!strcmp(verb, "dismiss")) {
+        answer_dismiss(v, take_word(&at));
     } else if (kills || traces) {
         struct stat st;
         v->kills = kills;

@@ -266,7 +266,8 @@ int ad__handover_check(ad_front *f, const char *theirs, ad_fault *fault) {
         return ad__fault(fault, AD_E_VERSION,
                          "version %s takes over from fronts of layout %s, not %.60s: it wants a restart", AD_VERSION,
                          ours, theirs);
-    int status = ad__check(&f->config, fault);
+    int status = ad__self_signed_prepare(&f->config, fault);
+    if (!status) status = ad__check(&f->config, fault);
     if (status) return status;
     ad__domain_worker_path(f, worker, sizeof worker);
     snprintf(option, sizeof option, "--can-take-over=%s", strchr(ours, '/') + 1);
