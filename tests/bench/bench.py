@@ -232,6 +232,20 @@ def import_times():
     return [statistics.median(column) for column in zip(*samples)]
 
 
+def first_array_times():
+    """Milliseconds from the start of the interpreter to the first result that a program prints: with the server that
+    runs, and with one of its own."""
+    code = "import arrayd as ad; print(ad.arange(5).sum().item())"
+
+    def once(url):
+        begin = time.perf_counter()
+        if python(code, {"ARRAYD_URL": url}) != "10\n":
+            raise RuntimeError("the first array is wrong")
+        return (time.perf_counter() - begin) * 1e3
+
+    return [statistics.median(once(url) for _ in range(7)) for url in (os.environ["ARRAYD_URL"], "embedded:cpu")]
+
+
 def memory_above_numpy():
     """MiB that a process which has computed something with arrayd needs above one that has imported NumPy."""
     peak = "; print(next(l for l in open('/proc/self/status') if l.startswith('VmRSS')).split()[1])"
@@ -274,6 +288,9 @@ def process_rows():
     yield "`a + b` in one process", "1000/s", [alone / 1e3]
     yield "`a + b` in eight processes at once, total", "1000/s", [total / 1e3]
     yield "the slowest of the eight, of its share", "%", [least / (total / 8) * 100]
+    first, alone = first_array_times()
+    yield "a new program's first array, from a server that runs", "ms", [first]
+    yield "the same with a server of its own", "ms", [alone]
     import fair  # which imports this
     _, _, p50, p99, _, _ = fair.measure("sums", 4, 4, 2.0)
     yield "`float(a.sum())` beside four processes that add, p50", "us", [p50 * 1e3]
@@ -305,7 +322,9 @@ def markdown(libs, rows):
 def measure(libs):
     rows = []
     print(f"{'':<46}{'':>8}" + "".join(f"{x.name:>11}" for x in libs))
-    for group in (small_rows(libs), process_rows(), large_rows(libs), matmul_rows(libs), transfer_rows(libs)):
+    import event_loop
+    for group in (small_rows(libs), process_rows(), event_loop.rows(libs), large_rows(libs), matmul_rows(libs),
+                  transfer_rows(libs)):
         for title, unit, figures in group:
             print(f"{title:<46}{unit:>8}" + "".join(f"{cell(f):>11}" for f in figures), flush=True)
             rows.append((title, unit, figures))
