@@ -48,6 +48,12 @@ RUN groupadd --gid 64350 arrayd && useradd --uid 64350 --gid 64350 --home-dir /r
 COPY --from=build /image/ /
 # For NVIDIA's container toolkit, which brings the driver's libraries.
 ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
+LABEL org.opencontainers.image.title="arrayd" \
+      org.opencontainers.image.description="Array server: NumPy's and CuPy's operations on a GPU or CPU that many programs share" \
+      org.opencontainers.image.licenses="MIT"
+# Every worker computes something, or the container is not healthy.
+HEALTHCHECK --interval=10s --timeout=10s --start-period=60s --retries=3 \
+    CMD ["arrayctl", "health", "--socket=/run/arrayd/arrayd.sock"]
 USER arrayd
 ENTRYPOINT ["arrayd", "--config=/etc/arrayd/arrayd.conf"]
 CMD ["--socket=/run/arrayd/arrayd.sock", "--socket-mode=0660", "--kernels-cache=/var/cache/arrayd"]

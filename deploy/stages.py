@@ -126,7 +126,7 @@ class Stage:
         elif word == "WORKDIR":
             self.folder = rest
             self.inside(".").mkdir(parents=True, exist_ok=True)
-        elif word in ("USER", "ENTRYPOINT", "CMD"):
+        elif word in ("USER", "ENTRYPOINT", "CMD", "HEALTHCHECK", "LABEL"):
             self.start[word] = rest
         else:
             raise SystemExit(f"stages.py: {word}: not an instruction that is known here")
