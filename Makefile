@@ -123,7 +123,7 @@ CTL_SHARED := $(patsubst %,$(OBJ)/server/front/%.o,net/address check auth/grants
 COMPILE := $(filter-out %/preload.o,$(call objects,server/compile/*.c))
 # What the worker needs of it, to write jobs and to read what came of them.
 COMPILE_SHARED := $(patsubst %,$(OBJ)/server/compile/%.o,frame options scratch toolkit)
-CLIENT := $(filter-out $(OBJ)/client-c/examples/%,$(call objects_below,client-c,c)) $(filter-out $(DIGEST),$(TLS))
+CLIENT := $(filter-out $(OBJ)/client-c/examples/%,$(call objects_below,client-c,c)) $(TLS)
 EXTENSION := $(call objects,client-python/src/*.c)
 KERNELS := $(call objects,kernels/*.cpp) $(filter-out $(OBJ)/kernels/cpu/isa/%,$(call objects_below,kernels/cpu,cpp))
 WIRE := $(call objects,tests/wire/*.c)

@@ -207,13 +207,17 @@ def describe_extras(report):
         report.line(package, version or f'not installed ({purpose}): pip install "arrayd[{name}]"')
 
 
+def _find_similar(word, words):
+    """The words that this one was probably meant to be: of the same letters, which a short word shows best, or nearly so."""
+    return [each for each in words if sorted(each) == sorted(word)] or difflib.get_close_matches(word, words, 1, 0.8)
+
+
 def find_misspelt_variables():
     """Pairs of a variable ARRAYD_... that nothing reads, and the name that was probably meant."""
     known = VARIABLES + [f"{_PREFIX}{name.upper().replace('-', '_')}" for name in _core.options()]
-    ends = [name.removeprefix(_PREFIX) for name in known]  # what all begin with would make all of them alike
     strange = sorted(name for name in os.environ if name.startswith(_PREFIX) and name not in known)
-    return [(name, _PREFIX + near[0]) for name in strange
-            if (near := difflib.get_close_matches(name.removeprefix(_PREFIX), ends, 1, 0.65))]
+    ends = [name.removeprefix(_PREFIX) for name in known]  # what all begin with would make all of them alike
+    return [(name, _PREFIX + near[0]) for name in strange if (near := _find_similar(name.removeprefix(_PREFIX), ends))]
 
 
 def describe_machine(report, backend):

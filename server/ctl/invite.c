@@ -1,5 +1,4 @@
 /* The commands invite, invites and revoke. The token is printed once; the file of tokens has its hash. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +42,7 @@ static bool parse_days(const char *text, char *out, size_t size) {
     struct tm t;
     *out = 0;
     if (!*text || *end || !(days >= 0 && days <= MOST_DAYS)) return false;
-    const time_t until = time(NULL) + (time_t)ceil(days * DAY_SECONDS);
+    const time_t until = time(NULL) + (time_t)(days * DAY_SECONDS + 0.999);
     if (days > 0 && gmtime_r(&until, &t)) strftime(out, size, "%Y-%m-%dT%H:%M:%SZ", &t);
     return true;
 }

@@ -162,6 +162,19 @@ def test_the_doctor_where_there_is_none(tmp_path):
     assert status == 1 and "did you mean tcp:here:1?" in out, out
 
 
+@pytest.mark.parametrize("name, meant", [
+    ("ARRAYD_ULR", "ARRAYD_URL"), ("ARRAYD_TOKN", "ARRAYD_TOKEN"), ("ARRAYD_BACKENDS", "ARRAYD_BACKEND"), ("ARRAYD_LOGLEVEL", "ARRAYD_LOG_LEVEL"),
+    # What all begin with makes no two of them alike.
+    ("ARRAYD_BUILD", None), ("ARRAYD_X", None), ("ARRAYD_HOME_OF_MINE", None), ("ARRAYD_TEST_BACKEND", None), ("ARRAYDAISY", None),
+])
+def test_variables_that_nothing_reads(monkeypatch, name, meant):
+    from arrayd import _doctor
+    for each in [each for each in os.environ if each.startswith("ARRAYD")]:
+        monkeypatch.delenv(each)
+    monkeypatch.setenv(name, "x")
+    assert _doctor.find_misspelt_variables() == ([(name, meant)] if meant else [])
+
+
 def test_the_doctor_knows_the_variables_that_the_client_reads():
     from arrayd import _doctor
     read = set()
