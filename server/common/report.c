@@ -23,7 +23,8 @@ static int read_report_bytes(int fd, char *to, size_t size) {
 static bool has_valid_texts(const ad_report *r) {
     const ad_report_head *h = r->head;
     bool ok = true;
-    for (uint32_t i = 0; i < h->sessions; i++) ok = ok && ENDS(r->sessions[i].principal) && ENDS(r->sessions[i].client);
+    for (uint32_t i = 0; i < h->sessions; i++)
+        ok = ok && ENDS(r->sessions[i].principal) && ENDS(r->sessions[i].client) && ENDS(r->sessions[i].doing);
     for (uint32_t i = 0; i < h->principals; i++) ok = ok && ENDS(r->principals[i].principal);
     for (uint32_t i = 0; i < h->devices; i++) ok = ok && ENDS(r->devices[i].name);
     for (uint32_t i = 0; i < h->names; i++)

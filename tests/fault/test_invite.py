@@ -77,7 +77,7 @@ def test_the_pin_is_that_of_the_key(inviting, tmp_path):
                             capture_output=True, check=True).stdout
     der = subprocess.run(["openssl", "pkey", "-pubin", "-outform", "DER"], input=public, capture_output=True,
                          check=True).stdout
-    digest = subprocess.run(["openssl", "dgst", "-sha256"], input=der, capture_output=True, text=True, check=True).stdout
+    digest = subprocess.run(["openssl", "dgst", "-sha256"], input=der, capture_output=True, check=True).stdout.decode()
     assert digest.split()[-1] == parts(invite(inviting))[2]
     text = subprocess.run(["openssl", "x509", "-in", state(tmp_path, "server.pem"), "-noout", "-text"],
                           capture_output=True, text=True, check=True).stdout

@@ -84,6 +84,7 @@ Test(report, is_refused_when_it_is_none) {
     WRONG(ad_report_head, 0, x->names = 0);
     WRONG(ad_report_session, sessions, memset(x->principal, 'x', sizeof x->principal));
     WRONG(ad_report_session, sessions, memset(x->client, 'x', sizeof x->client));
+    WRONG(ad_report_session, sessions, memset(x->doing, 'x', sizeof x->doing));
     WRONG(ad_report_principal, principals, memset(x->principal, 'x', sizeof x->principal));
     WRONG(ad_report_device, devices, memset(x->name, 'x', sizeof x->name));
     WRONG(ad_report_name, names, memset(x->name, 'x', sizeof x->name));

@@ -260,7 +260,7 @@ int ad__job_run(job *j) {
 static int provide_outputs(job *j, ad_provide *provide) {
     for (int i = 0; i < j->op->nout; i++) {
         int status = provide(j->s, j->stream_queue, j->buffer[i], &j->fault);
-        if (status) return status;
+        if (status) return j->made[i] ? ad__fresh_refused(&j->op->operand[i].desc, status, &j->fault) : status;
     }
     return 0;
 }

@@ -51,7 +51,7 @@ static void put_shape(const ad_desc *d, char *out, size_t size) {
 
 int ad__fresh_refused(const ad_desc *d, int status, ad_fault *fault) {
     char shape[80] = "", why[AD_FAULT_TEXT];
-    if (status != AD_E_MEMORY || d->form != AD_FRESH) return status;
+    if (status != AD_E_MEMORY) return status;
     put_shape(d, shape, sizeof shape);
     snprintf(why, sizeof why, "%s", fault->text);
     return ad__fault(fault, status, "no room for shape (%s) of %s: %s", shape, ad__dtypes[d->dtype].name, why);
