@@ -94,7 +94,8 @@ static int hash_public_key(const ad_openssl *ssl, X509 *x, uint8_t out[AD_SHA256
     return status;
 }
 
-/* Decide in the handshake about a server's certificate, by its key alone. OpenSSL checks that the server has that key. */
+/* Decide in the handshake about a server's certificate, by its key alone. OpenSSL checks that the server has that key.
+ */
 static int verify_pin(X509_STORE_CTX *store, void *pin) {
     const ad_openssl *ssl;
     uint8_t hash[AD_SHA256_SIZE];

@@ -27,11 +27,11 @@ int ad__tls_server(const ad_tls_files *files, ad_tls_context **out, ad_fault *fa
 int ad__tls_client(const ad_tls_files *files, ad_tls_context **out, ad_fault *fault);
 void ad__tls_context_free(ad_tls_context *c); /* connections hold their own references */
 
-/* Get the pin of a server's certificate: the SHA-256 of its public key (SubjectPublicKeyInfo, DER), which stays when the
- * certificate is made anew for the same key. AD_E_TLS, AD_E_MEMORY, AD_E_UNSUPPORTED. */
+/* Get the pin of a server's certificate: the SHA-256 of its public key (SubjectPublicKeyInfo, DER), which stays when
+ * the certificate is made anew for the same key. AD_E_TLS, AD_E_MEMORY, AD_E_UNSUPPORTED. */
 int ad__tls_pin(const ad_tls_context *c, uint8_t out[AD_SHA256_SIZE], ad_fault *fault);
-/* Append a new key and a certificate for it, signed by itself, in PEM: of a server that clients know by its pin. name: its
- * common name and the DNS name that it is for. AD_E_TLS, AD_E_MEMORY. */
+/* Append a new key and a certificate for it, signed by itself, in PEM: of a server that clients know by its pin. name:
+ * its common name and the DNS name that it is for. AD_E_TLS, AD_E_MEMORY. */
 int ad__tls_make_certificate(const char *name, ad_bytes *out, ad_fault *fault);
 
 /* Begin a connection over *fd, which the caller owns and must not move. host: only for a client: the name that the

@@ -47,7 +47,7 @@ typedef struct ad_report_session {
     int64_t idle;                  /* ns since the session last had something executed */
     uint64_t ending, away, traced; /* away: the session waits for its client, whose connection is gone */
     char principal[AD_PRINCIPAL_SIZE], client[128];
-    char doing[40]; /* the long operation that is executed for it; "": none */
+    char doing[40];   /* the long operation that is executed for it; "": none */
     int64_t doing_ns; /* since it began */
     int64_t counter[AD_NCOUNTER];
 } ad_report_session;

@@ -49,7 +49,7 @@ typedef struct ad_table {
         *head; /* texts of the columns, NULL behind the last; columns whose text begins with > are flush right */
     char **cells;
     size_t columns, count, room; /* count, room: numbers of cells */
-    size_t screen;     /* characters of a line: columns that do not fit are left out, the last ones first; 0: no limit */
+    size_t screen; /* characters of a line: columns that do not fit are left out, the last ones first; 0: no limit */
     const int *colour; /* of each row: a number of ANSI's, 0 for none; NULL: none */
     bool failed;
 } ad_table;

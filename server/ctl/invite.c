@@ -48,7 +48,8 @@ static bool parse_days(const char *text, char *out, size_t size) {
 }
 
 static bool is_host(const char *text) {
-    return *text && strlen(text) < 120 && !text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-:[]")];
+    return *text && strlen(text) < 120 &&
+           !text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-:[]")];
 }
 
 static int parse_arguments(const ad_ctl *c, invitation *v) {
@@ -59,10 +60,12 @@ static int parse_arguments(const ad_ctl *c, invitation *v) {
         const char *text;
         if ((text = ad__ctl_value("--memory", c->argc, c->argv, &i))) {
             if (!parse_memory(text, v->memory, sizeof v->memory))
-                return ad__ctl_error(c, AD_CTL_USAGE, "option --memory: expected a size, as 8G or 512M, not \"%s\"", text);
+                return ad__ctl_error(c, AD_CTL_USAGE, "option --memory: expected a size, as 8G or 512M, not \"%s\"",
+                                     text);
         } else if ((text = ad__ctl_value("--days", c->argc, c->argv, &i))) {
             if (!parse_days(text, v->expires, sizeof v->expires))
-                return ad__ctl_error(c, AD_CTL_USAGE, "option --days: expected a number of days, 0 for ever, not \"%s\"", text);
+                return ad__ctl_error(c, AD_CTL_USAGE,
+                                     "option --days: expected a number of days, 0 for ever, not \"%s\"", text);
         } else if ((text = ad__ctl_value("--host", c->argc, c->argv, &i))) {
             if (!is_host(text))
                 return ad__ctl_error(c, AD_CTL_USAGE, "option --host: expected a name or address, not \"%s\"", text);
@@ -81,7 +84,8 @@ static int parse_arguments(const ad_ctl *c, invitation *v) {
 
 /* ---- the url ---- */
 
-/* Choose the host of a url: the given one, else the address that is served, else (for all addresses) this machine's name. */
+/* Choose the host of a url: the given one, else the address that is served, else (for all addresses) this machine's
+ * name. */
 static const char *choose_host(const char *given, const char *address, char *out, size_t size) {
     const size_t n = (size_t)(strrchr(address, ':') - address);
     if (given) return given;
@@ -105,8 +109,8 @@ static int print_invitation(const ad_ctl *c, const invitation *v, const char *to
         json_decref(answer);
     } else {
         printf("%s\n", url);
-        fprintf(stderr, "%s may come in by this url%s%s. It is a password: send it as one. It is not shown again.\n", v->name,
-                *v->expires ? " until " : "", v->expires);
+        fprintf(stderr, "%s may come in by this url%s%s. It is a password: send it as one. It is not shown again.\n",
+                v->name, *v->expires ? " until " : "", v->expires);
     }
     explicit_bzero(url, sizeof url);
     return status;

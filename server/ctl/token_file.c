@@ -45,7 +45,8 @@ int ad__token_file_read(const ad_ctl *c, const char *path, void (*f)(void *argum
     struct stat st;
     int status = load_text(c, path, &text, &st);
     char *rest = NULL;
-    for (char *line = status ? NULL : strtok_r((char *)text.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+    for (char *line = status ? NULL : strtok_r((char *)text.data, "\n", &rest); line;
+         line = strtok_r(NULL, "\n", &rest)) {
         line[strcspn(line, "#\r")] = 0;
         if (line[strspn(line, BLANKS)]) f(argument, line);
     }
@@ -70,7 +71,8 @@ static bool write_text(int fd, const ad_bytes *text, const struct stat *like) {
     size_t at = 0;
     for (ssize_t n; at < text->size; at += (size_t)n)
         if ((n = write(fd, text->data + at, text->size - at)) <= 0) return false;
-    return !fchmod(fd, like->st_mode & 0777) && (geteuid() != 0 || !fchown(fd, like->st_uid, like->st_gid)) && !fsync(fd);
+    return !fchmod(fd, like->st_mode & 0777) && (geteuid() != 0 || !fchown(fd, like->st_uid, like->st_gid)) &&
+           !fsync(fd);
 }
 
 static int replace_file(const ad_ctl *c, const char *path, const ad_bytes *text, const struct stat *like) {

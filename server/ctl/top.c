@@ -96,8 +96,8 @@ static void add_doing(ad_table *t, const active *a) {
 }
 
 static void print_sessions(const active *list, size_t n, const ad_screen *screen) {
-    static const char *const head[] = {"SESSION", "WHO",       ">DEVICE %", "DOING", ">MEMORY", ">OPERATIONS/S",
-                                       "PROGRAM", ">CHAINS/S", ">IN/S",     ">OUT/S", ">IDLE",  NULL};
+    static const char *const head[] = {"SESSION", "WHO",       ">DEVICE %", "DOING",  ">MEMORY", ">OPERATIONS/S",
+                                       "PROGRAM", ">CHAINS/S", ">IN/S",     ">OUT/S", ">IDLE",   NULL};
     ad_table t;
     int *colour = screen->is_terminal ? calloc(n + 1, sizeof *colour) : NULL;
     ad__table_begin(&t, head);
@@ -138,8 +138,8 @@ static void print_busiest(const active *list, size_t n) {
         printf(", most with %s (session %s, %.0f %%)", ad__json_text(most->session, "principal"),
                ad__json_text(most->session, "session"), most->device * 100);
     if (slow)
-        printf("; longest: %s of session %s, for %.1f s", ad__json_text(slow, "executing"), ad__json_text(slow, "session"),
-               longest);
+        printf("; longest: %s of session %s, for %.1f s", ad__json_text(slow, "executing"),
+               ad__json_text(slow, "session"), longest);
     printf("\n\n");
 }
 
@@ -180,7 +180,8 @@ static int print_changes(const ad_ctl *c, const json_t *now, const json_t *befor
     if (screen.is_terminal) fputs("\033[H\033[J", stdout);
     print_totals(now, list, n);
     print_sessions(list, n, &screen);
-    if (screen.is_terminal) printf("\nby %s; keys: s another order, k end a session, q leave\n", orders[order % NORDER].name);
+    if (screen.is_terminal)
+        printf("\nby %s; keys: s another order, k end a session, q leave\n", orders[order % NORDER].name);
     else putchar('\n');
     free(list);
     return fflush(stdout) ? ad__ctl_error(c, AD_CTL_BAD, "cannot write to standard output") : AD_CTL_GOOD;

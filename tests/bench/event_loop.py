@@ -1,7 +1,7 @@
-"""Measure what a service's event loop feels of its computations: event_loop.py [--seconds 5] with ARRAYD_URL, or rows of bench.py.
+"""Measure what a service's event loop feels of its computations: event_loop.py [--seconds 5] with ARRAYD_URL.
 
 A service of so many requests at a time multiplies a query with an index and answers with the best item. A heartbeat in the
-same event loop asks to be woken every millisecond; how much later it is woken is how long the loop has stalled.
+same event loop asks to be woken every millisecond; how much later it is woken is how long the loop has stalled. bench.py has its rows in its table.
 """
 import argparse
 import asyncio

@@ -164,8 +164,13 @@ Test(auth, when_tokens_end) {
         cr_expect_eq(expires, rows[i].end, "%s", rows[i].text);
         cr_expect_eq(ad__principals_expire(p), rows[i].end > 0);
     }
-    static const char *const bad[] = {"expires=", "expires=tomorrow", "expires=2026-13-01", "expires=2026-12-31T",
-                                      "expires=2026-12-31T25:00:00Z", "expires=2026-12-31x", "expires=1960-01-01"};
+    static const char *const bad[] = {"expires=",
+                                      "expires=tomorrow",
+                                      "expires=2026-13-01",
+                                      "expires=2026-12-31T",
+                                      "expires=2026-12-31T25:00:00Z",
+                                      "expires=2026-12-31x",
+                                      "expires=1960-01-01"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         cr_expect_eq(load_files(line_of("alice", ALICE, bad[i]), NULL), AD_E_VALUE, "%s", bad[i]);
     cr_expect_eq(load_files(NULL, "uid:7 expires=2026-12-31\n"), AD_E_VALUE, "only tokens end");

@@ -15,7 +15,7 @@
 #include "server/front/auth/grants.h"
 
 #define MOST_GROUPS 1024
-#define EXPIRY_MS 2000 /* time between two looks at tokens that end */
+#define EXPIRY_MS 2000    /* time between two looks at tokens that end */
 #define MOST_REFUSALS 100 /* refusals that are logged in a second */
 
 /* ---- the files ---- */

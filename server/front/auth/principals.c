@@ -124,7 +124,8 @@ static int parse_field(const place *at, char *field, bool tokens, entry *e) {
     const char *text, *expected;
     if (tokens && !strncmp(field, expires, sizeof expires - 1)) {
         text = field + sizeof expires - 1;
-        expected = parse_date(text, &e->expires) ? NULL : "expected a date of UTC, as 2026-12-31 or 2026-12-31T23:59:59Z";
+        expected =
+            parse_date(text, &e->expires) ? NULL : "expected a date of UTC, as 2026-12-31 or 2026-12-31T23:59:59Z";
     } else {
         expected = ad__grant_take(field, &e->grants, &text);
     }

@@ -31,9 +31,9 @@ static int find_folder(char out[MOST_PATH], ad_fault *fault) {
     else if (home && *home == '/') n = snprintf(out, MOST_PATH, "%s/.local/state/arrayd", home);
     if (n < 0 || n >= MOST_PATH - 32)
         return ad__fault(fault, AD_E_VALUE, OPTION ": name the files tls-cert and tokens, as there is no $HOME");
-    return make_folders(out) ? ad__fault(fault, AD_E_SYSTEM, OPTION ": cannot make the folder %.150s: %s", out,
-                                         strerror(errno))
-                             : 0;
+    return make_folders(out)
+               ? ad__fault(fault, AD_E_SYSTEM, OPTION ": cannot make the folder %.150s: %s", out, strerror(errno))
+               : 0;
 }
 
 static bool write_all(int fd, const void *data, size_t size) {
@@ -87,7 +87,8 @@ int ad__self_signed_prepare(ad_config *c, ad_fault *fault) {
     char folder[MOST_PATH] = "";
     int status = 0;
     if (!c->self_signed) return 0;
-    if (!*c->tls) return ad__fault(fault, AD_E_VALUE, OPTION ": expected an address to serve (option tls), as 0.0.0.0:7312");
+    if (!*c->tls)
+        return ad__fault(fault, AD_E_VALUE, OPTION ": expected an address to serve (option tls), as 0.0.0.0:7312");
     if (!*c->tls_cert || !*c->tokens) status = find_folder(folder, fault);
     if (!status) status = name_file(c, "tls-cert", c->tls_cert, folder, "server.pem", fault);
     if (!status) status = name_file(c, "tokens", c->tokens, folder, "tokens", fault);

@@ -319,7 +319,8 @@ void ad__handshake_close_all(ad_front *f, const char *why) {
 void ad__handshake_refuse_all(ad_front *f, const char *who, const char *why) {
     for (ad_handshake *h = f->handshakes, *next; h; h = next) {
         next = h->next;
-        if (h->admitted && h->waiting && !h->closing && !strcmp(h->entrant.who, who)) refuse_client(h, AD_E_DENIED, why);
+        if (h->admitted && h->waiting && !h->closing && !strcmp(h->entrant.who, who))
+            refuse_client(h, AD_E_DENIED, why);
     }
 }
 

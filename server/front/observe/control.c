@@ -198,7 +198,8 @@ static void answer_invite(visitor *v) {
     char digits[2 * AD_SHA256_SIZE + 1], where[160];
     ad_fault fault = {0};
     if (!f->tls || !ad__listen_tls(f, where, sizeof where)) {
-        send_refusal(v, "this server is not reached over a network", ": start it with --tls=0.0.0.0:7312 --self-signed");
+        send_refusal(v, "this server is not reached over a network",
+                     ": start it with --tls=0.0.0.0:7312 --self-signed");
     } else if (!*f->config.tokens) {
         send_refusal(v, "this server has no file of tokens", " (option tokens, or self-signed)");
     } else if (ad__tls_pin(f->tls, pin, &fault)) {
