@@ -224,6 +224,7 @@ class Page:
 
     def sh(self, block):
         state = self.here / "state"
+        self.forget_ready()
         script = self.real(block.text) + f"\nenv -0 >{state}\npwd >>{state}\n"
         with tempfile.TemporaryFile("w+") as out:  # one for each block, as servers go on writing
             process = subprocess.Popen(["bash", "-euc", script], stdin=subprocess.DEVNULL, stdout=out,
@@ -246,6 +247,14 @@ class Page:
         os.environ.update(v.split("=", 1) for v in variables)
         os.chdir(folder.strip())
         return printed
+
+    def forget_ready(self):
+        """Drop what other programs of earlier blocks have said: gunicorn says READY=1 as well."""
+        self.ready.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self.ready.recv(1000)
+        self.ready.settimeout(PATIENCE)
 
     def wait_ready(self, out, servers):
         try:
