@@ -16,7 +16,8 @@ namespace ad {
 inline namespace AD_ISA {
 
 constexpr int CURAND_WORDS = AD_CURAND_WORDS, CURAND_OWN = 7;
-constexpr int CURAND_BITS = 24; /* of the number of a state */
+constexpr int CURAND_BITS = 24;   /* of the number of a state */
+constexpr int CURAND_POINTS = 64; /* of which one is looked for in a circle: three of four are */
 
 /* ---- XORWOW: 160 bits, of which every step is a linear function, and a counter ---- */
 
@@ -185,6 +186,42 @@ struct philox_counter {
     }
 };
 
+/* ---- XOR128 (Marsaglia, "Xorshift RNGs", 2003), seeded as CuPy's older functions do ---- */
+
+struct xor128 {
+    uint32_t v[4];
+    uint64_t number; /* the seed */
+
+    AD_HD void seed(uint64_t n) {
+        number = n;
+        for (int k = 0; k < 4; k++) {
+            n = 1812433253u * (n ^ n >> 30) + uint64_t(k + 1);
+            v[k] = uint32_t(n);
+        }
+    }
+    AD_HD uint32_t word() {
+        const uint32_t t = v[0] ^ v[0] << 11;
+        for (int k = 0; k < 3; k++) v[k] = v[k + 1];
+        v[3] = v[3] ^ v[3] >> 19 ^ t ^ t >> 8;
+        return v[3];
+    }
+    /* On [0, 1): 53 bits of two words. */
+    template <class T> AD_HD T upto1() {
+        const double high = double(word() >> 5);
+        return T((high * 0x1p26 + double(word() >> 6)) * 0x1p-53);
+    }
+    AD_HD void get(uint32_t (&w)[CURAND_OWN]) const {
+        for (int k = 0; k < 4; k++) w[k] = v[k];
+        w[4] = uint32_t(number);
+        w[5] = uint32_t(number >> 32);
+        w[6] = 0;
+    }
+    AD_HD void set(const uint32_t (&w)[CURAND_OWN]) {
+        for (int k = 0; k < 4; k++) v[k] = w[k];
+        number = uint64_t(w[4]) | uint64_t(w[5]) << 32;
+    }
+};
+
 /* ---- words as numbers on (0, 1] ---- */
 
 AD_HD float curand_upto1(uint32_t w) { return float(w) * 0x1p-32f + 0x1p-33f; }
@@ -247,6 +284,17 @@ template <class T, class G> AD_HD normal_pair_of<T> curand_normal_pair(G *g) {
 template <class T> AD_HD normal_pair_of<T> curand_normal_pair(mrg32k3a *g) {
     const T u = g->upto1<T>();
     return curand_box_muller(u, g->upto1<T>() * (same<T, float> ? T(6.2831855f) : T(2)));
+}
+
+/* By Marsaglia's polar method: a point in the unit circle. */
+template <class T> AD_HD normal_pair_of<T> curand_normal_pair(xor128 *g) {
+    for (int i = 0; i < CURAND_POINTS; i++) {
+        const double x = 2 * g->upto1<double>() - 1, y = 2 * g->upto1<double>() - 1, r = x * x + y * y;
+        if (!(r < 1 && r > 0)) continue;
+        const double f = adm::sqrt(-2 * adm::log(r) / r);
+        return {T(f * y), T(f * x)};
+    }
+    return {T(0), T(0)};
 }
 
 /* ---- a state: a generator, and the second normal numbers of pairs ---- */

@@ -54,6 +54,7 @@ template <class F> auto curand_visit(int generator, F f) {
     switch (generator) {
     case AD_CURAND_XORWOW: return f(xorwow{});
     case AD_CURAND_MRG32K3A: return f(mrg32k3a{});
+    case AD_CURAND_XOR128: return f(xor128{});
     default: return f(philox_counter{});
     }
 }

@@ -12,7 +12,7 @@
 namespace ad {
 inline namespace AD_ISA {
 
-constexpr int CURAND_TRIES = 64;   /* that an integer is looked for in: every other one fits */
+constexpr int CURAND_TRIES = 64;    /* that an integer is looked for in: every other one fits */
 constexpr int CURAND_STEPS = 10000; /* one after another in an element, at most */
 
 template <class S> AD_HD double curand_exponential(S *s) { return -adm::log(1.0 - s->template below1<double>()); }
@@ -288,6 +288,57 @@ template <class S> AD_HD double curand_hypergeometric(S *s, double good, double 
                                  : curand_hypergeometric_small(s, good, bad, sample);
 }
 
+/* ---- what RandomState has besides ---- */
+
+template <class S> AD_HD double curand_chisquare(S *s, double df) { return 2 * curand_gamma(s, df / 2); }
+
+template <class S> AD_HD double curand_noncentral_chisquare(S *s, double df, double nonc) {
+    if (nonc == 0) return curand_chisquare(s, df);
+    if (!(df > 1)) return curand_chisquare(s, df + 2 * curand_poisson(s, nonc / 2));
+    const double rest = curand_chisquare(s, df - 1), x = s->template normal<double>() + adm::sqrt(nonc);
+    return rest + x * x;
+}
+
+template <class S> AD_HD double curand_noncentral_f(S *s, double dfnum, double dfden, double nonc) {
+    const double x = curand_noncentral_chisquare(s, dfnum, nonc) * dfden;
+    return x / (curand_chisquare(s, dfden) * dfnum);
+}
+
+template <class S> AD_HD double curand_standard_t(S *s, double df) {
+    const double x = adm::sqrt(df / 2) * s->template normal<double>();
+    return x / adm::sqrt(curand_gamma(s, df / 2));
+}
+
+/* Best and Fisher (1979). Where kappa is next to nothing the numbers are uniform, whatever mu is, as CuPy's. */
+template <class S> AD_HD double curand_vonmises(S *s, double mu, double kappa) {
+    constexpr double PI = 3.14159265358979323846;
+    if (kappa < 1e-8) return PI * (2 * s->template below1<double>() - 1);
+    const double tau = 1 + adm::sqrt(1 + 4 * kappa * kappa), rho = (tau - adm::sqrt(2 * tau)) / (2 * kappa);
+    const double r = kappa < 1e-5 ? 1 / kappa + kappa : (1 + rho * rho) / (2 * rho);
+    for (int i = 0; i < RANDOM_TRIES; i++) {
+        const double z = adm::cos(PI * s->template below1<double>()), w = (1 + r * z) / (r + z), y = kappa * (r - w);
+        const double v = s->template below1<double>();
+        if (!(y * (2 - y) - v >= 0 || adm::log(y / v) + 1 - y >= 0)) continue;
+        const double side = s->template below1<double>() < 0.5 ? -1 : 1, x = side * adm::acos(w) + mu;
+        const double turned = ::fmod(adm::fabs(x) + PI, 2 * PI) - PI;
+        return x < 0 ? -turned : turned;
+    }
+    return mu;
+}
+
+/* Rejection from the floor of a Pareto number (Devroye, 1986). */
+template <class S> AD_HD double curand_zipf(S *s, double a) {
+    const double power = a - 1, b = ::pow(2.0, power);
+    for (int i = 0; i < RANDOM_TRIES; i++) {
+        const double u = 1 - s->template below1<double>(), v = s->template below1<double>();
+        const double x = adm::floor(::pow(u, -1 / power));
+        if (!(x >= 1)) continue;
+        const double t = ::pow(1 + 1 / x, power);
+        if (v * x * (t - 1) / (b - 1) <= t / b) return x;
+    }
+    return 1;
+}
+
 /* ---- integers ---- */
 
 /* 0..most: words without the bits that most has not, until one fits. */
@@ -334,7 +385,21 @@ AD_CURAND_ONE(binomial, double) { return random_count(curand_binomial(s, p.a, p.
 AD_CURAND_ONE(geometric, double) { return random_count(curand_geometric(s, p.a)); }
 AD_CURAND_ONE(hypergeometric, double) { return random_count(curand_hypergeometric(s, p.a, p.b, p.c)); }
 AD_CURAND_ONE(logseries, double) { return random_count(curand_logseries(s, p.a)); }
+AD_CURAND_ONE(chisquare, double) { return curand_chisquare(s, p.a); }
+AD_CURAND_ONE(f, double) {
+    const double x = curand_chisquare(s, p.a) * p.b;
+    return x / (curand_chisquare(s, p.b) * p.a);
+}
+AD_CURAND_ONE(noncentral_chisquare, double) { return curand_noncentral_chisquare(s, p.a, p.b); }
+AD_CURAND_ONE(noncentral_f, double) { return curand_noncentral_f(s, p.a, p.b, p.c); }
+AD_CURAND_ONE(standard_t, double) { return curand_standard_t(s, p.a); }
+AD_CURAND_ONE(vonmises, double) { return curand_vonmises(s, p.a, p.b); }
+AD_CURAND_ONE(zipf, double) { return random_count(curand_zipf(s, p.a)); }
 #undef AD_CURAND_ONE
+
+/* Whether a generator has a row; Generators: as in curand.def. */
+template <class G, unsigned Generators>
+constexpr bool curand_has = (Generators & (same<G, xor128> ? AD_CURAND_ELEMENTS : AD_CURAND_SEQUENCES)) != 0;
 
 /* ---- the elements of a state ----
  * A slot is an element, or, of normal numbers in host order, a pair of them. Slot k comes from state (first + k) %

@@ -119,18 +119,20 @@ int ad__infer_random(const ad_op *op, ad_result *result, ad_fault *fault) {
 static const struct {
     uint32_t loops;
     bool host;
+    unsigned generators; /* a bit each */
 } curand_rows[AD_RANDOM_LIMIT] = {
 #define HOST true
 #define DEVICE false
-#define AD_CURAND(name, loops, order) [AD_RANDOM_##name] = {loops, order},
+#define AD_CURAND(name, loops, order, generators) [AD_RANDOM_##name] = {loops, order, AD_CURAND_##generators},
 #include "protocol/curand.def"
 #undef AD_CURAND
 #undef DEVICE
 #undef HOST
 };
 
-uint32_t ad__curand_loops(int64_t id, int64_t order) {
-    if (id < 0 || id >= AD_RANDOM_LIMIT || (order == AD_CURAND_HOST && !curand_rows[id].host)) return 0;
+uint32_t ad__curand_loops(int64_t id, int64_t generator, int64_t order) {
+    if (id < 0 || id >= AD_RANDOM_LIMIT || !(curand_rows[id].generators >> generator & 1)) return 0;
+    if (order == AD_CURAND_HOST && (!curand_rows[id].host || generator == AD_CURAND_XOR128)) return 0;
     return curand_rows[id].loops;
 }
 
@@ -181,9 +183,10 @@ static int check_turns(const ad_op *op, const ad_desc *states, const ad_desc *ou
 
 int ad__infer_curand(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_distribution_row *row = ad__distribution(op->param[0].as.i);
-    const uint32_t loops = ad__curand_loops(op->param[0].as.i, op->param[2].as.i);
+    const int64_t generator = op->param[1].as.i;
     const ad_desc *out, *states;
-    int status = check_generator(op->param[1].as.i, fault);
+    int status = check_generator(generator, fault);
+    const uint32_t loops = status ? 0 : ad__curand_loops(op->param[0].as.i, generator, op->param[2].as.i);
 
     if (status == AD_OK && (row == NULL || op->loop >= AD_NDTYPE || !(loops & AD_BIT(op->loop))))
         status = ad__fault(fault, AD_E_UNSUPPORTED, "curand: distribution %" PRId64 " has no loop for %s",

@@ -365,12 +365,16 @@ def random_cases(rng, place):
 def curand_cases(rng, place):
     """Numbers of words that are states and of words that are none, of parameters as random_cases has them."""
     states = [rng.integers(0, 1 << 32, (12, N), dtype="uint32") for _ in range(3)]
-    for number, good in ((1, (0, 9)), (3, (0.25, 0.5)), (20, (0.25, 0.5)), (21, (0.25, 0.5)), (40, (0.25,)), (41, (90.0, 0.5)),
-                         (42, (0.25,)), (43, (30.0, 40.0, 9.0)), (45, (0.25,))):
+    every, sequences, elements = range(4), range(3), (3,)
+    for number, good, generators in (
+            (1, (0, 9), sequences), (3, (0.25, 0.5), sequences), (20, (0.25, 0.5), every), (21, (0.25, 0.5), every),
+            (25, (0.25, 0.5, 0.25), elements), (26, (0.25,), elements), (27, (0.25, 0.5), elements), (40, (0.25,), every),
+            (41, (90.0, 0.5), every), (42, (0.25,), every), (43, (30.0, 40.0, 9.0), every), (45, (0.25,), every),
+            (46, (1.25,), elements)):
         kind = "uint64" if number == 1 else "float64"
         parameters = [Written(place, np.full(N, v, kind), numbers(rng, kind, N)[1], np.full(N, 5, kind)) for v in good]
         dtype = "uint64" if number == 1 else "int64" if number >= 40 else "float64"
-        for generator in range(3):
+        for generator in generators:
             yield ("curand", (Written(place, *states), *parameters), (number, generator, 0, N, 0),
                    {"dtype": dtype, "shape": (N,)}, None)
     yield "curand_seed", (), (0, 5, 0), {"out": Written(place, *states), "dtype": "uint32"}, None

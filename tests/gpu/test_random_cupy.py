@@ -161,6 +161,37 @@ def test_whole_functions_of_the_module(seed, text):
     same(draw_legacy(text, seed), True)
 
 
+# CuPy's own algorithms, by a sequence of XOR128 for each element.
+ELEMENTS = [
+    "beta(0.5, 0.7)", "beta(2.0, 0.5)", "chisquare(3.0)", "dirichlet([1.0, 2.0, 0.5])", "f(4.0, 7.0)", "gamma(0.3, 2.0)",
+    "gamma(1.0)", "gamma(4.5, 0.7)", "logistic(1.5, 2.0)", "noncentral_chisquare(3.0, 2.0)", "noncentral_chisquare(0.5, 2.0)",
+    "noncentral_f(3.0, 5.0, 2.0)", "standard_gamma(2.5)", "standard_t(5.0)", "vonmises(0.5, 4.0)", "vonmises(3.0, 0.5)",
+    "binomial(10, 0.3)", "binomial(1000, 0.4)", "binomial(1000, 0.9)", "geometric(0.5)", "geometric(0.01)",
+    "hypergeometric(30, 40, 9)", "hypergeometric(300, 400, 90)", "hypergeometric(400, 300, 500)", "logseries(0.6)",
+    "logseries(0.99)", "negative_binomial(5, 0.3)", "poisson(3.0)", "poisson(40.0)", "poisson(1e7)", "zipf(1.5)", "zipf(4.0)"]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("text", ELEMENTS)
+def test_functions_of_elements(seed, text):
+    def draw(random, asarray):
+        random.seed(seed)
+        return [call(random, text, size) for size in SIZES if text[0] != "d" or isinstance(size, int)]
+    same(draw, False, 1e-4)
+
+
+def test_elements_of_arrays():
+    a, n = np.linspace(0.2, 9, 301), np.arange(301)
+
+    def draw(random, asarray):
+        random.seed(34)
+        a_, n_ = asarray(a), asarray(n)
+        return [random.beta(a_, a_[::-1]), random.gamma(a_, a_), random.poisson(a_), random.binomial(n_, a_ / 10),
+                random.hypergeometric(n_ + 1, n_[::-1] + 1, n_ // 2 + 1), random.geometric(a_ / 9), random.chisquare(a_, (3, 301)),
+                random.standard_t(a_), random.choice(1000, 77, replace=False), random.choice(2**40, 7, replace=False)]
+    same(draw, False, 1e-2)
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_rand_and_randn(dtype):
     def draw(random, _):

@@ -138,10 +138,7 @@ class RandomState(_Distributions):
     Parameters: seed: None (taken from the operating system) or an int or array of ints from 0 to 2**64 - 1 (NumPy:
     2**32 - 1). method: one of cuRAND's constants: 100 or 101 (XORWOW), 121 (MRG32k3a).
     Raises: ValueError for another int; TypeError for another seed.
-    Differs: numbers that CuPy has its own algorithms for (beta, binomial, chisquare, dirichlet, f, gamma, geometric,
-    hypergeometric, logistic, logseries, negative_binomial, noncentral_chisquare, noncentral_f, poisson, standard_gamma,
-    standard_t, vonmises, zipf, choice without replacement from an int or from more than 2**24 elements), and all of
-    another method, are those of Philox4x32, not CuPy's.
+    Differs: what CuPy draws by cuRAND with another method comes from Philox4x32, not from that method.
     Source: cupy.random.RandomState
     """
 
@@ -243,7 +240,7 @@ class RandomState(_Distributions):
         size: shape of the vectors' array. dtype: an integer type.
         Returns: ndarray of shape size + (len(pvals),), int64 unless dtype is given.
         Raises: ValueError for n < 0, probabilities outside of [0, 1], or too large a sum.
-        Differs: where n is an array, or there are 2**26 trials or more, the numbers are those of Philox4x32, not CuPy's.
+        Differs: where n is an array, or there are 2**26 trials or more, binomial numbers are drawn, not every trial.
         Source: cupy.random.multinomial
         """
         trials, p = _trials_and_outcomes(n, pvals)

@@ -9,6 +9,8 @@ from ._bits import permutation_of
 from ._draw import draw, integers
 
 _MANY = 1 << 24  # so many elements are not put in order to take a few of them
+_ROUNDS = 24  # of the network that a permutation is computed by
+_HOST_MOST = 4096  # so many numbers are permuted in this process: a small n takes many turns
 _TRIALS = 1 << 26  # so many trials of multinomial are not drawn one by one
 
 
@@ -24,6 +26,8 @@ def choice(bits, a, size, replace, p, axis, words):
         index = _with_replacement(bits, n, shape, p)
     elif count > n:
         raise ValueError("Cannot take a larger sample than population when replace is False")
+    elif p is None and array is None and hasattr(bits, "take_seed"):
+        index = _by_bijection(n, count, bits.take_seed(_ROUNDS)).reshape(shape)
     else:
         index = _without_replacement(bits, n, count, p).reshape(shape)
     if array is None:
@@ -79,11 +83,36 @@ def _with_replacement(bits, n, shape, p):
 def _without_replacement(bits, n, count, p):
     """Indices of the count smallest of n random keys: equal ones, or exponential ones divided by p."""
     if p is None:
-        return permutation_of(bits, (n,))[:count] if n < _MANY or count > n // 16 else _few_of_many(bits, n, count)
+        all_of_them = n < _MANY or count > n // 16 or hasattr(bits, "take_seed")
+        return permutation_of(bits, (n,))[:count] if all_of_them else _few_of_many(bits, n, count)
     if int((p > 0).sum()) < count:
         raise ValueError("Fewer non-zero entries in p than size")
     keys = draw(bits, "exponential", [1.0], (n,), np.dtype(np.float64)) / p
     return _base.call("argsort", [keys], [0])[:count]
+
+
+def _by_bijection(n, count, seed):
+    """The first count numbers of a permutation of range(n), as CuPy computes them: each by itself, by a Feistel network on
+    the next power of two, again while it is not below n."""
+    from .._array.creation import arange
+    keys = np.random.default_rng(seed).integers(0, 1 << 32, size=_ROUNDS, dtype=np.uint32).tolist()
+    bits = 8 if n <= 256 else (n - 1).bit_length()
+    half = bits // 2
+    more = bits - half
+    low_half, low_more, word = (1 << half) - 1, (1 << more) - 1, (1 << 32) - 1
+
+    def permuted(x):
+        left, right = x >> more, x & low_more
+        for key in keys:
+            product = left * 0xD2B74407B1CE6E93
+            left, right = (((product >> 32) ^ key ^ right) & low_half,
+                           (((product & word) << (more - half)) | (right >> half)) & low_more)
+        return (left << more) | right
+
+    x = permuted(np.arange(count, dtype=np.uint64) if count <= _HOST_MOST else arange(count, dtype=np.uint64))
+    while (wrong := (x >= n).nonzero()[0]).size:
+        x[wrong] = permuted(x[wrong])
+    return as_array(x.astype(np.int64))
 
 
 def _few_of_many(bits, n, count):

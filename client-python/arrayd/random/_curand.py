@@ -1,12 +1,13 @@
-"""States of cuRAND's generators, which lie on the server, and drawing from them."""
+"""States of cuRAND's generators, which lie on the server, and drawing from them; and CuPy's own XOR128."""
 import threading
 
 import numpy as np
 
 from .. import _base, _core
+from .._array.manipulation import broadcast_to
 from ._draw import ROWS, shape_of, signed
 
-XORWOW, MRG32K3A, PHILOX = range(3)
+XORWOW, MRG32K3A, PHILOX, XOR128 = range(4)
 # How many states take turns in the order of cuRAND's host API; that of Philox is another one.
 HOST_STATES = {XORWOW: 4096, MRG32K3A: 81920}
 WORDS, MOST = 12, 1 << 24  # of a state; states
@@ -15,7 +16,11 @@ DEVICE, HOST = range(2)
 # orders, and those of the device API's alone.
 BOTH = ("bits", "uniform", "upto1", "normal", "lognormal")
 OWN = ("integers", "exponential", "gamma", "beta", "poisson", "binomial", "geometric", "hypergeometric", "logseries")
+# The rows that XOR128 has.
+ELEMENTS = ("uniform", "gamma", "beta", "poisson", "binomial", "geometric", "hypergeometric", "logseries", "chisquare", "f",
+            "noncentral_chisquare", "noncentral_f", "standard_t", "vonmises", "zipf")
 _PAIRED = ("normal", "lognormal")
+_AT_ONCE = 1 << 20  # elements whose states are there at the same time
 
 
 def _seeded(generator, seed, first, count):
@@ -89,3 +94,18 @@ class States:
             self.seed, self.turns, self.first = int(value["seed"]), int(value["turns"]), int(value["first"])
             self.array = None if array is None else _base.as_array(array)
             self.serial = _core.session_serial() if array is not None else 0
+
+
+def draw_elements(name, parameters, shape, seed, dtype):
+    """Elements of a row by XOR128: element k from the sequence of seed + k, as CuPy's kernels draw them."""
+    out = _base.empty(shape, np.dtype(dtype))
+    flat, count = out.reshape(-1), out.size
+    operands = [_base.as_array(p) if isinstance(p, np.ndarray) else p for p in parameters]
+    if any(isinstance(p, _base.ndarray) and p.ndim for p in operands):
+        operands = [broadcast_to(p, shape).reshape(-1) if isinstance(p, _base.ndarray) else p for p in operands]
+    for begin in range(0, count, _AT_ONCE):
+        part = flat[begin:begin + _AT_ONCE]
+        own = [p[begin:begin + _AT_ONCE] if isinstance(p, _base.ndarray) and p.ndim else p for p in operands]
+        states = _seeded(XOR128, seed + begin, 0, part.size)
+        _core.call("curand", [states, *own], (ROWS[name].id, XOR128, DEVICE, part.size, 0), dtype=out.dtype, out=(part, None))
+    return out

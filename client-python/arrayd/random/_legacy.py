@@ -1,4 +1,4 @@
-"""What RandomState draws from: cuRAND's host API as CuPy uses it, and Philox4x32 for what CuPy has algorithms of its own."""
+"""What RandomState draws from: cuRAND's host API as CuPy uses it, and XOR128 where CuPy has algorithms of its own."""
 import numpy as np
 
 from .. import _base, _core
@@ -11,11 +11,13 @@ from ._draw import draw_counted, shape_of
 # The constants of cupy.cuda.curand: CURAND_RNG_PSEUDO_DEFAULT, XORWOW and MRG32K3A.
 METHODS = {None: _curand.XORWOW, 100: _curand.XORWOW, 101: _curand.XORWOW, 121: _curand.MRG32K3A}
 _exp, _log, _sqrt, _tan = (_core.ufuncs[name] for name in ("exp", "log", "sqrt", "tan"))
+_OF_ELEMENTS = {*_curand.ELEMENTS, "logistic", "negative_binomial"} - {"uniform"}
+_WHOLE = ("poisson", "binomial", "geometric", "hypergeometric", "logseries", "zipf")
 _SUPPLEMENT = 1024  # integers drawn at least when some are to be drawn again
 
 
 class LegacyGenerator(BitGenerator):
-    """Numbers of a seed of 64 bits. method: one of METHODS; with any other all come from Philox4x32."""
+    """Numbers of a seed of 64 bits. method: one of METHODS; with any other what cuRAND draws comes from Philox4x32."""
 
     def __init__(self, seed, method):
         super().__init__(seed)
@@ -23,9 +25,20 @@ class LegacyGenerator(BitGenerator):
             seed = int(self.seed_seq.generate_state(1, np.uint64)[0])
         kind = METHODS.get(method)
         self._states = None if kind is None else _curand.States(kind, seed, _curand.HOST_STATES[kind], _curand.HOST)
+        self._seed = seed  # of the next element of those that XOR128 draws
+
+    def take_seed(self, count):
+        """The seed of the first of so many elements, each of which has its own."""
+        with self._lock:
+            first = self._seed
+            self._seed = (first + count) % ((1 << 64) - 1)
+            return first
 
     def draw(self, name, parameters, size, dtype, out=None):
         """Elements of a row of distribution.def."""
+        if name in _OF_ELEMENTS:
+            made = self._draw_elements(name, parameters, shape_of(size if out is None else out.shape, parameters))
+            return _base.give(made.astype(dtype, copy=False), out)
         make = getattr(self, "_make_" + name, None) if self._states is not None else None
         if make is None:
             return draw_counted(self, name, parameters, size, dtype, out)
@@ -37,6 +50,17 @@ class LegacyGenerator(BitGenerator):
         if self._states is None or len(shape) != 1:
             return super().keys(shape)
         return self._words(shape, np.dtype(np.uint32)).view(np.int32)
+
+    def _draw_elements(self, name, parameters, shape):
+        count = _base.product(shape)
+        if name == "negative_binomial":
+            n, p = (_base.as_array(v, np.float64) for v in parameters)
+            return self._draw_elements("poisson", [self._draw_elements("gamma", [n, (1 - p) / p], shape)], shape)
+        if name == "logistic":
+            x = _curand.draw_elements("uniform", [0.0, 1.0], shape, self.take_seed(count), np.float64)
+            return _log((1.0 - x) / x) * parameters[1] + parameters[0]
+        loop = np.int64 if name in _WHOLE else np.float64
+        return _curand.draw_elements(name, parameters, shape, self.take_seed(count), loop)
 
     # ---- cuRAND's functions ----
 
@@ -169,11 +193,13 @@ class LegacyGenerator(BitGenerator):
         """The place in the stream, as a dict that can be assigned to go back there."""
         found = BitGenerator.state.fget(self)
         found["state"]["curand"] = None if self._states is None else self._states.state
+        found["state"]["seed"] = self._seed
         return found
 
     @state.setter
     def state(self, value):
         BitGenerator.state.fset(self, value)
+        self._seed = int(value["state"]["seed"])
         if self._states is not None:
             self._states.state = value["state"]["curand"]
 

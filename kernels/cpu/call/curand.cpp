@@ -41,6 +41,7 @@ void jump(mrg32k3a *g, int bit) {
     for (int i = 0; i < 2; i++) mrg_apply(jumps.by[bit].at[i], g->s[i], mrg32k3a::modulus(i));
 }
 void jump(philox_counter *g, int bit) { g->counter[2] += 1u << bit; }
+void jump(xor128 *g, int bit) { g->seed(g->number + (uint64_t(1) << bit)); }
 
 /* Make states first + begin .. first + end of the output, which has `states` states. The first is made by the bits of
  * its number, the others by doubling those that are there. */
@@ -114,24 +115,27 @@ template <int Id, class T, class G> void draw_all(const curand_call *r) {
 
 typedef void fill(const curand_call *r);
 
-template <int Id, class T> fill *choose(int generator) {
-    return curand_visit(generator, [](auto g) -> fill * { return draw_all<Id, T, decltype(g)>; });
+template <int Id, unsigned Generators, class T> fill *choose(int generator) {
+    return curand_visit(generator, [](auto g) -> fill * {
+        if constexpr (curand_has<decltype(g), Generators>) return draw_all<Id, T, decltype(g)>;
+        else return nullptr;
+    });
 }
 
-template <int Id, uint32_t Loops> fill *choose(int generator, int loop) {
+template <int Id, unsigned Gs, uint32_t Loops> fill *choose(int generator, int loop) {
     if constexpr (Loops == AD_RANDOM_REAL)
-        return loop == AD_FLOAT32 ? choose<Id, float>(generator) : choose<Id, double>(generator);
-    else if constexpr (Loops == AD_RANDOM_COUNT) return choose<Id, int64_t>(generator);
-    else if constexpr (Loops == AD_BIT(AD_FLOAT64)) return choose<Id, double>(generator);
-    else if constexpr (Loops == AD_BIT(AD_UINT32)) return choose<Id, uint32_t>(generator);
-    else return loop == AD_UINT32 ? choose<Id, uint32_t>(generator) : choose<Id, uint64_t>(generator);
+        return loop == AD_FLOAT32 ? choose<Id, Gs, float>(generator) : choose<Id, Gs, double>(generator);
+    else if constexpr (Loops == AD_RANDOM_COUNT) return choose<Id, Gs, int64_t>(generator);
+    else if constexpr (Loops == AD_BIT(AD_FLOAT64)) return choose<Id, Gs, double>(generator);
+    else if constexpr (Loops == AD_BIT(AD_UINT32)) return choose<Id, Gs, uint32_t>(generator);
+    else return loop == AD_UINT32 ? choose<Id, Gs, uint32_t>(generator) : choose<Id, Gs, uint64_t>(generator);
 }
 
 fill *choose(const curand_call *r) {
     switch (r->id) {
-#define AD_CURAND(name, loops, order) \
-    case AD_RANDOM_##name:            \
-        return choose<AD_RANDOM_##name, loops>(r->generator, r->loop);
+#define AD_CURAND(name, loops, order, generators) \
+    case AD_RANDOM_##name:                        \
+        return choose<AD_RANDOM_##name, AD_CURAND_##generators, loops>(r->generator, r->loop);
 #include "protocol/curand.def"
 #undef AD_CURAND
     default: return nullptr;

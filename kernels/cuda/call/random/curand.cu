@@ -38,6 +38,7 @@ __device__ void jump(const seed_argument &a, mrg32k3a *g, int bit) {
     for (int i = 0; i < 2; i++) mrg_apply(a.mrg.by[bit].at[i], g->s[i], mrg32k3a::modulus(i));
 }
 __device__ void jump(const seed_argument &, philox_counter *g, int bit) { g->counter[2] += 1u << bit; }
+__device__ void jump(const seed_argument &, xor128 *g, int bit) { g->seed(g->number + (uint64_t(1) << bit)); }
 
 template <class G> __global__ void __launch_bounds__(AD_RANDOM_THREADS)
     seed_states(const __grid_constant__ seed_argument a) {
@@ -108,11 +109,11 @@ int ad_call_curand(ad_call *c) {
 
 bool ad_cuda_curand_both(const ad_curand_argument *a, int generator, int loop, cudaStream_t stream) {
     switch (a->places.id) {
-#define HOST(name, loops)  \
-    case AD_RANDOM_##name: \
-        return curand_launch<AD_RANDOM_##name, loops>(a, generator, loop, stream);
-#define DEVICE(name, loops)
-#define AD_CURAND(name, loops, order) order(name, loops)
+#define HOST(name, loops, generators) \
+    case AD_RANDOM_##name:            \
+        return curand_launch<AD_RANDOM_##name, generators, loops>(a, generator, loop, stream);
+#define DEVICE(name, loops, generators)
+#define AD_CURAND(name, loops, order, generators) order(name, loops, AD_CURAND_##generators)
 #include "protocol/curand.def"
 #undef AD_CURAND
 #undef DEVICE

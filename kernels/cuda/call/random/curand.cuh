@@ -52,24 +52,28 @@ template <int Id, class T, class G> __global__ void __launch_bounds__(AD_RANDOM_
     s.store(a.to + state, a.states);
 }
 
-template <int Id, class T> bool curand_start(const ad_curand_argument *a, int generator, cudaStream_t stream) {
+template <int Id, unsigned Generators, class T>
+bool curand_start(const ad_curand_argument *a, int generator, cudaStream_t stream) {
     constexpr int threads = 64; /* few states of the host API's orders: spread over all multiprocessors */
     const int blocks = int((a->states + threads - 1) / threads);
-    curand_visit(generator, [&](auto g) { curand_each<Id, T, decltype(g)><<<blocks, threads, 0, stream>>>(*a); });
-    return true;
+    return curand_visit(generator, [&](auto g) {
+        constexpr bool has = curand_has<decltype(g), Generators>;
+        if constexpr (has) curand_each<Id, T, decltype(g)><<<blocks, threads, 0, stream>>>(*a);
+        return has;
+    });
 }
 
-template <int Id, uint32_t Loops>
+template <int Id, unsigned Gs, uint32_t Loops>
 bool curand_launch(const ad_curand_argument *a, int generator, int loop, cudaStream_t stream) {
     if constexpr (Loops == AD_RANDOM_REAL)
-        return loop == AD_FLOAT32 ? curand_start<Id, float>(a, generator, stream)
-                                  : curand_start<Id, double>(a, generator, stream);
-    else if constexpr (Loops == AD_RANDOM_COUNT) return curand_start<Id, int64_t>(a, generator, stream);
-    else if constexpr (Loops == AD_BIT(AD_FLOAT64)) return curand_start<Id, double>(a, generator, stream);
-    else if constexpr (Loops == AD_BIT(AD_UINT32)) return curand_start<Id, uint32_t>(a, generator, stream);
+        return loop == AD_FLOAT32 ? curand_start<Id, Gs, float>(a, generator, stream)
+                                  : curand_start<Id, Gs, double>(a, generator, stream);
+    else if constexpr (Loops == AD_RANDOM_COUNT) return curand_start<Id, Gs, int64_t>(a, generator, stream);
+    else if constexpr (Loops == AD_BIT(AD_FLOAT64)) return curand_start<Id, Gs, double>(a, generator, stream);
+    else if constexpr (Loops == AD_BIT(AD_UINT32)) return curand_start<Id, Gs, uint32_t>(a, generator, stream);
     else
-        return loop == AD_UINT32 ? curand_start<Id, uint32_t>(a, generator, stream)
-                                 : curand_start<Id, uint64_t>(a, generator, stream);
+        return loop == AD_UINT32 ? curand_start<Id, Gs, uint32_t>(a, generator, stream)
+                                 : curand_start<Id, Gs, uint64_t>(a, generator, stream);
 }
 
 } // namespace AD_ISA

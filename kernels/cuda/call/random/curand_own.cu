@@ -5,11 +5,11 @@ using namespace ad;
 
 bool ad_cuda_curand_device(const ad_curand_argument *a, int generator, int loop, cudaStream_t stream) {
     switch (a->places.id) {
-#define HOST(name, loops)
-#define DEVICE(name, loops) \
-    case AD_RANDOM_##name:  \
-        return curand_launch<AD_RANDOM_##name, loops>(a, generator, loop, stream);
-#define AD_CURAND(name, loops, order) order(name, loops)
+#define HOST(name, loops, generators)
+#define DEVICE(name, loops, generators) \
+    case AD_RANDOM_##name:              \
+        return curand_launch<AD_RANDOM_##name, generators, loops>(a, generator, loop, stream);
+#define AD_CURAND(name, loops, order, generators) order(name, loops, AD_CURAND_##generators)
 #include "protocol/curand.def"
 #undef AD_CURAND
 #undef DEVICE
