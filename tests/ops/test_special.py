@@ -26,8 +26,8 @@ APART = {"betainc", "betaincinv", "binom", "pdtri", "nbdtr", "nbdtrc", "nbdtri",
          "gdtr", "gdtrc"}
 # Rows with zeros, near which SciPy's own are right to 1e-16 of 1, not of their value.
 ZEROS = {"gammaln", "j0", "j1", "y0", "y1"}
-# From 1.18 on SciPy's loops of float32 come first, so integers of one or two bytes give that, as in CuPy. arrayd's types
-# are those of 1.17, which lose less.
+# From 1.18 on SciPy's loops of float32 come first, so integers of one or two bytes and float16 give that, as in CuPy.
+# arrayd's types are those of 1.17, which lose less.
 FLOAT32_FIRST = np.lib.NumpyVersion(scipy.__version__) >= "1.18.0"
 
 
@@ -42,11 +42,11 @@ def call_far(name, xp, *arrays):
     return abs(value) + 1 if name in ZEROS else value
 
 
-def same_values(expected, actual, ulps):
+def same_values(expected, actual, ulps, atol=1e-300):
     for e, a in zip(expected if isinstance(expected, tuple) else (expected,),
                     actual if isinstance(actual, tuple) else (actual,)):
         e, a = np.asarray(e), fetch(a)
-        np.testing.assert_allclose(a, e.astype(a.dtype), rtol=ulps * np.finfo(a.dtype).eps, atol=1e-300, equal_nan=True)
+        np.testing.assert_allclose(a, e.astype(a.dtype), rtol=ulps * np.finfo(a.dtype).eps, atol=atol, equal_nan=True)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -75,7 +75,8 @@ def test_integers_and_halves_are_taken_as_floats(name):
     expected, actual = call(name, np, *half), call(name, ad, *(ad.asarray(x) for x in half))
     for e, a in zip(expected if isinstance(expected, tuple) else (expected,),
                     actual if isinstance(actual, tuple) else (actual,)):
-        assert a.dtype == e.dtype or name in WHOLE, (a.dtype, e.dtype)
+        narrow = FLOAT32_FIRST and (a.dtype, e.dtype) == (np.dtype(np.float64), np.dtype(np.float32))
+        assert a.dtype == e.dtype or name in WHOLE or narrow, (a.dtype, e.dtype)
 
 
 @pytest.mark.parametrize("name", [name for name in REAL if isinstance(getattr(sp, name, None), np.ufunc)])
@@ -90,7 +91,8 @@ def test_complex_rows(name, dtype):
     xs = operands(seed("special", name, dtype), name, np.dtype(dtype), [(203,)])
     xs = [x / 10 if ROWS[name][2] == "POS" else x for x in xs]
     expected, actual = call(name, np, *xs), call(name, ad, *(ad.asarray(x) for x in xs))
-    same_values(expected, actual, 4000)
+    # Near 1 the logarithm of ndtr is no better than ndtr is.
+    same_values(expected, actual, 4000, 8 * np.finfo(dtype).eps if name == "log_ndtr" else 1e-300)
 
 
 @pytest.mark.parametrize("name", [name for name in REAL if name not in APART])
