@@ -87,23 +87,24 @@ static void take_session(ad_worker *w, const ad_note *note, int fd) {
 }
 
 static void take_note(ad_worker *w, const ad_note *note, int fd) {
+    ad_session *s;
     switch (note->kind) {
     case AD_NOTE_STOP: begin_stop(w); break;
     case AD_NOTE_KNOCK: ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_HEARD, .id = note->id}, -1); break;
     case AD_NOTE_LEAVE: ad__worker_leave(w, note); break;
     case AD_NOTE_RESERVE: take_reservation(w, note); break;
     case AD_NOTE_RESUME:
-        if (fd >= 0)
-            ad__session_take_up(w, note,
-                                fd); /* without a descriptor the client finds the connection closed, and comes again */
-        break;
+        if (fd >= 0) ad__session_resume(w, note, fd);
+        break; /* without a descriptor the client finds the connection closed, and comes again */
     case AD_NOTE_OLD_SLAB:
     case AD_NOTE_OLD_DESCRIPTOR: ad__recovery_take(w, note, fd); break;
     case AD_NOTE_RECOVER: ad__recovery_run(w, note, fd); break;
     case AD_NOTE_MIGRATE:
     case AD_NOTE_MIGRATION_REFUSED:
     case AD_NOTE_MIGRATION_DONE: ad__migration_take_note(w, note); break;
-    case AD_NOTE_FORSAKE: ad__session_forsake(w, note->id); break;
+    case AD_NOTE_FORSAKE:
+        if ((s = ad__session_find(w, note->id))) ad__session_forsake(s);
+        break;
     case AD_NOTE_REPORT: ad__engine_report(w, note->id, note->size); break;
     case AD_NOTE_KILL: ad__report_kill_session(w, note); break;
     case AD_NOTE_TRACE:

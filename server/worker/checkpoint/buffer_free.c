@@ -1,8 +1,9 @@
 /* Freeing buffers: now, or once another worker cannot need them any more. */
 #include "server/worker/checkpoint/buffer_free.h"
 
+#include "server/common/os.h"
 #include "server/common/rights.h"
-
+#include "server/worker/checkpoint/inside.h"
 #include "server/worker/spill/spill.h"
 
 void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
@@ -28,6 +29,26 @@ void ad__buffer_give(ad_session *s, ad_buffer *b) {
     ad__buffer_give_memory(s, b);
     ad__poison_release(b->poison);
     ad__buffers_recycle(&s->buffers, b);
+}
+
+bool ad__checkpoint_keep_buffer(ad_session *s, ad_buffer *b) {
+    ad_checkpoint *v = &s->checkpoint;
+    if (!ad__checkpoint_is_recoverable(v) || v->late || !v->behind || !b->place) return false;
+    ad_buffer **list = ad__os_grow(v->kept.list, v->kept.count, &v->kept.room, sizeof *list);
+    if (!list) {
+        ad__checkpoint_give_up(s);
+        return false;
+    }
+    v->kept.list = list;
+    list[v->kept.count++] = b;
+    v->kept.bytes += b->size;
+    return true;
+}
+
+void ad__checkpoint_give_released(ad_session *s) {
+    ad_checkpoint *v = &s->checkpoint;
+    while (v->kept.count) ad__buffer_give(s, v->kept.list[--v->kept.count]);
+    v->kept.bytes = 0;
 }
 
 void ad__buffer_free(ad_session *s, ad_buffer *b) {

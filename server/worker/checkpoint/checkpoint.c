@@ -12,22 +12,6 @@
 
 #define FIRST_ROWS 64
 
-/* ---- memory of a session ---- */
-
-ad_journal_table *ad__checkpoint_table_new(ad_journal *l, uint64_t capacity) {
-    ad_journal_table *t = ad__journal_alloc(l, sizeof *t + capacity * sizeof *t->row);
-    if (!t) return NULL;
-    memset(t, 0, sizeof *t + capacity * sizeof *t->row);
-    t->capacity = capacity;
-    return t;
-}
-
-ad_journal_log *ad__checkpoint_log_new(ad_journal *l, uint64_t capacity) {
-    ad_journal_log *g = ad__journal_alloc(l, sizeof *g + capacity * sizeof *g->entry);
-    if (g) g->capacity = capacity;
-    return g;
-}
-
 void ad__checkpoint_list(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     if (!v->at || v->listed) return;
@@ -86,17 +70,6 @@ static int open_checkpoint(ad_session *s, const ad_note *note) {
     return 0;
 }
 
-bool ad__session_is_recoverable(const ad_session *s) { return ad__checkpoint_is_recoverable(&s->checkpoint); }
-
-bool ad__session_commits_late(const ad_session *s) { return s->checkpoint.late && ad__session_is_recoverable(s); }
-
-void ad__checkpoint_give_up(ad_session *s) {
-    ad_checkpoint *v = &s->checkpoint;
-    if (!v->at) return;
-    ad__journal_store(&v->at->alive, 0);
-    ad__output_settle(&s->output, UINT64_MAX);
-}
-
 static void unlink_session(const ad_session *s) {
     const ad_checkpoint *v = &s->checkpoint;
     pthread_mutex_lock(&s->worker->sessions_lock);
@@ -129,48 +102,6 @@ static void close_checkpoint(ad_session *s) {
     v->at = NULL;
 }
 
-/* ---- what has changed ---- */
-
-static void append_change(ad_session *s, ad_changed change) {
-    ad_checkpoint *v = &s->checkpoint;
-    if (!ad__checkpoint_is_recoverable(v)) return;
-    ad_changed *list = ad__os_grow(v->rows.changed.list, v->rows.changed.count, &v->rows.changed.room, sizeof *list);
-    if (!list) {
-        ad__checkpoint_give_up(s);
-        return;
-    }
-    v->rows.changed.list = list;
-    list[v->rows.changed.count++] = change;
-}
-
-/* Prefetch a row that will be written soon: of many sessions' rows few are in the cache. */
-static void prefetch_row(const ad_checkpoint *v, uint32_t place) {
-    const ad_journal_row *row = &ad__checkpoint_table(v)->row[place];
-    __builtin_prefetch(row, 1);
-    __builtin_prefetch((const char *)(row + 1) - 1, 1);
-}
-
-void ad__checkpoint_mark_row(ad_session *s, ad_journal_kind kind, uint64_t id) {
-    append_change(s, (ad_changed){id, kind, 0});
-}
-
-void ad__checkpoint_remove_row(ad_session *s, uint32_t place) {
-    if (!place) return;
-    prefetch_row(&s->checkpoint, place);
-    append_change(s, (ad_changed){0, AD_JOURNAL_NONE, place});
-}
-
-void ad__checkpoint_mark_freed(ad_session *s, ad_buffer *b) {
-    b->changed = true; /* nothing else of the buffer needs to be written */
-    ad__checkpoint_remove_row(s, b->place);
-}
-
-void ad__checkpoint_mark_buffer(ad_session *s, ad_buffer *b) {
-    if (!s->checkpoint.at || b->changed || !b->id) return;
-    b->changed = true;
-    ad__checkpoint_mark_row(s, AD_JOURNAL_BUFFER, b->id);
-}
-
 void ad__checkpoint_mark_moved(ad_shared *m) {
     for (ad_buffer *b = m->buffers; b; b = b->sharing.next) {
         ad_session *s = b->sharing.holder;
@@ -180,85 +111,6 @@ void ad__checkpoint_mark_moved(ad_shared *m) {
             ad__checkpoint_give_up(s); /* its committed checkpoint has the old place */
         else ad__checkpoint_commit(s);
     }
-}
-
-void ad__checkpoint_release_descriptor_now(ad_session *s, uint64_t number) {
-    const ad_note note = {.kind = AD_NOTE_DESCRIPTOR_GONE, .id = s->id, .size = number};
-    if (s->checkpoint.at) ad__worker_tell(s->worker, &note, -1);
-}
-
-void ad__checkpoint_release_descriptor(ad_session *s, uint64_t number) {
-    ad_checkpoint *v = &s->checkpoint;
-    if (!ad__checkpoint_is_recoverable(v)) {
-        ad__checkpoint_release_descriptor_now(s, number);
-        return;
-    }
-    uint64_t *list = ad__os_grow(v->unneeded.list, v->unneeded.count, &v->unneeded.room, sizeof *list);
-    if (!list) return; /* arrayd keeps the descriptor until the session is over */
-    v->unneeded.list = list;
-    list[v->unneeded.count++] = number;
-}
-
-void ad__checkpoint_before_write(ad_session *s, ad_buffer *b, uint64_t number, const char *name) {
-    ad_checkpoint *v = &s->checkpoint;
-    if (!v->at || !b->place) return;
-    v->announced = true;
-    if (v->at->writing != number) {
-        const size_t n = strnlen(name, sizeof v->at->name - 1);
-        memcpy(v->at->name, name, n);
-        v->at->name[n] = 0;
-        v->at->writing = number;
-    }
-    ad__journal_store(&ad__checkpoint_table(v)->row[b->place].writing, number);
-}
-
-void ad__checkpoint_before_launch(ad_session *s, uint64_t number) {
-    if (s->checkpoint.at) ad__journal_store(&s->checkpoint.at->launched, number);
-}
-
-void ad__checkpoint_before_load(ad_session *s, uint64_t module) {
-    if (s->checkpoint.at) ad__journal_store(&s->checkpoint.at->loading, module);
-}
-
-void ad__checkpoint_record_loss(ad_session *s, uint32_t place) {
-    ad_checkpoint *v = &s->checkpoint;
-    if (v->at && place)
-        ad__journal_store(&ad__checkpoint_table(v)->row[place].writing, (s->progress.done + 1) | AD_JOURNAL_REUSED);
-}
-
-bool ad__checkpoint_is_repeatable_write(const ad_session *s, const ad_buffer *b) {
-    const ad_checkpoint *v = &s->checkpoint;
-    return !v->late || (!b->shared && b->order.read_at <= v->committed);
-}
-
-bool ad__checkpoint_keep_buffer(ad_session *s, ad_buffer *b) {
-    ad_checkpoint *v = &s->checkpoint;
-    if (!ad__checkpoint_is_recoverable(v) || v->late || !v->behind || !b->place) return false;
-    ad_buffer **list = ad__os_grow(v->kept.list, v->kept.count, &v->kept.room, sizeof *list);
-    if (!list) {
-        ad__checkpoint_give_up(s);
-        return false;
-    }
-    v->kept.list = list;
-    list[v->kept.count++] = b;
-    v->kept.bytes += b->size;
-    return true;
-}
-
-void ad__checkpoint_give_released(ad_session *s) {
-    ad_checkpoint *v = &s->checkpoint;
-    while (v->kept.count) ad__buffer_give(s, v->kept.list[--v->kept.count]);
-    v->kept.bytes = 0;
-}
-
-bool ad__checkpoint_give_released_memory(ad_session *s) {
-    ad_checkpoint *v = &s->checkpoint;
-    if (!v->kept.count) return false;
-    ad__checkpoint_flush(s, true);
-    if (!v->kept.count) return true;
-    ad__journal_store(&v->at->uncertain, 1); /* a queued operation may read the memory */
-    ad__checkpoint_give_released(s);
-    return true;
 }
 
 static void drop_checkpoint(ad_session *s) {

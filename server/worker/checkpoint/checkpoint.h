@@ -44,117 +44,7 @@
 #ifndef AD_SERVER_WORKER_CHECKPOINT_CHECKPOINT_H
 #define AD_SERVER_WORKER_CHECKPOINT_CHECKPOINT_H
 
-#include "protocol/op.h"
-#include "server/worker/base/component.h"
-#include "server/worker/base/hooks.h"
-#include "server/worker/journal/journal.h"
-#include "server/worker/memory/memory.h"
-
-struct ad_session;
-struct ad_buffer;
-struct ad_stream_queue;
-struct ad_shared;
-struct ad_worker;
-
-/* Something with a row that has changed since the checkpoint. kind AD_JOURNAL_NONE: it is gone, and its row was at
- * `place`. */
-typedef struct ad_changed {
-    uint64_t id;
-    uint32_t kind, place;
-} ad_changed;
-
-typedef struct ad_changes {
-    ad_changed *list;
-    size_t count, room;
-} ad_changes;
-
-/* The pending checkpoint of a device that completes operations later. */
-typedef struct ad_pending_checkpoint {
-    bool open;
-    bool invalid; /* a deferred check has failed since the checkpoint was begun */
-    unsigned slot;
-    uint64_t entries, told;
-    struct ad_poison *pending;
-} ad_pending_checkpoint;
-
-/* Rows that the session has in the journal, and what has changed since the checkpoint. */
-typedef struct ad_checkpoint_rows {
-    ad_changes changed;
-    uint32_t *spare; /* places whose row is free */
-    size_t nspare, spare_room;
-    uint32_t places; /* places that have ever had a row */
-} ad_checkpoint_rows;
-
-/* Buffers that the client has freed and the committed checkpoint has. */
-typedef struct ad_kept_buffers {
-    struct ad_buffer **list;
-    size_t count, room;
-    uint64_t bytes;
-} ad_kept_buffers;
-
-/* Numbers of descriptors that arrayd still has, and no window keeps. */
-typedef struct ad_unneeded_descriptors {
-    uint64_t *list;
-    size_t count, room;
-} ad_unneeded_descriptors;
-
-/* Memory to free after a checkpoint without it; the first `pending` of the list: after the pending one. */
-typedef struct ad_deferred_frees {
-    struct ad_deferred_free *list;
-    size_t count, room, pending;
-    size_t begun;  /* count before the message at hand */
-    size_t delays; /* number of those for which answers wait */
-} ad_deferred_frees;
-
-/* Blame for crashes of the worker (blame.h). */
-typedef struct ad_suspect {
-    ad_blame blame; /* copy of the blame in the journal */
-    uint64_t at;    /* place of the last message that was begun */
-    bool careful;   /* the message at hand is suspected, so it is executed alone */
-    bool left_out;  /* the message at hand is to blame, so it is not executed */
-} ad_suspect;
-
-/* The part of a session that another worker has executed. */
-typedef struct ad_resumed {
-    uint64_t fatal;             /* the module that it died of while it set the module up */
-    uint64_t skip;              /* bytes of the first control block that it has executed */
-    uint64_t read;              /* bytes that it has sent in answer to the first read */
-    uint64_t blamed;            /* last operation whose kernels are not launched again, because it died */
-    uint64_t quiet, quiet_used; /* place up to which it has answered; 0: nowhere */
-    uint64_t untold;            /* failures that it has told after the committed checkpoint */
-    bool silent;                /* it has answered the message at hand */
-} ad_resumed;
-
-typedef struct ad_checkpoint {
-    ad_journal *journal;    /* NULL: the session is not journaled */
-    ad_journal_session *at; /* the session's entry in the journal */
-    bool listed;            /* the session is in the journal's list */
-    unsigned next;          /* the log that the next checkpoint writes */
-    ad_journal_log *log[2];
-    ad_checkpoint_rows rows;
-    struct ad_poison *pending; /* the failure in the committed checkpoint, for the next synchronisation */
-    bool inside;               /* a message is being executed; begun and frees.begun count what came before it */
-    bool behind;               /* operations have been executed since the checkpoint */
-    bool collects;             /* the message at hand need not be committed at once */
-    bool announced;            /* a buffer was changed in place since the checkpoint */
-    size_t begun;
-    ad_kept_buffers kept;
-    uint64_t frame_end;   /* place in the client's stream where the next frame begins */
-    uint64_t executed;    /* bytes of the stream that nobody needs any more; the I/O thread reads this */
-    uint64_t descriptors; /* number of descriptors that executed messages have asked for */
-    ad_unneeded_descriptors unneeded;
-    ad_suspect suspect;
-    ad_resumed resumed;
-
-    /* Fields for devices that complete operations later (late). */
-    bool late;
-    ad_pending_checkpoint pending_checkpoint;
-    ad_changes pending_changes; /* changes that the pending checkpoint writes */
-    ad_deferred_frees frees;
-    uint64_t committed;         /* number of operations in the committed checkpoint */
-    uint64_t loaded;            /* last operation that reads a window */
-    uint64_t told, told_before; /* failures told at synchronisations so far, and when the checkpoint was begun */
-} ad_checkpoint;
+#include "server/worker/checkpoint/changes.h"
 
 extern const ad_component ad__component_checkpoint, ad__component_buffers, ad__component_checks;
 extern const ad_checkpoint_hooks ad__checkpoint_hooks;
@@ -163,42 +53,11 @@ extern const ad_checkpoint_hooks ad__checkpoint_hooks;
 void ad__checkpoint_list(struct ad_session *s);
 /* Pass descriptors that come from here on to arrayd as well. */
 void ad__checkpoint_watch_descriptors(struct ad_session *s);
-/* True while another worker can go on with the session. Any thread. */
-bool ad__session_is_recoverable(const struct ad_session *s);
-/* True if the session is recoverable, and a checkpoint is committed only when the device has completed its
- * operations. */
-bool ad__session_commits_late(const struct ad_session *s);
-/* Stop journaling the session: it is over, or cannot be written down. Any thread. */
-void ad__checkpoint_give_up(struct ad_session *s);
 
-/* Mark a buffer whose memory, contents or row changes. */
-void ad__checkpoint_mark_buffer(struct ad_session *s, struct ad_buffer *b);
-/* Mark a stream, an event, a window or a module that changes. */
-void ad__checkpoint_mark_row(struct ad_session *s, ad_journal_kind kind, uint64_t id);
-/* Remove the row at that place; 0: there is none. */
-void ad__checkpoint_remove_row(struct ad_session *s, uint32_t place);
-/* Remove the row of a buffer that is about to give up its memory. */
-void ad__checkpoint_mark_freed(struct ad_session *s, struct ad_buffer *b);
 /* Commit at once, in all sessions that have a buffer of it, that shared memory has moved. */
 void ad__checkpoint_mark_moved(struct ad_shared *m);
-/* Tell arrayd, once that is committed, that nobody needs this descriptor any more: the message at hand asked for it,
- * and no window keeps it. */
-void ad__checkpoint_release_descriptor(struct ad_session *s, uint64_t number);
-/* Tell arrayd at once that nobody needs this descriptor any more. */
-void ad__checkpoint_release_descriptor_now(struct ad_session *s, uint64_t number);
-/* True if an operation that changes the buffer in place and reads nothing of it would give the same when it is executed
- * again: then ad__checkpoint_before_write is not needed. */
-bool ad__checkpoint_is_repeatable_write(const struct ad_session *s, const struct ad_buffer *b);
-/* Write down that an operation is about to change a buffer in place. */
-void ad__checkpoint_before_write(struct ad_session *s, struct ad_buffer *b, uint64_t number, const char *name);
-/* Write down that a kernel of a user is about to be launched. */
-void ad__checkpoint_before_launch(struct ad_session *s, uint64_t number);
-/* Write down that a module is about to be set up; 0: it has been. */
-void ad__checkpoint_before_load(struct ad_session *s, uint64_t module);
-/* Keep a buffer that the client has freed until the next commit. False: it can be freed now. */
-bool ad__checkpoint_keep_buffer(struct ad_session *s, struct ad_buffer *b);
-/* Free buffers that were kept, because memory is short. False: there are none. */
-bool ad__checkpoint_give_released_memory(struct ad_session *s);
+
+/* ---- rows.c ---- */
 /* Record that the bytes of the buffer with that row (0: none) are in another place now, whole. Their old place may be
  * used again, whichever checkpoint is committed. */
 void ad__checkpoint_record_place(struct ad_session *s, uint32_t place, const ad_journal_place *now);
@@ -206,6 +65,8 @@ void ad__checkpoint_record_place(struct ad_session *s, uint32_t place, const ad_
 void ad__checkpoint_record_loss(struct ad_session *s, uint32_t place);
 /* Make the row of memory that names and capabilities hold. */
 ad_journal_row ad__checkpoint_memory_row(const struct ad_worker *w, const struct ad_shared *m);
+
+/* ---- states.c ---- */
 /* Commit what has been executed, and let its answers be sent, as soon as the device allows. */
 void ad__checkpoint_commit(struct ad_session *s);
 /* True when it is time to commit in the middle of a turn. */
@@ -216,23 +77,8 @@ bool ad__checkpoint_is_full(const struct ad_checkpoint *v);
 bool ad__checkpoint_is_repeatable(const ad_message *m);
 /* Begin a message: what it changes is kept apart until it ends. */
 void ad__checkpoint_begin_message(struct ad_session *s, const ad_message *m);
-static inline void ad__checkpoint_begin_changes(ad_checkpoint *v) {
-    v->inside = true;
-    v->begun = v->rows.changed.count;
-    v->frees.begun = v->frees.count;
-}
-static inline void ad__checkpoint_end_changes(ad_checkpoint *v) { v->inside = false; }
-/* Mark that something has been executed since the checkpoint. */
-static inline void ad__checkpoint_mark_executed(ad_checkpoint *v) { v->behind = !v->late; }
-/* Wait until all before the message at hand is committed. False: the session waits; call again. */
-bool ad__checkpoint_await_commit(struct ad_session *s);
-/* Wait until all before the message at hand is committed, if the device completes operations later. False: the
- * session waits; call again. */
-bool ad__checkpoint_is_committed(struct ad_session *s);
 /* Suppress replies to the message at hand if another worker has answered it. */
 void ad__checkpoint_suppress_replies(struct ad_session *s);
-/* Make the pending checkpoint invalid: a deferred check has failed. */
-static inline void ad__checkpoint_invalidate(ad_checkpoint *v) { v->pending_checkpoint.invalid = true; }
 /* Wait for the device, and commit all that the session has executed. judge: read deferred checks as well. False: not
  * all could be committed. */
 bool ad__checkpoint_flush(struct ad_session *s, bool judge);
@@ -240,6 +86,11 @@ bool ad__checkpoint_flush(struct ad_session *s, bool judge);
 /* ---- progress.c ---- */
 /* Poll what is under way, and acknowledge what is complete. True: the session has nothing to wait for. */
 bool ad__session_poll(struct ad_session *s);
+/* Wait until all before the message at hand is committed. False: the session waits; call again. */
+bool ad__checkpoint_await_commit(struct ad_session *s);
+/* Wait until all before the message at hand is committed, if the device completes operations later. False: the
+ * session waits; call again. */
+bool ad__checkpoint_is_committed(struct ad_session *s);
 
 /* ---- deferred_free.c ---- */
 /* True if memory that the buffer gives up must stay until a checkpoint without it. */
@@ -258,11 +109,15 @@ bool ad__checkpoint_has_deferred(const struct ad_session *s, ad_deferred_release
                                  bool (*matches)(const void *object, const void *user), const void *user);
 /* Free the first n deferred pieces of memory. */
 void ad__checkpoint_free_deferred(struct ad_session *s, size_t n);
-/* Commit, so that deferred memory of all sessions is freed, because memory is short. False: nothing was freed. */
-bool ad__checkpoint_free_all_deferred(struct ad_session *s);
 /* Move deferred memory on the queue's device to host memory, where no checkpoint can be begun. False: nothing moved. */
 bool ad__checkpoint_move_deferred_to_host(struct ad_session *s, struct ad_stream_queue *queue);
 /* Free deferred memory at once, where nothing else makes room: it is lost if the worker is killed now. */
 bool ad__checkpoint_drop_deferred(struct ad_session *s);
+
+/* ---- shortage.c ---- */
+/* Free buffers that were kept, because memory is short. False: there are none. */
+bool ad__checkpoint_give_released_memory(struct ad_session *s);
+/* Commit, so that deferred memory of all sessions is freed, because memory is short. False: nothing was freed. */
+bool ad__checkpoint_free_all_deferred(struct ad_session *s);
 
 #endif

@@ -80,25 +80,6 @@ void ad__checkpoint_free_deferred(ad_session *s, size_t n) {
 
 /* ---- when memory is short ---- */
 
-static bool flush_session(ad_session *s, bool judge) {
-    const ad_checkpoint *v = &s->checkpoint;
-    const size_t before = v->frees.count + v->kept.count;
-    if (!before) return false;
-    ad__checkpoint_flush(s, judge);
-    return v->frees.count + v->kept.count < before;
-}
-
-static bool flush_other_sessions(const ad_session *s) {
-    ad_worker *w = s->worker;
-    bool done = false;
-    pthread_mutex_lock(&w->sessions_lock);
-    for (ad_session *other = w->sessions; other; other = other->next)
-        if (other != s && !ad__run_is_dropping(other) && !other->turns.in_background)
-            done = flush_session(other, true) || done;
-    pthread_mutex_unlock(&w->sessions_lock);
-    return done;
-}
-
 bool ad__checkpoint_move_deferred_to_host(ad_session *s, ad_stream_queue *queue) {
     ad_checkpoint *v = &s->checkpoint;
     bool done = false;
@@ -132,8 +113,4 @@ bool ad__checkpoint_drop_deferred(ad_session *s) {
         done = true;
     }
     return done;
-}
-
-bool ad__checkpoint_free_all_deferred(ad_session *s) {
-    return s->worker->journal && (flush_other_sessions(s) || flush_session(s, false));
 }

@@ -4,9 +4,6 @@
 
 #include "server/worker/session.h"
 
-/* ---- checkpoint.c ---- */
-ad_journal_table *ad__checkpoint_table_new(ad_journal *l, uint64_t capacity);
-ad_journal_log *ad__checkpoint_log_new(ad_journal *l, uint64_t capacity);
 static inline ad_journal_table *ad__checkpoint_table(const ad_checkpoint *v) {
     return ad__journal_get(v->journal, v->at->table);
 }
@@ -15,10 +12,9 @@ static inline bool ad__checkpoint_is_recoverable(const ad_checkpoint *v) {
     return v->at && __atomic_load_n(&v->at->alive, __ATOMIC_ACQUIRE);
 }
 
-/* Free the buffers that were kept until the commit. */
-void ad__checkpoint_give_released(ad_session *s);
-
 /* ---- rows.c ---- */
+ad_journal_table *ad__checkpoint_table_new(ad_journal *l, uint64_t capacity);
+ad_journal_log *ad__checkpoint_log_new(ad_journal *l, uint64_t capacity);
 /* Write a poison into the journal. 0: it is NULL, or there is no memory. */
 ad_at ad__checkpoint_poison_row(ad_journal *l, const ad_poison *p);
 /* Free what a row points to in the journal. */
@@ -30,7 +26,13 @@ void ad__checkpoint_apply_log(ad_checkpoint *v, uint64_t entries);
 /* Free what the rows of the next log point to: it will not be committed. */
 void ad__checkpoint_discard_log(ad_checkpoint *v, uint64_t entries);
 
-/* ---- checkpoint.c ---- */
+/* ---- buffer_free.c ---- */
+/* Keep a buffer that the client has freed until the next commit. False: it can be freed now. */
+bool ad__checkpoint_keep_buffer(struct ad_session *s, struct ad_buffer *b);
+/* Free the buffers that were kept until the commit. */
+void ad__checkpoint_give_released(ad_session *s);
+
+/* ---- states.c ---- */
 /* Drop the pending checkpoint, if there is one. */
 void ad__checkpoint_drop_pending(ad_session *s);
 

@@ -33,3 +33,15 @@ bool ad__session_poll(ad_session *s) {
     s->wait.kind = AD_WAIT_NONE;
     return true;
 }
+
+bool ad__checkpoint_await_commit(ad_session *s) {
+    ad_checkpoint *v = &s->checkpoint;
+    ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+    if (!ad__session_poll(s)) return false;
+    if (v->late) ad__checkpoint_commit(s);
+    return true;
+}
+
+bool ad__checkpoint_is_committed(ad_session *s) {
+    return !ad__session_commits_late(s) || ad__checkpoint_await_commit(s);
+}

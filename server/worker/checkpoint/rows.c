@@ -7,6 +7,20 @@
 #include "server/worker/spill/spill.h"
 #include "server/worker/checkpoint/inside.h"
 
+ad_journal_table *ad__checkpoint_table_new(ad_journal *l, uint64_t capacity) {
+    ad_journal_table *t = ad__journal_alloc(l, sizeof *t + capacity * sizeof *t->row);
+    if (!t) return NULL;
+    memset(t, 0, sizeof *t + capacity * sizeof *t->row);
+    t->capacity = capacity;
+    return t;
+}
+
+ad_journal_log *ad__checkpoint_log_new(ad_journal *l, uint64_t capacity) {
+    ad_journal_log *g = ad__journal_alloc(l, sizeof *g + capacity * sizeof *g->entry);
+    if (g) g->capacity = capacity;
+    return g;
+}
+
 ad_at ad__checkpoint_poison_row(ad_journal *l, const ad_poison *p) {
     ad_journal_poison *w = p ? ad__journal_alloc(l, sizeof *w) : NULL;
     if (!w) return 0;
@@ -162,6 +176,12 @@ static bool is_outdated(const ad_checkpoint *v, const ad_journal_row *row, const
     const ad_journal_place *before = ad__journal_get(v->journal, row->elsewhere);
     if (row->kind && !ad__journal_is_later(now, row)) return true;
     return before && before->id == now->id && before->moves >= now->moves;
+}
+
+void ad__checkpoint_record_loss(ad_session *s, uint32_t place) {
+    ad_checkpoint *v = &s->checkpoint;
+    if (v->at && place)
+        ad__journal_store(&ad__checkpoint_table(v)->row[place].writing, (s->progress.done + 1) | AD_JOURNAL_REUSED);
 }
 
 void ad__checkpoint_record_place(ad_session *s, uint32_t place, const ad_journal_place *now) {

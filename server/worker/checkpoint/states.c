@@ -362,18 +362,6 @@ bool ad__checkpoint_is_due(const ad_session *s) {
     return !v->collects || ad__checkpoint_is_full(v);
 }
 
-bool ad__checkpoint_await_commit(ad_session *s) {
-    ad_checkpoint *v = &s->checkpoint;
-    ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
-    if (!ad__session_poll(s)) return false;
-    if (v->late) ad__checkpoint_commit(s);
-    return true;
-}
-
-bool ad__checkpoint_is_committed(ad_session *s) {
-    return !ad__session_commits_late(s) || ad__checkpoint_await_commit(s);
-}
-
 bool ad__checkpoint_flush(ad_session *s, bool judge) {
     ad_checkpoint *v = &s->checkpoint;
     if (!ad__checkpoint_is_recoverable(v)) return false;

@@ -9,6 +9,7 @@ struct ad_shared {
     uint64_t holders; /* number of holders: buffers, capabilities, names and leases */
     uint64_t paying;  /* number of holders of the principal that the block is charged to */
     ad_buffer *buffers;
+    struct ad_holder *others; /* capabilities, names and leases (sharing/holders.h) */
     bool common;
     uint64_t size;
     void *address;

@@ -217,7 +217,8 @@ static bool restore_session(ad_worker *w, ad_journal_session *at) {
     if (at->key) ad__fork_tell(s);
     if (!status) status = restore_state(s, at, state, t, &fault);
     const bool waits = !status && ad__session_await_client(s, "its worker has gone");
-    if (!waits)
+    if (waits) ad__sessions_watch(w);
+    else
         ad__log(session_lost, s->id,
                 status ? *fault.text ? fault.text : ad__error_text(status) : "its client has ended");
     if (status) {

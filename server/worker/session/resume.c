@@ -13,7 +13,7 @@
 #include "server/common/report.h"
 #include "server/common/secret.h"
 #include "server/worker/engine/background.h"
-#include "server/worker/session/session.h"
+#include "server/worker/session.h"
 
 static int open_comeback(ad_session *s, const ad_note *note) {
     ad_comeback *c = &s->comeback;
@@ -91,7 +91,6 @@ bool ad__session_await_client(ad_session *s, const char *why) {
     c->until = ad__os_now() + (int64_t)(s->worker->config.resume_time * 1e9);
     ad__output_away(&s->output);
     shutdown(s->socket.fd, SHUT_RDWR); /* the descriptor is reused for the next connection */
-    ad__sessions_watch(s->worker);
     report_away(s, 1);
     ad__log(session_waits, s->id, s->principal, why);
     return true;
@@ -204,7 +203,6 @@ static int take_connection(ad_session *s, int fd, const ad_note *note, const cha
         memcpy(o->secret[c->offers.made % AD_OFFERS], next, sizeof next);
         ad__journal_store(&o->made, c->offers.made + 1);
     }
-    ad__session_watch(s, 0);
     int old = dup(s->socket.fd);
     status = ad__output_take_up(&s->output, fd, frame, size, note->size, why);
     if (old >= 0) {
@@ -225,17 +223,14 @@ static int take_connection(ad_session *s, int fd, const ad_note *note, const cha
     return 0;
 }
 
-void ad__session_take_up(ad_worker *w, const ad_note *note, int fd) {
-    ad_session *s = ad__session_find(w, note->id);
+void ad__session_take_up(ad_session *s, const ad_note *note, int fd) {
     const char *why = check_resume(s, note);
     int status = why ? AD_E_RESUME : take_connection(s, fd, note, &why);
     if (status) refuse_resume(note, fd, status, why ? why : ad__error_text(status));
-    if (s) ad__session_attend(s);
 }
 
-void ad__session_forsake(ad_worker *w, uint64_t id) {
-    ad_session *s = ad__session_find(w, id);
-    if (!s || is_session_over(s)) return;
+void ad__session_forsake(ad_session *s) {
+    if (is_session_over(s)) return;
     if (s->socket.phase != AD_SOCKET_AWAY) {
         report_away(s, 0); /* the client has come back in the meantime */
         return;

@@ -14,7 +14,6 @@
 #include "server/worker/base/component.h"
 
 struct ad_session;
-struct ad_worker;
 
 typedef struct ad_comeback {
     bool able;     /* the client may come back at all */
@@ -43,9 +42,10 @@ void ad__session_confirm_client(struct ad_session *s);
 void ad__session_refuse(int fd, int code, const char *why);
 /* Take a note (frame.h) from the client. AD_E_PROTOCOL. */
 int ad__session_take_note(struct ad_session *s, const ad_frame *note, ad_fault *fault);
-/* Take a connection from arrayd that resumes a session, or refuse it. */
-void ad__session_take_up(struct ad_worker *w, const ad_note *note, int fd);
+/* Let a connection from arrayd resume the session (NULL: there is none), or refuse it. Nobody watches the session's
+ * socket meanwhile (session.h, ad__session_resume). */
+void ad__session_take_up(struct ad_session *s, const ad_note *note, int fd);
 /* End a session that waits for its client, because another session needs its place. */
-void ad__session_forsake(struct ad_worker *w, uint64_t id);
+void ad__session_forsake(struct ad_session *s);
 
 #endif

@@ -183,7 +183,8 @@ void ad__session_end_after_forks(ad_session *s) {
 static void lose_connection(ad_session *s, const char *why) {
     ad__session_watch(s, 0);
     if (s->socket.phase != AD_SOCKET_AWAY) read_remaining(s);
-    if (!ad__session_await_client(s, why)) ad__session_end_after_forks(s);
+    if (ad__session_await_client(s, why)) ad__sessions_watch(s->worker);
+    else ad__session_end_after_forks(s);
 }
 
 void ad__session_attend(ad_session *s) {
@@ -203,6 +204,14 @@ void ad__session_attend(ad_session *s) {
     else if (atomic_load(&s->output.away) && !over) lose_connection(s, "the client has gone");
     if (s->socket.phase == AD_SOCKET_AWAY) return;
     ad__session_watch(s, (s->socket.paused ? 0 : UV_READABLE) | (blocked ? UV_WRITABLE : 0));
+}
+
+void ad__session_resume(ad_worker *w, const ad_note *note, int fd) {
+    ad_session *s = ad__session_find(w, note->id);
+    tune_tcp(fd);
+    if (s) ad__session_watch(s, 0); /* its socket may become another one */
+    ad__session_take_up(s, note, fd);
+    if (s) ad__session_attend(s);
 }
 
 void ad__session_say_bye(ad_session *s, int code, const char *text) {

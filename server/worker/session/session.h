@@ -21,6 +21,8 @@ void ad__session_attend(ad_session *s);
 void ad__session_watch(ad_session *s, int events);
 /* I/O thread: start the clock that calls ad__sessions_tick. */
 void ad__sessions_watch(ad_worker *w);
+/* I/O thread: take a connection from arrayd that resumes a session, or refuse it. */
+void ad__session_resume(ad_worker *w, const ad_note *note, int fd);
 /* Any thread: send bye, as far as the socket takes it. */
 void ad__session_say_bye(ad_session *s, int code, const char *text);
 /* I/O thread: send bye and end the session. */

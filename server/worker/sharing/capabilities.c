@@ -19,7 +19,7 @@ static ad_capability **get_bucket(ad_worker *w, uint64_t half) {
 static ad_capability **find_capability(ad_session *s, const uint64_t half[2]) {
     for (ad_capability **at = get_bucket(s->worker, half[0]); *at; at = &(*at)->next)
         if ((*at)->half[0] == half[0] && (*at)->half[1] == half[1])
-            return strcmp((*at)->principal, s->principal) ? NULL : at;
+            return strcmp((*at)->holder.principal, s->principal) ? NULL : at;
     return NULL;
 }
 
@@ -27,45 +27,24 @@ static void drop_capability(ad_worker *w, ad_capability **at) {
     ad_capability *c = *at;
     *at = c->next;
     w->sharing->capabilities--;
-    if (w->journal) ad__journal_release(w->journal, c->place);
     if (c->owner) c->owner->sharing.capabilities--;
-    ad__shared_release(w, c->shared, c->principal);
+    ad__holder_end(w, &c->holder);
     free(c);
 }
 
-uint64_t ad__capabilities_holding(const ad_worker *w, const ad_shared *shared, const char **who) {
-    uint64_t n = 0;
-    for (int i = 0; w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
-        for (const ad_capability *c = w->sharing->capability[i]; c; c = c->next) {
-            if (c->shared != shared) continue;
-            if (!*who) *who = c->principal;
-            n += !strcmp(c->principal, *who);
-        }
-    return n;
-}
-
-static void write_capability(ad_worker *w, ad_capability *c) {
-    ad_journal_holder *h = w->journal ? ad__journal_alloc(w->journal, sizeof *h) : NULL;
+static void write_capability(ad_worker *w, ad_holder *holder) {
+    const ad_capability *c = (const ad_capability *)holder;
+    ad_journal_holder *h = ad__journal_alloc(w->journal, sizeof *h);
     if (!h) return;
-    *h = (ad_journal_holder){.memory = ad__checkpoint_memory_row(w, c->shared),
+    *h = (ad_journal_holder){.memory = ad__checkpoint_memory_row(w, c->holder.shared),
                              .half = {c->half[0], c->half[1]},
                              .uses = c->uses,
                              .owner = c->owner ? c->owner->id : 0,
                              .expires = c->expires,
                              .linger = c->linger};
     h->memory.readonly = c->readonly;
-    memcpy(h->who, c->principal, sizeof h->who);
-    if (!(c->place = ad__journal_hold(w->journal, h))) ad__journal_free(w->journal, h);
-}
-
-void ad__capabilities_moved(ad_worker *w, const ad_shared *shared) {
-    for (int i = 0; w->journal && w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
-        for (ad_capability *c = w->sharing->capability[i]; c; c = c->next) {
-            uint32_t before = c->place;
-            if (c->shared != shared) continue;
-            write_capability(w, c);
-            ad__journal_release(w->journal, before);
-        }
+    memcpy(h->who, holder->principal, sizeof h->who);
+    if (!(holder->place = ad__journal_hold(w->journal, h))) ad__journal_free(w->journal, h);
 }
 
 static void add_capability(ad_worker *w, ad_capability *c) {
@@ -76,35 +55,37 @@ static void add_capability(ad_worker *w, ad_capability *c) {
     if (c->owner) c->owner->sharing.capabilities++;
     all->capabilities++;
     if (c->expires < all->due) all->due = c->expires;
-    write_capability(w, c);
+    c->holder.write = write_capability;
+    ad__holder_begin(w, &c->holder);
 }
 
 int ad__capability_restore(ad_worker *w, const ad_journal_holder *h, ad_shared *shared) {
     ad_capability *c = ad__os.calloc(1, sizeof *c);
     if (!c) return AD_E_MEMORY;
     *c = (ad_capability){.half = {h->half[0], h->half[1]},
-                         .shared = shared,
+                         .holder.shared = shared,
                          .owner = h->owner ? ad__session_find(w, h->owner) : NULL,
                          .readonly = h->memory.readonly,
                          .uses = h->uses,
                          .expires = h->expires,
                          .linger = h->linger};
-    memcpy(c->principal, h->who, sizeof c->principal - 1);
+    memcpy(c->holder.principal, h->who, sizeof c->holder.principal - 1);
     if (!c->owner && h->owner && c->expires > ad__os_now() + c->linger) c->expires = ad__os_now() + c->linger;
-    ad__shared_hold(shared, c->principal);
+    ad__shared_hold(shared, c->holder.principal);
     add_capability(w, c);
     return 0;
 }
 
 void ad__capabilities_holders(const ad_worker *w, ad_holder_visit visit, void *user) {
     for (int i = 0; w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
-        for (const ad_capability *c = w->sharing->capability[i]; c; c = c->next) visit(user, c->principal, c->shared);
+        for (const ad_capability *c = w->sharing->capability[i]; c; c = c->next)
+            visit(user, c->holder.principal, c->holder.shared);
 }
 
 void ad__capabilities_part(ad_worker *w, const char *principal) {
     for (int i = 0; w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
         for (ad_capability **at = &w->sharing->capability[i]; *at;)
-            if (strcmp((*at)->principal, principal)) at = &(*at)->next;
+            if (strcmp((*at)->holder.principal, principal)) at = &(*at)->next;
             else drop_capability(w, at);
 }
 
@@ -128,13 +109,13 @@ static int make_capability(ad_session *s, ad_buffer *b, const ad_message *m, ad_
         free(c);
         return status;
     }
-    c->shared = shared;
+    c->holder.shared = shared;
     c->owner = s;
     c->readonly = b->readonly;
     c->uses = m->u[2];
     c->expires = m->u[3] ? add_milliseconds(ad__os_now(), m->u[3], most) : INT64_MAX;
     c->linger = add_milliseconds(0, m->u[4], most);
-    memcpy(c->principal, s->principal, sizeof c->principal);
+    memcpy(c->holder.principal, s->principal, sizeof c->holder.principal);
     *out = c;
     return 0;
 }
@@ -157,7 +138,8 @@ static void count_use(ad_worker *w, ad_capability **at) {
     ad_capability *c = *at;
     if (!c->uses) return;
     if (!--c->uses) drop_capability(w, at);
-    else if (w->journal && c->place) ad__journal_store(&ad__journal_holder(w->journal, c->place)->uses, c->uses);
+    else if (w->journal && c->holder.place)
+        ad__journal_store(&ad__journal_holder(w->journal, c->holder.place)->uses, c->uses);
 }
 
 int ad__handle_attach(ad_session *s, ad_message *m, ad_fault *fault) {
@@ -172,7 +154,7 @@ int ad__handle_attach(ad_session *s, ad_message *m, ad_fault *fault) {
         return ad__fault(fault, AD_E_STALE,
                          "attach: there is no such capability: it was used up or revoked, its lease is over, its "
                          "maker has gone, or it is not this user's");
-    ad_shared *shared = (*at)->shared;
+    ad_shared *shared = (*at)->holder.shared;
     status = ad__shared_join(s, shared, m->u[1], (*at)->readonly, fault);
     if (status) return status;
     int64_t values[3] = {shared->poison ? -1 : (int64_t)shared->size, (*at)->readonly ? 2 : shared->common,
@@ -190,7 +172,7 @@ int ad__handle_revoke(ad_session *s, ad_message *m, ad_fault *fault) {
 }
 
 static void clear_owner(ad_worker *w, const ad_capability *c) {
-    ad_journal_holder *h = w->journal ? ad__journal_holder(w->journal, c->place) : NULL;
+    ad_journal_holder *h = w->journal ? ad__journal_holder(w->journal, c->holder.place) : NULL;
     if (!h) return;
     ad__journal_store((uint64_t *)(void *)&h->expires, (uint64_t)c->expires);
     ad__journal_store(&h->owner, 0);

@@ -2,7 +2,8 @@
  * as either holds the memory in any way. Then another holder pays. */
 #include <string.h>
 
-#include "server/worker/sharing/exports.h"
+#include "server/worker/sharing/holders.h"
+#include "server/worker/sharing/sharing.h"
 
 void ad__shared_pay(ad_shared *m, ad_session *payer) {
     if (m->payer) {
@@ -33,18 +34,18 @@ void ad__shared_hold(ad_shared *m, const char *principal) {
 }
 
 /* Choose the principal that pays next, and count its holders. Principals with a buffer come first: they can free it. */
-static uint64_t count_next_payer(const ad_worker *w, const ad_shared *m, const char **who) {
+static uint64_t count_next_payer(const ad_shared *m, const char **who) {
     uint64_t n = 0;
     if (m->buffers) *who = m->buffers->sharing.holder->principal;
+    else if (m->others) *who = m->others->principal;
     for (const ad_buffer *b = m->buffers; b; b = b->sharing.next) n += !strcmp(b->sharing.holder->principal, *who);
-    n += ad__names_holding(w, m, who);
-    n += ad__exports_holding(w, m, who);
-    return n + ad__capabilities_holding(w, m, who);
+    for (const ad_holder *h = m->others; h; h = h->next) n += !strcmp(h->principal, *who);
+    return n;
 }
 
-static void find_payer(const ad_worker *w, ad_shared *m) {
+static void find_payer(ad_shared *m) {
     const char *who = NULL;
-    uint64_t n = count_next_payer(w, m, &who);
+    uint64_t n = count_next_payer(m, &who);
     ad_account *a = n ? ad__account_open(&m->home->gpu->memory.accounts, who) : NULL;
     if (!a) return; /* no host memory: the account that pays stays the same */
     ad__memory_charge(&m->block, a);
@@ -52,6 +53,6 @@ static void find_payer(const ad_worker *w, ad_shared *m) {
     m->paying = n;
 }
 
-void ad__paying_release(const ad_worker *w, ad_shared *m, const char *principal) {
-    if (is_paid_by(m, principal) && !--m->paying && m->holders > 1) find_payer(w, m);
+void ad__paying_release(ad_shared *m, const char *principal) {
+    if (is_paid_by(m, principal) && !--m->paying && m->holders > 1) find_payer(m);
 }

@@ -20,12 +20,11 @@
 
 struct ad_exported {
     ad_lease lease;
+    ad_holder holder;
     ad_exported *next, **link; /* neighbours in the worker's list of leases */
     uint64_t id;
     unsigned importer; /* process id of the lease's maker, as it is known in this namespace */
     bool plain;        /* the other process has a handle of the memory, and no descriptor */
-    ad_shared *shared;
-    char principal[AD_PRINCIPAL_SIZE];
 };
 
 /* ---- leases ---- */
@@ -43,35 +42,25 @@ static void link_export(ad_worker *w, ad_exported *l) {
     if (l->next) l->next->link = &l->next;
     all->out = l;
     all->exports++;
-    all->exported += l->shared->size;
+    all->exported += l->holder.shared->size;
 }
 
 static void unlink_export(ad_worker *w, ad_exported *l) {
     *l->link = l->next;
     if (l->next) l->next->link = l->link;
     w->sharing->exports--;
-    w->sharing->exported -= l->shared->size;
+    w->sharing->exported -= l->holder.shared->size;
 }
 
 static void end_export(ad_worker *w, ad_exported *l) {
-    ad__log(export_ends, l->id, l->principal, l->shared->size, l->importer);
+    ad__log(export_ends, l->id, l->holder.principal, l->holder.shared->size, l->importer);
     unlink_export(w, l);
     ad__lease_close(w, &l->lease);
-    ad__shared_release(w, l->shared, l->principal);
+    ad__holder_end(w, &l->holder);
     free(l);
 }
 
 static void handle_lease_end(ad_worker *w, ad_lease *l) { end_export(w, (ad_exported *)l); }
-
-uint64_t ad__exports_holding(const ad_worker *w, const ad_shared *shared, const char **who) {
-    uint64_t n = 0;
-    for (const ad_exported *l = w->sharing->out; l; l = l->next) {
-        if (l->shared != shared) continue;
-        if (!*who) *who = l->principal;
-        n += !strcmp(l->principal, *who);
-    }
-    return n;
-}
 
 void ad__exports_close(ad_worker *w) {
     while (w->sharing->out) end_export(w, w->sharing->out);
@@ -80,7 +69,7 @@ void ad__exports_close(ad_worker *w) {
 void ad__exports_part(ad_worker *w, const char *principal) {
     for (ad_exported *l = w->sharing->out, *next; l; l = next) {
         next = l->next;
-        if (!strcmp(l->principal, principal)) end_export(w, l);
+        if (!strcmp(l->holder.principal, principal)) end_export(w, l);
     }
 }
 
@@ -96,7 +85,7 @@ static bool is_lease_over(const ad_exported *l) {
  * not see the memory move. */
 static bool is_exported_otherwise(const ad_worker *w, const ad_shared *m, bool plain) {
     const ad_exported *l = m ? w->sharing->out : NULL;
-    while (l && (l->shared != m || l->plain == plain || is_lease_over(l))) l = l->next;
+    while (l && (l->holder.shared != m || l->plain == plain || is_lease_over(l))) l = l->next;
     return l;
 }
 
@@ -119,7 +108,7 @@ static int check_export(ad_session *s, ad_buffer *b, bool plain, ad_fault *fault
                          plain ? "a descriptor" : "a handle", plain ? "a handle" : "a descriptor");
     const char *who = s->principal;
     uint64_t n = 0;
-    for (const ad_exported *l = s->worker->sharing->out; l; l = l->next) n += !strcmp(l->principal, who);
+    for (const ad_exported *l = s->worker->sharing->out; l; l = l->next) n += !strcmp(l->holder.principal, who);
     if (n < AD_LEASES) return 0;
     return ad__fault(fault, AD_E_LIMIT, "export: %s has %d exports, as many as it may have at a time", who, AD_LEASES);
 }
@@ -144,8 +133,7 @@ static int move_to_own_slab(ad_session *s, ad_stream_queue *queue, ad_shared *m,
     if (s->checkpoint.late && (status = backend->stream_wait(queue->stream, fault)))
         return ad__session_status(s, status, fault);
     ad__checkpoint_mark_moved(m);
-    ad__capabilities_moved(s->worker, m);
-    ad__names_moved(s->worker, m);
+    ad__holders_write(s->worker, m);
     if (!s->checkpoint.late || !ad__checkpoint_defer_free(s, m->home->stream_arena, &old, NULL))
         ad__memory_give(m->home->stream_arena, &old);
     return 0;
@@ -175,8 +163,7 @@ static int prepare_memory(ad_session *s, ad_stream_queue *queue, ad_buffer *b, b
  * they are committed, the export is executed again: it is not answered before. */
 static void mark_holders(ad_worker *w, ad_shared *m) {
     for (ad_buffer *b = m->buffers; b; b = b->sharing.next) ad__checkpoint_mark_buffer(b->sharing.holder, b);
-    ad__capabilities_moved(w, m);
-    ad__names_moved(w, m);
+    ad__holders_write(w, m);
 }
 
 /* Let a lease hold the buffer's memory, in a slab of its own. */
@@ -192,7 +179,7 @@ static int hold_memory(ad_session *s, ad_buffer *b, ad_exported *l, ad_fault *fa
     if (!status) {
         ad__memory_expose(&m->block);
         mark_holders(s->worker, m);
-        l->shared = m;
+        l->holder.shared = m;
         return 0;
     }
     m->common = common;
@@ -219,8 +206,9 @@ static int begin_export(ad_session *s, ad_buffer *b, int fd, bool plain, ad_faul
     l->lease = (ad_lease){.fd = fd, .over = handle_lease_end};
     l->id = ++all->exported_so_far;
     l->importer = get_importer(fd);
-    memcpy(l->principal, s->principal, sizeof l->principal);
+    memcpy(l->holder.principal, s->principal, sizeof l->holder.principal);
     link_export(s->worker, l);
+    ad__holder_begin(s->worker, &l->holder);
     s->sharing.exporting = l;
     return 0;
 }
@@ -229,7 +217,7 @@ static int begin_export(ad_session *s, ad_buffer *b, int fd, bool plain, ad_faul
 static int send_memory(ad_session *s, ad_exported *l, uint64_t request, ad_fault *fault) {
     _Static_assert(AD_SLAB_HANDLE == AD_EXPORT_MESSAGE, "a handle is the message");
     uint8_t message[AD_EXPORT_MESSAGE] = {0};
-    const ad_shared *m = l->shared;
+    const ad_shared *m = l->holder.shared;
     const ad_gpu *gpu = m->home->gpu;
     int status = l->plain ? ad__memory_handle(m->home->stream_arena, &m->block, message, fault) : 0;
     if (status) return ad__session_status(s, status, fault);

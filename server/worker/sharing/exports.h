@@ -29,7 +29,5 @@ void ad__exports_end(ad_session *s);
 void ad__exports_close(ad_worker *w);
 /* End the leases of a principal that has migrated: another worker has the memory. */
 void ad__exports_part(ad_worker *w, const char *principal);
-/* Count the leases of a principal on the memory. *who NULL: it is set to the principal of the first lease. */
-uint64_t ad__exports_holding(const ad_worker *w, const ad_shared *shared, const char **who);
 
 #endif

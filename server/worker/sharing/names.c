@@ -19,19 +19,18 @@
 #define GRANT_MOST 4096 /* characters of the list of principals that may attach a name */
 
 struct ad_name {
+    ad_holder holder;
     ad_name *next;
-    char name[NAME_MOST + 1], principal[AD_PRINCIPAL_SIZE];
+    char name[NAME_MOST + 1];
     char *grant; /* principals that may attach it: "uid:1000,uid:1001" or "*"; "": only its own */
-    ad_shared *shared;
     bool writable, column_major;
     uint8_t dtype, ndim;
     int64_t shape[AD_MAX_NDIM];
-    uint32_t place; /* place in the journal; 0: it has none */
 };
 
 static ad_name **find_name(ad_worker *w, const char *principal, const char *name) {
     ad_name **at = &w->sharing->names;
-    while (*at && (strcmp((*at)->name, name) || strcmp((*at)->principal, principal))) at = &(*at)->next;
+    while (*at && (strcmp((*at)->name, name) || strcmp((*at)->holder.principal, principal))) at = &(*at)->next;
     return at;
 }
 
@@ -39,20 +38,9 @@ static void drop_name(ad_worker *w, ad_name **at) {
     ad_name *n = *at;
     *at = n->next;
     w->sharing->published--;
-    if (w->journal) ad__journal_release(w->journal, n->place);
-    ad__shared_release(w, n->shared, n->principal);
+    ad__holder_end(w, &n->holder);
     free(n->grant);
     free(n);
-}
-
-uint64_t ad__names_holding(const ad_worker *w, const ad_shared *shared, const char **who) {
-    uint64_t count = 0;
-    for (const ad_name *n = w->sharing->names; n; n = n->next) {
-        if (n->shared != shared) continue;
-        if (!*who) *who = n->principal;
-        count += !strcmp(n->principal, *who);
-    }
-    return count;
 }
 
 /* ---- checks ---- */
@@ -110,7 +98,7 @@ static int make_name(ad_session *s, const ad_message *m, ad_buffer *b, ad_name *
         return status;
     }
     strcpy(n->grant, grant);
-    memcpy(n->principal, s->principal, sizeof n->principal);
+    memcpy(n->holder.principal, s->principal, sizeof n->holder.principal);
     n->writable = m->u[1] != 0;
     n->column_major = !ad__is_contiguous(d);
     n->dtype = d->dtype;
@@ -134,15 +122,15 @@ static int hold_buffer(ad_session *s, ad_buffer *b, ad_name *n, ad_fault *fault)
     if (!(shared = ad__shared_give(s, b, fault))) return fault->code;
     if (n->writable) shared->common = true;
     ad__checkpoint_mark_buffer(s, b);
-    n->shared = shared;
+    n->holder.shared = shared;
     return 0;
 }
 
 static int check_name_limit(ad_session *s, const ad_name *n, ad_fault *fault) {
     uint64_t most = s->worker->config.published, own = s->grants.names, has = 0;
-    if (*find_name(s->worker, n->principal, n->name)) return 0;
+    if (*find_name(s->worker, n->holder.principal, n->name)) return 0;
     for (const ad_name *other = s->worker->sharing->names; other && own; other = other->next)
-        has += !strcmp(other->principal, s->principal);
+        has += !strcmp(other->holder.principal, s->principal);
     if (own && has >= own)
         return ad__fault(fault, AD_E_LIMIT,
                          "publish: %s has %" PRIu64
@@ -154,9 +142,10 @@ static int check_name_limit(ad_session *s, const ad_name *n, ad_fault *fault) {
                      "publish: there are %" PRIu64 " names, and no more are allowed (option published)", most);
 }
 
-static void write_name(ad_worker *w, ad_name *n) {
+static void write_name(ad_worker *w, ad_holder *holder) {
+    const ad_name *n = (const ad_name *)holder;
     size_t size = strlen(n->grant) + 1;
-    ad_journal_holder *h = w->journal ? ad__journal_alloc(w->journal, sizeof *h) : NULL;
+    ad_journal_holder *h = ad__journal_alloc(w->journal, sizeof *h);
     uint64_t *grant = h ? ad__journal_alloc(w->journal, sizeof *grant + size) : NULL;
     if (!grant) {
         if (h) ad__journal_free(w->journal, h);
@@ -165,32 +154,24 @@ static void write_name(ad_worker *w, ad_name *n) {
     *grant = size;
     memcpy(grant + 1, n->grant, size);
     *h = (ad_journal_holder){.is_name = 1,
-                             .memory = ad__checkpoint_memory_row(w, n->shared),
+                             .memory = ad__checkpoint_memory_row(w, n->holder.shared),
                              .grant = ad__journal_at(w->journal, grant),
                              .writable = n->writable,
                              .column_major = n->column_major,
                              .dtype = n->dtype,
                              .ndim = n->ndim};
-    memcpy(h->who, n->principal, sizeof h->who);
+    memcpy(h->who, n->holder.principal, sizeof h->who);
     memcpy(h->name, n->name, sizeof n->name);
     memcpy(h->shape, n->shape, sizeof h->shape);
-    n->place = ad__journal_hold(w->journal, h);
-}
-
-void ad__names_moved(ad_worker *w, const ad_shared *shared) {
-    for (ad_name *n = w->sharing->names; n && w->journal; n = n->next) {
-        uint32_t before = n->place;
-        if (n->shared != shared) continue;
-        write_name(w, n);
-        ad__journal_release(w->journal, before);
-    }
+    holder->place = ad__journal_hold(w->journal, h);
 }
 
 static void add_name(ad_worker *w, ad_name *n) {
     n->next = w->sharing->names;
     w->sharing->names = n;
     w->sharing->published++;
-    write_name(w, n);
+    n->holder.write = write_name;
+    ad__holder_begin(w, &n->holder);
 }
 
 int ad__name_restore(ad_worker *w, const ad_journal_holder *h, const char *grant, ad_shared *shared) {
@@ -200,16 +181,16 @@ int ad__name_restore(ad_worker *w, const ad_journal_holder *h, const char *grant
         return AD_E_MEMORY;
     }
     strcpy(n->grant, grant);
-    memcpy(n->principal, h->who, sizeof n->principal - 1);
+    memcpy(n->holder.principal, h->who, sizeof n->holder.principal - 1);
     memcpy(n->name, h->name, sizeof n->name - 1);
     n->writable = h->writable;
     n->column_major = h->column_major;
     n->dtype = h->dtype < AD_NDTYPE ? h->dtype : 0;
     n->ndim = h->ndim <= AD_MAX_NDIM ? h->ndim : 0;
     memcpy(n->shape, h->shape, sizeof n->shape);
-    n->shared = shared;
+    n->holder.shared = shared;
     if (n->writable) shared->common = true;
-    ad__shared_hold(shared, n->principal);
+    ad__shared_hold(shared, n->holder.principal);
     add_name(w, n);
     return 0;
 }
@@ -234,7 +215,8 @@ int ad__handle_publish(ad_session *s, ad_message *m, ad_fault *fault) {
         free(n);
         return status;
     }
-    if (*(old = find_name(w, n->principal, n->name))) drop_name(w, old); /* sessions with the old array keep it */
+    if (*(old = find_name(w, n->holder.principal, n->name)))
+        drop_name(w, old); /* sessions with the old array keep it */
     add_name(w, n);
     ad__reply_values(s, m->u[0], 0, NULL);
     return 0;
@@ -244,7 +226,7 @@ int ad__handle_publish(ad_session *s, ad_message *m, ad_fault *fault) {
 
 static bool may_attach(const ad_session *s, const ad_name *n) {
     size_t size = strlen(s->principal);
-    if (!strcmp(n->principal, s->principal)) return true;
+    if (!strcmp(n->holder.principal, s->principal)) return true;
     for (const char *at = n->grant; at; at = strchr(at, ',')) {
         at += *at == ',';
         size_t part = strcspn(at, ",");
@@ -271,11 +253,11 @@ int ad__handle_attach_name(ad_session *s, ad_message *m, ad_fault *fault) {
     ad_name **at = find_allowed(s, principal, name, fault);
     if (!at) return fault->code;
     const ad_name *n = *at;
-    status = ad__shared_join(s, n->shared, m->u[1], !n->writable, fault);
+    status = ad__shared_join(s, n->holder.shared, m->u[1], !n->writable, fault);
     if (status) return status;
-    values[0] = (int64_t)n->shared->size;
+    values[0] = (int64_t)n->holder.shared->size;
     values[1] = n->writable;
-    values[2] = n->shared->home ? n->shared->home->gpu->index : 0;
+    values[2] = n->holder.shared->home ? n->holder.shared->home->gpu->index : 0;
     values[3] = n->dtype;
     values[4] = n->column_major;
     for (int i = 0; i < n->ndim; i++) values[5 + i] = n->shape[i];
@@ -298,8 +280,8 @@ int ad__handle_unpublish(ad_session *s, ad_message *m, ad_fault *fault) {
 /* Append a line "name\tprincipal\twritable\tdtype\tbytes\tshape\n". */
 static void describe_name(ad_bytes *out, const ad_name *n) {
     char line[NAME_MOST + AD_PRINCIPAL_SIZE + 64 + 21 * AD_MAX_NDIM];
-    int at = snprintf(line, sizeof line, "%s\t%s\t%d\t%s\t%" PRIu64 "\t", n->name, n->principal, n->writable,
-                      ad__dtypes[n->dtype].name, n->shared->size);
+    int at = snprintf(line, sizeof line, "%s\t%s\t%d\t%s\t%" PRIu64 "\t", n->name, n->holder.principal, n->writable,
+                      ad__dtypes[n->dtype].name, n->holder.shared->size);
     for (int i = 0; i < n->ndim; i++)
         at += snprintf(line + at, sizeof line - (size_t)at, "%s%" PRId64, i ? "," : "", n->shape[i]);
     ad__bytes_append(out, line, (size_t)at);
@@ -337,24 +319,24 @@ void ad__names_close(ad_worker *w) {
 }
 
 void ad__names_holders(const ad_worker *w, ad_holder_visit visit, void *user) {
-    for (const ad_name *n = w->sharing->names; n; n = n->next) visit(user, n->principal, n->shared);
+    for (const ad_name *n = w->sharing->names; n; n = n->next) visit(user, n->holder.principal, n->holder.shared);
 }
 
 void ad__names_part(ad_worker *w, const char *principal) {
     for (ad_name **at = &w->sharing->names; *at;)
-        if (strcmp((*at)->principal, principal)) at = &(*at)->next;
+        if (strcmp((*at)->holder.principal, principal)) at = &(*at)->next;
         else drop_name(w, at);
 }
 
 void ad__names_each(const ad_worker *w, void (*visit)(void *user, const ad_report_name *row), void *user) {
     for (const ad_name *n = w->sharing->names; n; n = n->next) {
-        ad_report_name row = {.bytes = n->shared->size,
-                              .device = n->shared->home ? (uint64_t)n->shared->home->gpu->index : 0,
+        ad_report_name row = {.bytes = n->holder.shared->size,
+                              .device = n->holder.shared->home ? (uint64_t)n->holder.shared->home->gpu->index : 0,
                               .dtype = n->dtype,
                               .ndim = n->ndim,
                               .writable = n->writable};
         snprintf(row.name, sizeof row.name, "%s", n->name);
-        snprintf(row.principal, sizeof row.principal, "%s", n->principal);
+        snprintf(row.principal, sizeof row.principal, "%s", n->holder.principal);
         memcpy(row.shape, n->shape, n->ndim * sizeof *n->shape);
         visit(user, &row);
     }

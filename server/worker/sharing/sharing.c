@@ -176,7 +176,7 @@ static void unshare_memory(ad_worker *w, ad_shared *m) {
 
 void ad__shared_release(ad_worker *w, ad_shared *m, const char *principal) {
     ad_stream_queue *home = m->home;
-    ad__paying_release(w, m, principal);
+    ad__paying_release(m, principal);
     if (--m->holders == 1 && m->buffers) unshare_memory(w, m);
     else if (!m->holders) {
         ad__shared_pay(m, NULL);

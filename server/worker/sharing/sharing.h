@@ -18,7 +18,7 @@
 #ifndef AD_SERVER_WORKER_SHARING_SHARING_H
 #define AD_SERVER_WORKER_SHARING_SHARING_H
 
-#include "server/worker/memory/shared.h"
+#include "server/worker/sharing/holders.h"
 #include "server/worker/session.h"
 
 struct ad_report_name;
@@ -26,15 +26,13 @@ struct ad_report_name;
 /* A capability. Sessions of its principal that know its 128 bits may attach the memory. */
 typedef struct ad_capability ad_capability;
 struct ad_capability {
+    ad_holder holder;
     ad_capability *next;
     uint64_t half[2];
-    ad_shared *shared;
     ad_session *owner; /* session that made it; NULL: that is over */
     bool readonly;
-    uint32_t place;          /* place in the journal; 0: it has none */
     uint64_t uses;           /* uses left; 0: any number */
     int64_t expires, linger; /* ns: time of its end, INT64_MAX: never; time that it outlives the owner */
-    char principal[AD_PRINCIPAL_SIZE];
 };
 
 /* ns after which the streams of retired orphans and of leaving imports are checked again */
@@ -115,7 +113,7 @@ void ad__shared_pay(ad_shared *shared, ad_session *payer);
 void ad__paying_end(ad_session *s);
 /* End the charge of one holder of a principal, before it is released. If it was the last one that is charged, charge
  * another holder's principal. */
-void ad__paying_release(const ad_worker *w, ad_shared *shared, const char *principal);
+void ad__paying_release(ad_shared *shared, const char *principal);
 
 /* Visitor of capabilities or names: the principal, and the memory that it holds. */
 typedef void (*ad_holder_visit)(void *user, const char *principal, ad_shared *shared);
@@ -126,10 +124,6 @@ void ad__capabilities_holders(const ad_worker *w, ad_holder_visit visit, void *u
 void ad__capabilities_part(ad_worker *w, const char *principal);
 /* Restore a capability of another worker. AD_E_MEMORY. */
 int ad__capability_restore(ad_worker *w, const ad_journal_holder *h, ad_shared *shared);
-/* Count the capabilities of a principal for the memory. *who NULL: it is set to the principal of the first one. */
-uint64_t ad__capabilities_holding(const ad_worker *w, const ad_shared *shared, const char **who);
-/* Write the capabilities for memory that has moved into the journal again. */
-void ad__capabilities_moved(ad_worker *w, const ad_shared *shared);
 /* End the capabilities of a session that is over (NULL: of all). */
 void ad__capabilities_end(ad_worker *w, ad_session *s);
 /* Drop capabilities that have expired. Returns when the next one expires. */
@@ -138,10 +132,8 @@ int64_t ad__capabilities_expire(ad_worker *w, int64_t now);
 /* ---- names.c ---- */
 void ad__names_holders(const ad_worker *w, ad_holder_visit visit, void *user); /* Visit all names. */
 void ad__names_part(ad_worker *w, const char *principal);
-uint64_t ad__names_holding(const ad_worker *w, const ad_shared *shared, const char **who); /* count *who's names */
 /* Restore a name of another worker, with the principals that may attach it. AD_E_MEMORY. */
 int ad__name_restore(ad_worker *w, const ad_journal_holder *h, const char *grant, ad_shared *shared);
-void ad__names_moved(ad_worker *w, const ad_shared *shared); /* Write the memory's names into the journal again. */
 /* Call visit with a description of each name. */
 void ad__names_each(const ad_worker *w, void (*visit)(void *user, const struct ad_report_name *row), void *user);
 void ad__names_close(ad_worker *w);

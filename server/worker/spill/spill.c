@@ -1,31 +1,12 @@
-#include "server/worker/spill/spill.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "server/common/os.h"
 #include "server/worker/exec/job.h"
-#include "server/worker/spill/quota.h"
+#include "server/worker/spill/inside.h"
 
 #define PIECE (1u << 20) /* bytes that are moved at a time, if there are as many */
 #define NS_FOR_BYTES 20  /* bytes that a device copies in a nanosecond, about */
-
-/* A buffer's bytes in host memory, and the copy to them or from them. Neither side's memory is used again before the
- * copy is complete, and the journal says where the bytes are now. */
-struct ad_moved {
-    ad_moved *next, *prev; /* neighbours in the list of copies under way; next also links spare objects */
-    ad_block block;        /* memory in the host */
-    ad_gpu *gpu;           /* device of the event */
-    ad_event *event;       /* event after the copy; NULL: copies are complete when they return */
-    ad_stream *stream;     /* stream of the copy */
-    bool under_way;
-    bool leaving; /* no buffer has its bytes here any more */
-    ad_session *session;
-    ad_stream_arena *home; /* stream arena of `left`, which the buffer has left; left.slab NULL: none */
-    ad_block left;
-    uint32_t place; /* place of the row that gets `now`, once the copy is complete; 0: none */
-    ad_journal_place now;
-};
 
 /* ---- host memory ---- */
 
@@ -139,8 +120,7 @@ static ad_moved *take_host_memory(ad_worker *w, ad_stream_queue *queue, uint64_t
     return NULL;
 }
 
-/* Charge the copy that was enqueued to its stream, and record its event. */
-static void end_copy(ad_worker *w, ad_session *s, ad_stream_queue *queue, ad_moved *m) {
+void ad__spill_end_copy(ad_worker *w, ad_session *s, ad_stream_queue *queue, ad_moved *m) {
     ad_fault fault = {0};
     const int64_t ns = (int64_t)(m->block.size / NS_FOR_BYTES);
     ad__stream_queue_expect(queue, ns, ns);
@@ -152,8 +132,7 @@ static void end_copy(ad_worker *w, ad_session *s, ad_stream_queue *queue, ad_mov
 
 /* ---- out and in ---- */
 
-/* Set the place of the buffer's bytes, which the journal gets when the copy is complete. */
-static void set_new_place(ad_session *s, ad_buffer *b, ad_moved *m, const ad_block *block) {
+void ad__spill_set_place(ad_session *s, ad_buffer *b, ad_moved *m, const ad_block *block) {
     m->session = s;
     m->place = s->worker->hooks.checkpoint->is_recoverable(s) ? b->place : 0;
     b->moving.count = ad__buffer_moves(b) + 1;
@@ -186,9 +165,9 @@ static int move_out(ad_worker *w, ad_buffer *b) {
         recycle_moved(all, m);
         return ad__session_status(s, status, &fault);
     }
-    end_copy(w, s, queue, m);
+    ad__spill_end_copy(w, s, queue, m);
     ad__spill_remove(b);
-    set_new_place(s, b, m, &m->block);
+    ad__spill_set_place(s, b, m, &m->block);
     leave_device(w, b, m);
     ad__account_charge(ad__stream_arena_account(queue->stream_arena), AD_USE_MOVED, b->size);
     b->moving.to = m;
@@ -199,8 +178,7 @@ static int move_out(ad_worker *w, ad_buffer *b) {
     return 0;
 }
 
-/* Give up a buffer's host memory. While other buffers are moved, spare host memory is kept for them. */
-static void leave_host(ad_worker *w, ad_buffer *b) {
+void ad__spill_leave_host(ad_worker *w, ad_buffer *b) {
     ad_moved *m = b->moving.to;
     b->is_moved = false;
     b->home->session->held.moved_bytes -= b->size;
@@ -208,52 +186,6 @@ static void leave_host(ad_worker *w, ad_buffer *b) {
     m->leaving = true;
     check_copy(w, m);
     ad__spill_settle(w);
-}
-
-static int copy_in(ad_worker *w, ad_stream_queue *queue, const ad_buffer *b, void *to, ad_fault *fault) {
-    ad_moved *m = b->moving.to;
-    int status = m->event && queue != b->home ? w->backend->stream_follow(queue->stream, m->event, fault) : 0;
-    return status ? status : w->backend->upload_pinned(queue->stream, to, m->block.address, b->size, fault);
-}
-
-/* Take device memory for a buffer that comes back. Host memory may exceed its limit meanwhile: a buffer that makes
- * room needs host memory before this one has left its own. */
-static int take_device_memory(ad_session *s, ad_stream_queue *queue, uint64_t size, ad_block *out, ad_fault *fault) {
-    ad_memory *host = &s->worker->spill->host;
-    const uint64_t limit = s->worker->spill->limit, more = 2 * size + host->slab_size;
-    host->limit = limit > UINT64_MAX - more ? UINT64_MAX : limit + more;
-    int status = ad__quota_return(s, queue, size, out, fault);
-    host->limit = limit;
-    return status;
-}
-
-/* Bring a buffer back to its device, on the given stream queue if that is of this device, else on its home. */
-static int move_in(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool contents, ad_fault *fault) {
-    ad_worker *w = s->worker;
-    ad_moved *m = b->moving.to;
-    ad_block block;
-    ad_account *home = ad__stream_arena_account(b->home->stream_arena);
-    if (queue->gpu != b->home->gpu) queue = b->home;
-    ad__account_return(home, AD_USE_MOVED, b->size);
-    int status = take_device_memory(s, queue, b->size, &block, fault);
-    if (status) goto stay;
-    if (contents && (status = copy_in(w, queue, b, block.address, fault))) goto give_block;
-    if (contents) end_copy(w, s, queue, m);
-    if (contents) w->spill->moved_in += b->size;
-    set_new_place(s, b, m, &block);
-    leave_host(w, b);
-    b->block = block;
-    b->address = block.address;
-    b->home = b->order.writer = queue;
-    b->order.written = queue->sequence;
-    b->order.readers = 0;
-    return 0;
-
-give_block:
-    ad__memory_give(queue->stream_arena, &block);
-stay:
-    ad__account_charge(home, AD_USE_MOVED, b->size);
-    return ad__session_status(s, status, fault);
 }
 
 /* Defer freeing both blocks until a checkpoint without the buffer is committed. Without a journal they are freed
@@ -271,7 +203,7 @@ void ad__spill_forget(ad_worker *w, ad_buffer *b) {
     ad__account_return(ad__stream_arena_account(b->home->stream_arena), AD_USE_MOVED, b->size);
     b->moving.to->place = 0;
     if (w->hooks.checkpoint->must_defer(b->home->session, b)) defer_blocks(w, b, b->moving.to);
-    leave_host(w, b);
+    ad__spill_leave_host(w, b);
 }
 
 bool ad__spill_copy(ad_worker *w, ad_stream_queue *queue, const ad_stream_arena *home, const ad_block *from,
@@ -322,20 +254,6 @@ static void list_warmest(const ad_spill *all, ad_buffer *b) {
     ad__spill_add(b->home->owner, b);
 }
 
-int ad__spill_begin(ad_session *s, ad_stream_queue *queue, ad_buffer *const *buffer, int n, ad_fault *fault) {
-    const ad_spill *all = s->worker->spill;
-    int status = 0;
-    if (!all) return 0;
-    for (int i = 0; i < n; i++) {
-        if (!buffer[i]) continue;
-        buffer[i]->in_use = true;
-        ad__spill_remove(buffer[i]);
-    }
-    for (int i = 0; i < n && !status; i++)
-        if (buffer[i] && buffer[i]->is_moved) status = move_in(s, queue, buffer[i], true, fault);
-    return status;
-}
-
 void ad__spill_end(ad_session *s, ad_buffer *const *buffer, int n) {
     const ad_spill *all = s->worker->spill;
     for (int i = 0; i < n && all; i++) {
@@ -348,10 +266,6 @@ void ad__spill_end(ad_session *s, ad_buffer *const *buffer, int n) {
 const char *ad__spill_bytes_of(const ad_buffer *b) { return b->moving.to->block.address; }
 
 const ad_block *ad__spill_block_of(const ad_buffer *b) { return &b->moving.to->block; }
-
-int ad__spill_renew(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
-    return b->is_moved ? move_in(s, queue, b, false, fault) : 0;
-}
 
 /* ---- what another worker has left ---- */
 
