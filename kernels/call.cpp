@@ -10,7 +10,8 @@ struct table {
 
 constexpr table make_table() {
     table t{};
-#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, guard, work, cost, infer, doc) t.function[id] = ad_call_##name;
+#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, guard, work, cost, infer, doc) \
+    t.function[id] = ad_call_##name;
 #include "protocol/call.def"
 #undef AD_CALL
     return t;
@@ -62,19 +63,19 @@ int ad__call_run(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *faul
 }
 
 /* The engine may have said more already. */
-static void *given(ad_call *c, void *memory, uint64_t size, const char *what) {
+static void *check_given(ad_call *c, void *memory, uint64_t size, const char *what) {
     if (memory == nullptr && (c->fault == nullptr || c->fault->code == 0))
         ad__fault(c->fault, AD_E_MEMORY, "out of memory: %llu bytes of %s", (unsigned long long)size, what);
     return memory;
 }
 
 void *ad_call_workspace(ad_call *c, uint64_t size) {
-    return given(c, c->run->workspace(c->run, size > 0 ? size : 1), size, "scratch memory");
+    return check_given(c, c->run->workspace(c->run, size > 0 ? size : 1), size, "scratch memory");
 }
 
 static void *sized_output(ad_call *c, int index, const ad::array *out) {
     const uint64_t size = uint64_t(ad::count(*out)) * uint64_t(ad::itemsize(out->dtype));
-    return given(c, c->run->output(c->run, index, size), size, "output");
+    return check_given(c, c->run->output(c->run, index, size), size, "output");
 }
 
 int ad_call_sized(ad_call *c, int index, ad::array *out) {

@@ -15,7 +15,7 @@ static int check_size(const char *name, const char *what, const uint32_t *given,
 
 /* Tell whether a value of `given` bytes can be a parameter of `wanted`. It can if it has as many bytes. Python's int
  * goes as 8 bytes also where the kernel takes fewer, so it can if it is not too large for them. */
-static bool fits(const void *value, uint32_t given, uint32_t wanted) {
+static bool fits_argument(const void *value, uint32_t given, uint32_t wanted) {
     int64_t number;
     if (given == wanted) return true;
     if (given != sizeof number || (wanted != 4 && wanted != 2 && wanted != 1)) return false;
@@ -29,7 +29,7 @@ static int check_parameters(const ad_launch *l, const ad_launch_limits *k, ad_fa
         return ad__fault(fault, AD_E_VALUE, "kernel %s: it takes %d parameters, not %d", k->name, k->nparameters,
                          l->narguments);
     for (int i = 0; i < l->narguments; i++)
-        if (!fits(l->argument[i], l->argument_size[i], k->sizes[i]))
+        if (!fits_argument(l->argument[i], l->argument_size[i], k->sizes[i]))
             return ad__fault(fault, AD_E_VALUE, "kernel %s: parameter %d has %u bytes, not %u", k->name, i + 1,
                              k->sizes[i], l->argument_size[i]);
     return 0;

@@ -48,7 +48,7 @@ void ad__strides_contiguous(int ndim, const int64_t *shape, int64_t itemsize, in
     }
 }
 
-static bool is_empty(const ad_desc *d) {
+static bool has_no_elements(const ad_desc *d) {
     for (int i = 0; i < d->ndim; i++)
         if (d->shape[i] == 0) return true;
     return false;
@@ -60,7 +60,7 @@ static bool is_packed(const ad_desc *d, int first, int step) {
 
     for (int i = first, left = d->ndim; left > 0; i += step, left--) {
         if (d->shape[i] == 1) continue;
-        if ((uint64_t)d->strides[i] != stride) return is_empty(d);
+        if ((uint64_t)d->strides[i] != stride) return has_no_elements(d);
         stride *= (uint64_t)d->shape[i];
     }
     return true;
@@ -73,7 +73,7 @@ int ad__desc_extent(const ad_desc *d, int64_t *low, int64_t *high, ad_fault *fau
     wide from = d->offset, to = (wide)d->offset + ad__dtypes[d->dtype].size;
 
     if (d->offset < 0) return ad__fault(fault, AD_E_EXTENT, "the offset %" PRId64 " is negative", d->offset);
-    if (is_empty(d)) {
+    if (has_no_elements(d)) {
         *low = *high = d->offset;
         return AD_OK;
     }
@@ -144,7 +144,7 @@ static int report_no_broadcast(int n, const ad_operand *const *operand, ad_fault
     size_t used = 0;
 
     for (int k = 0; k < n; k++) { /* each shape may use an equal part of the space that is left */
-        ad_text text = {shapes + used, (sizeof shapes - used) / (size_t)(n - k), 0};
+        ad_text_buffer text = {shapes + used, (sizeof shapes - used) / (size_t)(n - k), 0};
         ad__text_shape(&text, operand[k]->is_scalar ? 0 : operand[k]->desc.ndim, operand[k]->desc.shape);
         ad__text_add(&text, " ");
         used += text.used;
@@ -175,7 +175,7 @@ int ad__broadcast(int n, const ad_operand *const *operand, int *ndim, int64_t *s
 
 static int report_no_broadcast_to(const ad_desc *d, int ndim, const int64_t *shape, ad_fault *fault) {
     char from[100], to[100];
-    ad_text a = {from, sizeof from, 0}, b = {to, sizeof to, 0};
+    ad_text_buffer a = {from, sizeof from, 0}, b = {to, sizeof to, 0};
 
     ad__text_shape(&a, d->ndim, d->shape);
     ad__text_shape(&b, ndim, shape);
@@ -252,7 +252,7 @@ bool ad__reshape_strides(const ad_desc *d, int ndim, const int64_t *shape, int64
 bool ad__desc_overlap(const ad_desc *a, const ad_desc *b) {
     int64_t low_a, high_a, low_b, high_b;
 
-    if (a->buffer != b->buffer || is_empty(a) || is_empty(b)) return false;
+    if (a->buffer != b->buffer || has_no_elements(a) || has_no_elements(b)) return false;
     if (ad__desc_extent(a, &low_a, &high_a, NULL) != AD_OK || ad__desc_extent(b, &low_b, &high_b, NULL) != AD_OK)
         return true;
     return low_a < high_b && low_b < high_a;

@@ -297,7 +297,7 @@ static bool can_hold_result(const ad_op *op, const ad_desc *out, const ad_result
 
 static int report_wrong_shape(const ad_op *op, const ad_desc *out, const ad_result *result, ad_fault *fault) {
     char is[100], must[100];
-    ad_text a = {is, sizeof is, 0}, b = {must, sizeof must, 0};
+    ad_text_buffer a = {is, sizeof is, 0}, b = {must, sizeof must, 0};
 
     ad__text_shape(&a, out->ndim, out->shape);
     ad__text_shape(&b, result->ndim, result->shape);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-void ad__text_add(ad_text *t, const char *format, ...) {
+void ad__text_add(ad_text_buffer *t, const char *format, ...) {
     va_list list;
     int n;
 
@@ -17,7 +17,7 @@ void ad__text_add(ad_text *t, const char *format, ...) {
     if (n > 0) t->used = (size_t)n < t->size - t->used ? t->used + (size_t)n : t->size - 1;
 }
 
-void ad__text_numbers(ad_text *t, int n, const int64_t *numbers, size_t behind) {
+void ad__text_numbers(ad_text_buffer *t, int n, const int64_t *numbers, size_t behind) {
     const size_t first = t->used, more = behind + strlen(",...");
     size_t last = first; /* the last end after which "..." and the text behind it have room */
 
@@ -32,7 +32,7 @@ void ad__text_numbers(ad_text *t, int n, const int64_t *numbers, size_t behind) 
     }
 }
 
-void ad__text_shape(ad_text *t, int ndim, const int64_t *shape) {
+void ad__text_shape(ad_text_buffer *t, int ndim, const int64_t *shape) {
     ad__text_add(t, "(");
     ad__text_numbers(t, ndim, shape, ndim == 1 ? 2 : 1);
     ad__text_add(t, ndim == 1 ? ",)" : ")");

@@ -10,14 +10,14 @@
 
 enum { MOST_ITEMS = 16 }; /* items of a list that are shown before "..." */
 
-static void add_dtype(ad_text *t, int dtype) {
+static void add_dtype(ad_text_buffer *t, int dtype) {
     if (dtype >= AD_NDTYPE) ad__text_add(t, "?");
     else if (dtype == AD_BFLOAT16) ad__text_add(t, "bf2"); /* f2 is float16 */
     else ad__text_add(t, "%c%d", ad__dtypes[dtype].kind, ad__dtypes[dtype].size);
 }
 
 /* Append an array as "#5 f4[16]"; a view that is not a whole contiguous buffer also has @offset and {strides}. */
-static void add_desc(ad_text *t, const ad_desc *d) {
+static void add_desc(ad_text_buffer *t, const ad_desc *d) {
     ad__text_add(t, "#%" PRIu64 " ", d->buffer);
     add_dtype(t, d->dtype);
     if (d->form == AD_SIZED) {
@@ -35,7 +35,7 @@ static void add_desc(ad_text *t, const ad_desc *d) {
     }
 }
 
-static void add_scalar(ad_text *t, const ad_scalar *v) {
+static void add_scalar(ad_text_buffer *t, const ad_scalar *v) {
     switch (v->kind) {
     case AD_SCALAR_BOOL: ad__text_add(t, v->as.b ? "true" : "false"); break;
     case AD_SCALAR_INT: ad__text_add(t, "%" PRId64, v->as.i); break;
@@ -46,13 +46,13 @@ static void add_scalar(ad_text *t, const ad_scalar *v) {
     }
 }
 
-static void add_operand(ad_text *t, const ad_operand *x) {
+static void add_operand(ad_text_buffer *t, const ad_operand *x) {
     if (x->is_scalar) add_scalar(t, &x->scalar);
     else add_desc(t, &x->desc);
 }
 
 /* Append a string of the other end as printable ASCII, as it may go to a terminal or a log. */
-static void add_string(ad_text *t, const ad_string *s) {
+static void add_string(ad_text_buffer *t, const ad_string *s) {
     ad__text_add(t, "\"");
     for (size_t i = 0; i < s->size && t->used + 1 < t->size; i++) {
         unsigned char byte = (unsigned char)s->data[i];
@@ -62,12 +62,12 @@ static void add_string(ad_text *t, const ad_string *s) {
 }
 
 /* Append the first bytes of a value, whose type is unknown here. */
-static void add_bytes(ad_text *t, const ad_string *value) {
+static void add_bytes(ad_text_buffer *t, const ad_string *value) {
     for (size_t i = 0; i < value->size && i < MOST_ITEMS; i++) ad__text_add(t, "%02x", (unsigned char)value->data[i]);
     if (value->size > MOST_ITEMS) ad__text_add(t, "...");
 }
 
-static void add_welcome(ad_text *t, const ad_welcome *w) {
+static void add_welcome(ad_text_buffer *t, const ad_welcome *w) {
     for (int k = 0; k < AD__WELCOME_KEYS; k++) {
         const ad_welcome_key *key = &ad__welcome_keys[k];
         const char *member = (const char *)w + key->offset;
@@ -87,7 +87,7 @@ static void add_welcome(ad_text *t, const ad_welcome *w) {
 
 typedef struct walk {
     const ad_message *m;
-    ad_text *text;
+    ad_text_buffer *text;
     const char *word; /* of the field at hand */
     int length;       /* of the word */
     int nu, ns, nlists;
@@ -177,7 +177,7 @@ static void add_list(walk *w, char letter) {
 }
 
 void ad__message_text(const ad_message *m, char *out, size_t size) {
-    ad_text t = {out, size, 0};
+    ad_text_buffer t = {out, size, 0};
     walk w = {.m = m, .text = &t};
 
     ad__text_add(&t, "%s", m->row != NULL ? m->row->name : "?");

@@ -200,7 +200,7 @@ static int find_result_shape(ufunc_call *c) {
 
 static int fail_out_shape(const ad_array *out, int ndim, const int64_t *shape) {
     char is[100], must[100];
-    ad_text a = {is, sizeof is, 0}, b = {must, sizeof must, 0};
+    ad_text_buffer a = {is, sizeof is, 0}, b = {must, sizeof must, 0};
     ad__text_shape(&a, out->ndim, out->shape);
     ad__text_shape(&b, ndim, shape);
     return ad__fail(AD_E_VALUE, "non-broadcastable output operand with shape %s doesn't match the broadcast shape %s",
@@ -360,7 +360,7 @@ static int check_copy_shape(const ad_array *out, const ad_array *in) {
     int64_t strides[AD_MAX_NDIM];
     ad_desc d, view;
     char is[100], must[100];
-    ad_text a = {is, sizeof is, 0}, b = {must, sizeof must, 0};
+    ad_text_buffer a = {is, sizeof is, 0}, b = {must, sizeof must, 0};
     if (!in || has_same_shape(in->ndim, in->shape, out->ndim, out->shape)) return 0;
     d = ad__array_desc(in);
     if (ad__broadcast_to(&d, out->ndim, out->shape, strides, &view, NULL) == 0) return 0;

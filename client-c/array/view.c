@@ -44,7 +44,7 @@ int ad_slice(const ad_array *a, int axis, int64_t start, int64_t stop, int64_t s
 
 static int fail_reshape(const ad_array *a, int ndim, const int64_t *shape) {
     char must[200];
-    ad_text t = {must, sizeof must, 0};
+    ad_text_buffer t = {must, sizeof must, 0};
     ad__text_shape(&t, ndim, shape);
     return ad__fail(AD_E_VALUE, "cannot reshape array of size %lld into shape %s", (long long)a->count, must);
 }

@@ -17,8 +17,6 @@ struct ad_secure {
     ad_fault fault;
 };
 
-static const char *get_path_or_null(const char *path) { return *path ? path : NULL; }
-
 static int open_tls(ad_secure *s, const ad_server_address *address, const ad_credentials *c, ad_fault *fault) {
     const ad_tls_files files = {get_path_or_null(c->cert), get_path_or_null(c->key), get_path_or_null(c->ca),
                                 address->pinned ? address->pin : NULL};

@@ -22,6 +22,11 @@ typedef struct ad_tls_files {
                            its name; must stay until the handshake is over. NULL: none */
 } ad_tls_files;
 
+/* Name the files by paths, of which an empty one names none. */
+static inline ad_tls_files ad__tls_files(const char *certificate, const char *key, const char *ca) {
+    return (ad_tls_files){*certificate ? certificate : NULL, *key ? key : NULL, *ca ? ca : NULL};
+}
+
 /* Make a context for many connections. AD_E_TLS, AD_E_MEMORY; the fault names the file. */
 int ad__tls_server(const ad_tls_files *files, ad_tls_context **out, ad_fault *fault);
 int ad__tls_client(const ad_tls_files *files, ad_tls_context **out, ad_fault *fault);

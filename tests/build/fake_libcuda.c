@@ -14,10 +14,10 @@ int fake_fail, fake_calls, fake_contexts, fake_pushed, fake_handles, fake_reserv
     fake_events, fake_waits, fake_freeing, fake_synchronized, fake_wrong;
 static int descriptor = -1;
 
-static CUresult pass(void) { return ++fake_calls == fake_fail ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; }
+static CUresult count_call(void) { return ++fake_calls == fake_fail ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; }
 #define CHECK(...)                        \
     do {                                  \
-        CUresult result_ = pass();        \
+        CUresult result_ = count_call();  \
         if (result_) return result_;      \
         if (!(__VA_ARGS__)) fake_wrong++; \
     } while (0)
@@ -165,21 +165,21 @@ void *fake_alloc(size_t size, int kind, void *there) {
     return base;
 }
 
-static int find(CUdeviceptr at) {
+static int find_allocation(CUdeviceptr at) {
     int i = MOST - 1;
     while (i >= 0 && !(memory[i].base && at - (uintptr_t)memory[i].base < memory[i].size)) i--;
     return i;
 }
 
 void fake_free(void *base) {
-    int i = find((CUdeviceptr)(uintptr_t)base);
+    int i = find_allocation((CUdeviceptr)(uintptr_t)base);
     munmap(memory[i].base, memory[i].size);
     close(memory[i].fd);
     memory[i].base = NULL;
 }
 
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr at) {
-    int i = find(at);
+    int i = find_allocation(at);
     CHECK(1);
     if (i < 0) return CUDA_ERROR_INVALID_VALUE;
     switch (attribute) {
@@ -193,14 +193,14 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdev
     return CUDA_SUCCESS;
 }
 CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *size, CUdeviceptr at) {
-    int i = find(at);
+    int i = find_allocation(at);
     CHECK(i >= 0 && fake_pushed);
     *base = (CUdeviceptr)(uintptr_t)memory[i].base;
     *size = memory[i].size;
     return CUDA_SUCCESS;
 }
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *at) {
-    int i = find((CUdeviceptr)(uintptr_t)at);
+    int i = find_allocation((CUdeviceptr)(uintptr_t)at);
     CHECK(i >= 0 && fake_pushed);
     if (memory[i].kind != SHAREABLE) return CUDA_ERROR_INVALID_VALUE;
     fake_handles++;
@@ -215,7 +215,7 @@ CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle ha
 }
 /* Make the handle that the backend of tests/fault/handles.c opens. */
 CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr at) {
-    int i = find(at);
+    int i = find_allocation(at);
     CHECK(i >= 0 && at == (CUdeviceptr)(uintptr_t)memory[i].base);
     if (memory[i].kind != PLAIN) return CUDA_ERROR_INVALID_VALUE;
     uint64_t made[8] = {(uint64_t)getpid(), (uint64_t)memory[i].fd, memory[i].size};

@@ -40,7 +40,7 @@ inline unsigned __byte_perm(unsigned a, unsigned b, unsigned which) {
 }
 )";
 
-static void write(const std::string &path, const std::string &text) {
+static void write_file(const std::string &path, const std::string &text) {
     for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
         mkdir(path.substr(0, at).c_str(), 0700);
     std::ofstream(path) << text;
@@ -88,7 +88,7 @@ static std::vector<int64_t> any_shape(fuse_random &r) {
     }
 }
 
-static void fill(fuse_random &r, fuse_chain &f, room &memory) {
+static void fill_memory(fuse_random &r, fuse_chain &f, room &memory) {
     static const int rows[] = {AD_UFUNC_add, AD_UFUNC_multiply, AD_UFUNC_maximum, AD_UFUNC_subtract, AD_UFUNC_divmod};
     for (int k = r.below(3); k >= 0; k--) {
         std::vector<int64_t> own = f.shape;
@@ -111,7 +111,7 @@ static void fill(fuse_random &r, fuse_chain &f, room &memory) {
 }
 
 /* Find the address of element e of a chain. */
-static char *address(const ad_chain *c, const ad_operand *o, int64_t e) {
+static char *get_address(const ad_chain *c, const ad_operand *o, int64_t e) {
     char *p = static_cast<char *>(o->data);
     for (int d = c->ndim - 1; d >= 0; d--) {
         const int own = d - (c->ndim - o->desc.ndim);
@@ -229,8 +229,8 @@ static std::vector<std::vector<char>> ran(program *p, void *library, int number,
     if (kernel) reinterpret_cast<void (*)(void *, unsigned)>(function)(&p->plan.head, p->plan.blocks);
     for (int64_t e = 0; e < count && !kernel; e++) {
         char *at[AD_FUSE_OPERANDS];
-        for (int k = 0; k < f->nout; k++) at[k] = address(c, &c->output[k].view, e);
-        for (int k = 0; k < f->nin; k++) at[f->nout + k] = address(c, &c->input[k], e);
+        for (int k = 0; k < f->nout; k++) at[k] = get_address(c, &c->output[k].view, e);
+        for (int k = 0; k < f->nin; k++) at[f->nout + k] = get_address(c, &c->input[k], e);
         reinterpret_cast<void (*)(char **, void *, uint64_t)>(function)(at, &p->plan.head, uint64_t(e));
     }
     std::vector<std::vector<char>> after = p->memory.blocks;
@@ -247,7 +247,7 @@ Test(fuse_host, kernels_find_their_elements) {
     const ad_compile_header *header = ad_fuse_headers(AD_FUSE_WITH_RANDOM, &headers);
     for (size_t k = 0; k < headers; k++)
         if (strchr(header[k].name, '/') != nullptr)
-            write(at + "/" + header[k].name, std::string(header[k].text.data, header[k].text.size));
+            write_file(at + "/" + header[k].name, std::string(header[k].text.data, header[k].text.size));
     fuse_random r(11);
     std::vector<program *> all;
     std::string text = std::string(cuda_text) +
@@ -258,7 +258,7 @@ Test(fuse_host, kernels_find_their_elements) {
     };
     for (int i = 0; i < 120 || (i < 480 && !has_all_forms()); i++) {
         program *p = new program(any_shape(r));
-        fill(r, p->chain, p->memory);
+        fill_memory(r, p->chain, p->memory);
         cr_assert(ad_fuse_plan_make(&p->chain.chain, 2, &p->plan));
         if (i % 4 == 0 && p->plan.form.width > 1)
             p->plan.form.step = uint8_t(1 + (i % 8 == 0 && p->plan.form.width > 2));
@@ -270,7 +270,7 @@ Test(fuse_host, kernels_find_their_elements) {
         all.push_back(p);
     }
     cr_assert(has_all_forms());
-    write(at + "/all.cpp", text);
+    write_file(at + "/all.cpp", text);
     const std::string compile =
         "c++ -std=c++17 -O1 -w -fwrapv -ffp-contract=off -fno-strict-aliasing -fPIC -shared -I" + at + " " + at +
         "/all.cpp -o " + at + "/all.so";

@@ -13,10 +13,10 @@ typedef __int128 wide;
 /* Far outside of any buffer, and small enough for sums of it. */
 static const wide FAR = (wide)1 << 100;
 
-static wide clamp(wide x) { return x > FAR ? FAR : x < -FAR ? -FAR : x; }
+static wide clamp_far(wide x) { return x > FAR ? FAR : x < -FAR ? -FAR : x; }
 
 /* The offset of the last element along each dimension, by sign. */
-static bool oracle(const ad_desc *d, int64_t *low, int64_t *high) {
+static bool find_extent(const ad_desc *d, int64_t *low, int64_t *high) {
     wide below = 0, above = ad__dtypes[d->dtype].size;
 
     for (int i = d->ndim - 1; i >= 0; i--) {
@@ -26,9 +26,9 @@ static bool oracle(const ad_desc *d, int64_t *low, int64_t *high) {
             return d->offset >= 0;
         }
         if (last == 0) last = 1;
-        wide corner = clamp(last * d->strides[i]);
-        if (corner < 0) below = clamp(below + corner);
-        if (corner > 0) above = clamp(above + corner);
+        wide corner = clamp_far(last * d->strides[i]);
+        if (corner < 0) below = clamp_far(below + corner);
+        if (corner > 0) above = clamp_far(above + corner);
     }
     if (d->offset < 0 || d->offset + below < 0 || d->offset + above > INT64_MAX) return false;
     *low = (int64_t)(d->offset + below);
@@ -41,39 +41,39 @@ typedef struct input {
     size_t size;
 } input;
 
-static uint8_t byte(input *in) {
+static uint8_t take_byte(input *in) {
     if (in->size == 0) return 0;
     in->size--;
     return *in->data++;
 }
 
 /* A number of any size, most often a small one. */
-static int64_t number(input *in) {
-    const uint8_t head = byte(in);
+static int64_t take_number(input *in) {
+    const uint8_t head = take_byte(in);
     uint64_t value = 0;
 
     if (head < 0xc0) return (int8_t)(head - 0x40);
-    for (int i = 0; i < 8 && i <= (head & 7); i++) value = value << 8 | byte(in);
+    for (int i = 0; i < 8 && i <= (head & 7); i++) value = value << 8 | take_byte(in);
     return (int64_t)(head & 8 ? ~value : head & 16 ? value << 32 : value);
 }
 
-static ad_desc describe(input *in, int64_t *shape, int64_t *strides) {
-    ad_desc d = {.buffer = 1 + (byte(in) & 1), .shape = shape, .strides = strides, .form = AD_VIEW};
+static ad_desc make_desc(input *in, int64_t *shape, int64_t *strides) {
+    ad_desc d = {.buffer = 1 + (take_byte(in) & 1), .shape = shape, .strides = strides, .form = AD_VIEW};
 
-    d.dtype = byte(in) % AD_NDTYPE;
-    d.ndim = byte(in) % (AD_MAX_NDIM + 1);
-    d.offset = number(in);
+    d.dtype = take_byte(in) % AD_NDTYPE;
+    d.ndim = take_byte(in) % (AD_MAX_NDIM + 1);
+    d.offset = take_number(in);
     for (int i = 0; i < d.ndim; i++) {
-        shape[i] = number(in);
+        shape[i] = take_number(in);
         if (shape[i] < 0) shape[i] = shape[i] == INT64_MIN ? 0 : -shape[i]; /* readers let no negative one pass */
-        strides[i] = number(in);
+        strides[i] = take_number(in);
     }
     return d;
 }
 
 static void check_extent(const ad_desc *d) {
     int64_t low = -1, high = -1, low2 = -1, high2 = -1;
-    bool good = oracle(d, &low, &high);
+    bool good = find_extent(d, &low, &high);
 
     if (ad__desc_extent(d, &low2, &high2, NULL) != (good ? AD_OK : AD_E_EXTENT)) abort();
     if (good && (low != low2 || high != high2)) abort();
@@ -81,7 +81,7 @@ static void check_extent(const ad_desc *d) {
     if (!good && ad__desc_check(d, INT64_MAX, "x", NULL) == AD_OK) abort();
 }
 
-static bool valid(const ad_desc *d) {
+static bool is_valid(const ad_desc *d) {
     int64_t count;
 
     return ad__shape_count(d->ndim, d->shape, d->dtype, &count, NULL) == AD_OK &&
@@ -98,7 +98,7 @@ static void check_reshape(const ad_desc *d, const ad_desc *other) {
     r.offset = d->offset;
     r.strides = strides;
     if (ad__is_contiguous(d) && !ad__is_contiguous(&r)) abort();
-    if (!valid(d) || ad__desc_extent(d, &low, &high, NULL) != AD_OK) return;
+    if (!is_valid(d) || ad__desc_extent(d, &low, &high, NULL) != AD_OK) return;
     for (int i = 0; i < d->ndim; i++)
         if (d->shape[i] <= 1) return; /* their strides count in an extent, and are gone */
     if (ad__desc_extent(&r, &low2, &high2, NULL) != AD_OK || low2 != low || high2 != high) abort();
@@ -121,7 +121,7 @@ static void check_pair(const ad_desc *a, const ad_desc *b) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int64_t shape[2][AD_MAX_NDIM], strides[2][AD_MAX_NDIM];
     input in = {data, size};
-    ad_desc a = describe(&in, shape[0], strides[0]), b = describe(&in, shape[1], strides[1]);
+    ad_desc a = make_desc(&in, shape[0], strides[0]), b = make_desc(&in, shape[1], strides[1]);
 
     check_extent(&a);
     check_extent(&b);

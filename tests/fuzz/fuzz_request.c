@@ -58,7 +58,7 @@ static bool same_message(const ad_message *a, const ad_message *b) {
 }
 
 /* False: nothing was encoded (messages with texts, which the encoder takes as C strings). */
-static bool encode(ad_bytes *b, const ad_message *m) {
+static bool encode_message(ad_bytes *b, const ad_message *m) {
     const uint64_t *u = m->u;
 
     switch (m->opcode) {
@@ -88,13 +88,13 @@ static bool encode(ad_bytes *b, const ad_message *m) {
     }
 }
 
-static void again(const ad_message *m) {
+static void check_encoding(const ad_message *m) {
     ad_reader *reader = NULL;
     ad_arena arena = AD_ARENA_INIT;
     ad_bytes b = AD_BYTES_INIT;
     ad_message back;
 
-    if (encode(&b, m)) {
+    if (encode_message(&b, m)) {
         if (ad__reader_new(&reader) != AD_OK) abort();
         if (ad__reader_begin(reader, b.data, b.size, NULL) != AD_OK ||
             ad__reader_next(reader, &arena, ~0u, &back, NULL) != 1 || !same_message(m, &back) || back.size != b.size)
@@ -111,7 +111,7 @@ static bool is_op(const ad_message *m) {
 }
 
 /* Do a server's arithmetic with an operation. */
-static void check(const ad_op *op) {
+static void check_op(const ad_op *op) {
     ad_result result[AD_MAX_OUT];
     ad_fault fault = {0};
     int64_t low, high;
@@ -145,8 +145,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     while (status == AD_OK && (status = ad__reader_next(reader, &arena, ~0u, &m, &fault)) == 1) {
         ad__message_text(&m, text, sizeof text);
         if (text[0] == '\0' || m.size == 0 || m.size > size) abort();
-        if (is_op(&m)) check(&m.op);
-        again(&m);
+        if (is_op(&m)) check_op(&m.op);
+        check_encoding(&m);
         status = AD_OK;
     }
     if (status != AD_OK && (status != AD_E_PROTOCOL || fault.code != status || fault.text[0] == '\0')) abort();

@@ -9,34 +9,34 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void same(bool yes) {
+static void expect_true(bool yes) {
     if (!yes) abort();
 }
 
 static void same_run(const ad_object *c, ad_kind kind, const void *data, uint32_t size) {
-    same(c->kind == kind && c->size == size && (size == 0 || c->as.data == data));
+    expect_true(c->kind == kind && c->size == size && (size == 0 || c->as.data == data));
 }
 
 static void same_leaf(const msgpack_object *o, const ad_object *c) {
     switch (o->type) {
-    case MSGPACK_OBJECT_NIL: same(c->kind == AD_KIND_NIL); break;
-    case MSGPACK_OBJECT_BOOLEAN: same(c->kind == AD_KIND_BOOL && c->as.b == o->via.boolean); break;
-    case MSGPACK_OBJECT_POSITIVE_INTEGER: same(c->kind == AD_KIND_UNSIGNED && c->as.u == o->via.u64); break;
-    case MSGPACK_OBJECT_NEGATIVE_INTEGER: same(c->kind == AD_KIND_NEGATIVE && c->as.i == o->via.i64); break;
+    case MSGPACK_OBJECT_NIL: expect_true(c->kind == AD_KIND_NIL); break;
+    case MSGPACK_OBJECT_BOOLEAN: expect_true(c->kind == AD_KIND_BOOL && c->as.b == o->via.boolean); break;
+    case MSGPACK_OBJECT_POSITIVE_INTEGER: expect_true(c->kind == AD_KIND_UNSIGNED && c->as.u == o->via.u64); break;
+    case MSGPACK_OBJECT_NEGATIVE_INTEGER: expect_true(c->kind == AD_KIND_NEGATIVE && c->as.i == o->via.i64); break;
     case MSGPACK_OBJECT_FLOAT32:
-    case MSGPACK_OBJECT_FLOAT64: same(c->kind == AD_KIND_FLOAT && !memcmp(&c->as.f, &o->via.f64, 8)); break;
+    case MSGPACK_OBJECT_FLOAT64: expect_true(c->kind == AD_KIND_FLOAT && !memcmp(&c->as.f, &o->via.f64, 8)); break;
     case MSGPACK_OBJECT_STR: same_run(c, AD_KIND_TEXT, o->via.str.ptr, o->via.str.size); break;
     case MSGPACK_OBJECT_BIN: same_run(c, AD_KIND_BYTES, o->via.bin.ptr, o->via.bin.size); break;
     case MSGPACK_OBJECT_EXT:
         same_run(c, AD_KIND_EXT, o->via.ext.ptr, o->via.ext.size);
-        same(c->type == o->via.ext.type);
+        expect_true(c->type == o->via.ext.type);
         break;
     default: abort();
     }
 }
 
 /* The object at *at is o, for the cursor too. How many there are in it. */
-static size_t walk(const msgpack_object *o, const uint8_t **at, int depth) {
+static size_t compare_object(const msgpack_object *o, const uint8_t **at, int depth) {
     const bool array = o->type == MSGPACK_OBJECT_ARRAY, map = o->type == MSGPACK_OBJECT_MAP;
     size_t n = 1;
     ad_object c;
@@ -46,14 +46,14 @@ static size_t walk(const msgpack_object *o, const uint8_t **at, int depth) {
         same_leaf(o, &c);
         return 1;
     }
-    same(depth < AD_SCAN_DEPTH && c.kind == (array ? AD_KIND_ARRAY : AD_KIND_MAP));
-    same(c.size == (array ? o->via.array.size : o->via.map.size));
+    expect_true(depth < AD_SCAN_DEPTH && c.kind == (array ? AD_KIND_ARRAY : AD_KIND_MAP));
+    expect_true(c.size == (array ? o->via.array.size : o->via.map.size));
     for (uint32_t i = 0; i < c.size; i++) {
         if (array) {
-            n += walk(&o->via.array.ptr[i], at, depth + 1);
+            n += compare_object(&o->via.array.ptr[i], at, depth + 1);
         } else {
-            n += walk(&o->via.map.ptr[i].key, at, depth + 1);
-            n += walk(&o->via.map.ptr[i].val, at, depth + 1);
+            n += compare_object(&o->via.map.ptr[i].key, at, depth + 1);
+            n += compare_object(&o->via.map.ptr[i].val, at, depth + 1);
         }
     }
     return n;
@@ -77,9 +77,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if ((status != MSGPACK_UNPACK_SUCCESS && status != MSGPACK_UNPACK_EXTRA_BYTES) || at <= from ||
             object.type != MSGPACK_OBJECT_ARRAY)
             abort();
-        elements += walk(&object, &cursor, 0);
+        elements += compare_object(&object, &cursor, 0);
         ad__object_skip(&skipping);
-        same(cursor == data + at && skipping == cursor);
+        expect_true(cursor == data + at && skipping == cursor);
         msgpack_zone_destroy(&zone);
     }
     if (elements > AD_SCAN_ELEMENTS) abort();

@@ -25,7 +25,7 @@ struct generated {
 };
 
 /* Something else than it was, and still a chain. */
-static void change(fuse_random &r, fuse_chain &f) {
+static void change_chain(fuse_random &r, fuse_chain &f) {
     ad_chain_node *n = &f.chain.node[r.below(f.chain.nnodes)];
     const int index = int(n - f.chain.node);
     switch (r.below(8)) {
@@ -58,7 +58,7 @@ Test(fuse_source, signatures_tell_sources_apart) {
         fill_random(second, b, 1 + i % 6);
         cr_assert_eq(generated(a).source, generated(b).source);
         cr_assert(generated(a).key == generated(b).key);
-        change(r, b);
+        change_chain(r, b);
         const generated x(a), y(b);
         if (x.key.empty() || y.key.empty()) continue;
         cr_assert_eq(x.key == y.key, x.source == y.source, "%s\n%s", x.source.c_str(), y.source.c_str());
@@ -92,7 +92,7 @@ Test(fuse_source, signatures_leave_out_what_is_passed) {
 }
 
 /* A chain that ends with a scan, by its types and the way it goes; the operation itself is not looked at. */
-static generated scanned(const ad_fuse_end &end, const std::vector<int64_t> &shape, bool whole) {
+static generated make_scan(const ad_fuse_end &end, const std::vector<int64_t> &shape, bool whole) {
     fuse_chain f(shape);
     ad_op op = {};
     ad_operand operand[2] = {};
@@ -112,7 +112,7 @@ Test(fuse_source, scans_differ_by_type_and_way) {
         for (int way : {AD_SCAN_TILED, AD_SCAN_ROWS})
             for (int dtype : {AD_INT8, AD_FLOAT16, AD_FLOAT32, AD_FLOAT64, AD_COMPLEX128}) {
                 const int loop = dtype == AD_INT8 ? AD_INT64 : dtype;
-                all.push_back(scanned({uint8_t(family), uint8_t(way), uint8_t(dtype), uint8_t(loop)}, {64}, true));
+                all.push_back(make_scan({uint8_t(family), uint8_t(way), uint8_t(dtype), uint8_t(loop)}, {64}, true));
             }
     for (size_t i = 0; i < all.size(); i++)
         for (size_t k = 0; k < i; k++) cr_assert(all[i].key != all[k].key && all[i].source != all[k].source);
@@ -121,6 +121,6 @@ Test(fuse_source, scans_differ_by_type_and_way) {
 /* Rows that do not join need whole vectors; one row does not. */
 Test(fuse_source, scans_of_rows_read_whole_vectors) {
     const ad_fuse_end end = {AD_FUSE_SCAN_SUM, AD_SCAN_ROWS, AD_FLOAT32, AD_FLOAT32};
-    cr_assert(!scanned(end, {63}, false).key.empty());
-    cr_assert(!scanned(end, {5, 64}, true).key.empty());
+    cr_assert(!make_scan(end, {63}, false).key.empty());
+    cr_assert(!make_scan(end, {5, 64}, true).key.empty());
 }

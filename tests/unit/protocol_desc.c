@@ -59,11 +59,11 @@ Test(desc, sizes_stay_at_the_greatest) {
 Test(desc, text_of_a_long_shape) {
     const int64_t shape[AD_MAX_NDIM] = {4611686018427387904, 12345, 7, 4611686018427387904, 1234567890, 99};
     char whole[1000], cut[1000];
-    ad_text all = {whole, sizeof whole, 0};
+    ad_text_buffer all = {whole, sizeof whole, 0};
 
     ad__text_shape(&all, AD_MAX_NDIM, shape);
     for (size_t size = 8; size < all.used + 2; size++) {
-        ad_text part = {cut, size, 0};
+        ad_text_buffer part = {cut, size, 0};
         ad__text_shape(&part, AD_MAX_NDIM, shape);
         if (strcmp(cut, whole) == 0) continue;
         cr_assert(part.used > 4 && strcmp(cut + part.used - 4, "...)") == 0, "%zu: %s", size, cut);

@@ -214,8 +214,8 @@ Test(compile, options_that_are_not) {
     }
 }
 
-static void becomes(ad_compile_target target, size_t n, const char *const *list, size_t nexpected,
-                    const char *const *expected) {
+static void expect_options(ad_compile_target target, size_t n, const char *const *list, size_t nexpected,
+                           const char *const *expected) {
     ad_compile_job job = {.target = target, .options = list, .noptions = n};
     ad_compile_words words;
     cr_assert_eq(ad__compile_words(&job, &words, &fault), 0, "%s", fault.text);
@@ -228,8 +228,8 @@ Test(compile, options_are_translated) {
     static const char *const given[] = {"-D", "A=1", "--define-macro=B", "-w", "-fmad=false", "-std=c++14", "-UC"};
     static const char *const cuda[] = {"-DA=1", "-DB", "--disable-warnings", "--fmad=false", "--std=c++14", "-UC"};
     static const char *const host[] = {"-DA=1", "-DB", "-w", "-std=c++17", "-UC"};
-    becomes(AD_COMPILE_CUDA, 7, given, 6, cuda);
-    becomes(AD_COMPILE_HOST, 7, given, 5, host);
+    expect_options(AD_COMPILE_CUDA, 7, given, 6, cuda);
+    expect_options(AD_COMPILE_HOST, 7, given, 5, host);
 }
 
 Test(compile, sizes_are_bounded) {

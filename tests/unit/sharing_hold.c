@@ -115,7 +115,7 @@ Test(sharing, a_capability_is_used_up) {
     a->grants.may = AD_GRANT_EXPORTS;
     ad_session *other = fake_session(w, 3, "alice");
     cr_assert_eq(ad__handle_share(a, &m, &fault), 0, "%s", fault.text);
-    const ad_capability *c = NULL;
+    const ad_issued_capability *c = NULL;
     for (int i = 0; i < AD_CAPABILITY_BUCKETS && !c; i++) c = w->sharing->capability[i];
     cr_assert_not_null(c);
     ad_message attach = {.u = {0, 5, c->half[0], c->half[1]}}, wrong = {.u = {0, 6, c->half[0], c->half[1] ^ 1}};

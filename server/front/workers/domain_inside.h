@@ -9,12 +9,12 @@
 #define AD_DOMAIN_SHARED "shared"
 
 /* The state of a principal's migration from the shared worker to its own (migration.c). */
-typedef enum ad_migration {
+typedef enum ad_migration_state {
     AD_MIGRATION_NONE,    /* the principal is in its own domain */
     AD_MIGRATION_AWAITED, /* the principal is in the shared domain */
     AD_MIGRATION_COMING,  /* the worker of this domain is starting for it */
     AD_MIGRATION_GOING,   /* the shared worker is stopping its work there */
-} ad_migration;
+} ad_migration_state;
 
 /* Signs that the worker answers (liveness.c). All is 0 when a worker begins. */
 typedef struct ad_silence {
@@ -40,7 +40,7 @@ struct ad_domain {
     bool device_lost;   /* the worker has said that the memory of its device is unusable */
     bool silenced;      /* the worker was killed because it did not answer */
     ad_silence silence;
-    ad_migration migration;
+    ad_migration_state migration;
     int64_t migrating_since; /* since when the state is AD_MIGRATION_GOING, ns */
     uint64_t sessions;
     int64_t started, backoff, not_before;

@@ -22,7 +22,7 @@ static bool is_fusible_ufunc(const ad_op *op, bool *masked) {
     return op->row != AD_UFUNC_power || ad__dtypes[op->loop].kind != 'i';
 }
 
-static bool is_empty(const ad_desc *d) {
+static bool has_empty_shape(const ad_desc *d) {
     for (int i = 0; i < d->ndim; i++)
         if (d->shape[i] == 0) return true;
     return false;
@@ -128,7 +128,7 @@ static int add_outputs(ad_session *s, const ad_op *op, ad_buffer **buffer) {
 static bool check_candidate(ad_session *s, ad_op *op, job *j) {
     ad__job_begin(j, s, op, s->progress.done + 1);
     if (!(j->stream_queue = ad__stream_queue_current(s, &j->fault)) || ad__job_check(j)) return false;
-    return !is_empty(ad__fusion_shape_of(op)) && !is_common(op, j->buffer) && has_clean_writes(op, j->buffer);
+    return !has_empty_shape(ad__fusion_shape_of(op)) && !is_common(op, j->buffer) && has_clean_writes(op, j->buffer);
 }
 
 static bool can_join(ad_session *s, const ad_op *op, const job *j) {

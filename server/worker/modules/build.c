@@ -15,15 +15,13 @@
 #define LOOK_MOST 20000000
 #define LOOK_SHARE 16 /* the compiler is asked again after one part in so many of the time waited */
 
-static const ad_backend *get_backend(const ad_session *s) { return s->worker->backend; }
-
 /* ---- asking the compiler ---- */
 
 static int check_permission(const ad_session *s, ad_fault *fault) {
     if (!s->rights.may_run_kernels)
         return ad__fault(fault, AD_E_DENIED, "this server runs no kernels of %s: its option kernels is \"%s\"",
                          s->principal, s->worker->config.kernels);
-    if (!get_backend(s)->module_job || !s->worker->compiler)
+    if (!s->worker->backend->module_job || !s->worker->compiler)
         return ad__fault(fault, AD_E_UNSUPPORTED, "this server has no compiler for kernels");
     return 0;
 }
@@ -75,7 +73,7 @@ static ad_building *new_building(ad_session *s, ad_fault *fault) {
 static int complete_job(ad_session *s, ad_building *b, int status, ad_fault *fault) {
     b->job.names = b->names;
     b->job.nnames = b->nnames;
-    if (!status) status = get_backend(s)->module_job(b->gpu->device, &b->job, &b->arena, &b->fault);
+    if (!status) status = s->worker->backend->module_job(b->gpu->device, &b->job, &b->arena, &b->fault);
     ad__session_status(s, status, &b->fault);
     return status ? ad__fault(fault, status, "%s", b->fault.text) : 0;
 }

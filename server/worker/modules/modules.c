@@ -15,8 +15,6 @@
 #include "server/worker/io/reply.h"
 #include "server/worker/device/cost.h"
 
-static const ad_backend *get_backend(const ad_session *s) { return s->worker->backend; }
-
 /* ---- modules by id ---- */
 
 static const char *explain_loss(const ad_session *s, const ad_loaded *m) {
@@ -58,7 +56,7 @@ static int drop_module(ad_session *s, uint64_t id, ad_fault *fault) {
     s->modules.first = m->next;
     ad__checkpoint_remove_row(s, m->place);
     release_module(s, m);
-    if (!get_backend(s)->asynchronous) ad__modules_reap(s);
+    if (!s->worker->backend->asynchronous) ad__modules_reap(s);
     return 0;
 }
 
@@ -84,9 +82,9 @@ static ad_named_kernel *find_known_kernel(ad_loaded *m, const ad_string *name) {
 /* Load a kernel from the backend, with the settings that it had in another worker. */
 static int load_kernel(ad_session *s, ad_loaded *m, ad_named_kernel *k, const char *name, ad_fault *fault) {
     ad_kernel *kernel;
-    int status = get_backend(s)->module_kernel(m->module, get_lowered(m, name), &kernel, fault);
+    int status = s->worker->backend->module_kernel(m->module, get_lowered(m, name), &kernel, fault);
     if (!status && (k->shared >= 0 || k->carveout >= 0))
-        status = get_backend(s)->kernel_set(kernel, k->shared, k->carveout, fault);
+        status = s->worker->backend->kernel_set(kernel, k->shared, k->carveout, fault);
     if (!status) k->kernel = kernel;
     return ad__session_status(s, status, fault);
 }
@@ -122,7 +120,8 @@ int ad__handle_kernel_set(ad_session *s, ad_message *msg, ad_fault *fault) {
     ad_loaded *m = find_loaded(s, "kernel_set", msg->u[0], fault);
     ad_named_kernel *k;
     int status = m ? find_kernel(s, m, &msg->s[0], &k, fault) : fault->code;
-    if (!status) status = ad__session_status(s, get_backend(s)->kernel_set(k->kernel, shared, carveout, fault), fault);
+    if (!status)
+        status = ad__session_status(s, s->worker->backend->kernel_set(k->kernel, shared, carveout, fault), fault);
     if (!status && store_settings(k, shared, carveout, msg->u[3])) ad__checkpoint_mark_row(s, AD_JOURNAL_MODULE, m->id);
     return status;
 }
@@ -207,7 +206,7 @@ int ad__handle_kernel(ad_session *s, ad_message *msg, ad_fault *fault) {
     ad_named_kernel *k;
     ad_loaded *m = find_loaded(s, "kernel", msg->u[1], fault);
     int status = m ? find_kernel(s, m, &msg->s[0], &k, fault) : fault->code;
-    if (!status) status = ad__session_status(s, get_backend(s)->kernel_info(k->kernel, &info, fault), fault);
+    if (!status) status = ad__session_status(s, s->worker->backend->kernel_info(k->kernel, &info, fault), fault);
     if (status) return status;
     _Static_assert(sizeof info % sizeof(int64_t) == 0, "ad_kernel_info is a row of numbers");
     ad__reply_ints(s, msg->u[0], sizeof info / sizeof(int64_t), &info.max_threads_per_block);
@@ -221,7 +220,7 @@ static int make_alias(ad_session *s, const ad_message *msg, uint64_t *size, ad_f
     ad_loaded *m = queue ? find_loaded(s, "global", msg->u[1], fault) : NULL;
     const char *name = m ? ad__module_text(s, &msg->s[0], fault) : NULL;
     if (!name) return fault->code;
-    int status = get_backend(s)->module_global(m->module, get_lowered(m, name), &address, size, fault);
+    int status = s->worker->backend->module_global(m->module, get_lowered(m, name), &address, size, fault);
     if (status) return ad__session_status(s, status, fault);
     if ((status = ad__quota_adopt(s, queue, AD_USE_VARIABLE, *size, fault))) return status;
     if ((status = ad__buffers_add(&s->buffers, msg->u[2], &b, fault))) {

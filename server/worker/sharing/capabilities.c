@@ -11,20 +11,20 @@
 #include "server/worker/session/session.h"
 #include "server/worker/io/reply.h"
 
-static ad_capability **get_bucket(ad_worker *w, uint64_t half) {
+static ad_issued_capability **get_bucket(ad_worker *w, uint64_t half) {
     return &w->sharing->capability[half % AD_CAPABILITY_BUCKETS];
 }
 
 /* Find the link to a capability of the session's principal. NULL: there is none. */
-static ad_capability **find_capability(ad_session *s, const uint64_t half[2]) {
-    for (ad_capability **at = get_bucket(s->worker, half[0]); *at; at = &(*at)->next)
+static ad_issued_capability **find_capability(ad_session *s, const uint64_t half[2]) {
+    for (ad_issued_capability **at = get_bucket(s->worker, half[0]); *at; at = &(*at)->next)
         if ((*at)->half[0] == half[0] && (*at)->half[1] == half[1])
             return strcmp((*at)->holder.principal, s->principal) ? NULL : at;
     return NULL;
 }
 
-static void drop_capability(ad_worker *w, ad_capability **at) {
-    ad_capability *c = *at;
+static void drop_capability(ad_worker *w, ad_issued_capability **at) {
+    ad_issued_capability *c = *at;
     *at = c->next;
     w->sharing->capabilities--;
     if (c->owner) c->owner->sharing.capabilities--;
@@ -33,7 +33,7 @@ static void drop_capability(ad_worker *w, ad_capability **at) {
 }
 
 static void write_capability(ad_worker *w, ad_holder *holder) {
-    const ad_capability *c = (const ad_capability *)holder;
+    const ad_issued_capability *c = (const ad_issued_capability *)holder;
     ad_journal_holder *h = ad__journal_alloc(w->journal, sizeof *h);
     if (!h) return;
     *h = (ad_journal_holder){.memory = ad__checkpoint_memory_row(w, c->holder.shared),
@@ -47,9 +47,9 @@ static void write_capability(ad_worker *w, ad_holder *holder) {
     if (!(holder->place = ad__journal_hold(w->journal, h))) ad__journal_free(w->journal, h);
 }
 
-static void add_capability(ad_worker *w, ad_capability *c) {
+static void add_capability(ad_worker *w, ad_issued_capability *c) {
     ad_sharing *all = w->sharing;
-    ad_capability **at = get_bucket(w, c->half[0]);
+    ad_issued_capability **at = get_bucket(w, c->half[0]);
     c->next = *at;
     *at = c;
     if (c->owner) c->owner->sharing.capabilities++;
@@ -60,15 +60,15 @@ static void add_capability(ad_worker *w, ad_capability *c) {
 }
 
 int ad__capability_restore(ad_worker *w, const ad_journal_holder *h, ad_shared *shared) {
-    ad_capability *c = ad__os.calloc(1, sizeof *c);
+    ad_issued_capability *c = ad__os.calloc(1, sizeof *c);
     if (!c) return AD_E_MEMORY;
-    *c = (ad_capability){.half = {h->half[0], h->half[1]},
-                         .holder.shared = shared,
-                         .owner = h->owner ? ad__session_find(w, h->owner) : NULL,
-                         .readonly = h->memory.readonly,
-                         .uses = h->uses,
-                         .expires = h->expires,
-                         .linger = h->linger};
+    *c = (ad_issued_capability){.half = {h->half[0], h->half[1]},
+                                .holder.shared = shared,
+                                .owner = h->owner ? ad__session_find(w, h->owner) : NULL,
+                                .readonly = h->memory.readonly,
+                                .uses = h->uses,
+                                .expires = h->expires,
+                                .linger = h->linger};
     memcpy(c->holder.principal, h->who, sizeof c->holder.principal - 1);
     if (!c->owner && h->owner && c->expires > ad__os_now() + c->linger) c->expires = ad__os_now() + c->linger;
     ad__shared_hold(shared, c->holder.principal);
@@ -78,13 +78,13 @@ int ad__capability_restore(ad_worker *w, const ad_journal_holder *h, ad_shared *
 
 void ad__capabilities_holders(const ad_worker *w, ad_holder_visit visit, void *user) {
     for (int i = 0; w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
-        for (const ad_capability *c = w->sharing->capability[i]; c; c = c->next)
+        for (const ad_issued_capability *c = w->sharing->capability[i]; c; c = c->next)
             visit(user, c->holder.principal, c->holder.shared);
 }
 
 void ad__capabilities_part(ad_worker *w, const char *principal) {
     for (int i = 0; w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
-        for (ad_capability **at = &w->sharing->capability[i]; *at;)
+        for (ad_issued_capability **at = &w->sharing->capability[i]; *at;)
             if (strcmp((*at)->holder.principal, principal)) at = &(*at)->next;
             else drop_capability(w, at);
 }
@@ -94,11 +94,12 @@ static int64_t add_milliseconds(int64_t now, uint64_t milliseconds, double most)
     return now + (int64_t)(ns < most * 1e9 ? ns : most * 1e9);
 }
 
-static int make_capability(ad_session *s, ad_buffer *b, const ad_message *m, ad_capability **out, ad_fault *fault) {
+static int make_capability(ad_session *s, ad_buffer *b, const ad_message *m, ad_issued_capability **out,
+                           ad_fault *fault) {
     double most = s->worker->config.share_lease;
     if (s->sharing.capabilities == AD_CAPABILITIES)
         return ad__fault(fault, AD_E_LIMIT, "a session has at most %d capabilities", AD_CAPABILITIES);
-    ad_capability *c = ad__os.calloc(1, sizeof *c);
+    ad_issued_capability *c = ad__os.calloc(1, sizeof *c);
     if (!c) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     ad_shared *shared = ad__shared_give(s, b, fault);
     int status = shared ? 0 : fault->code;
@@ -122,7 +123,7 @@ static int make_capability(ad_session *s, ad_buffer *b, const ad_message *m, ad_
 
 int ad__handle_share(ad_session *s, ad_message *m, ad_fault *fault) {
     ad_sharing *all = s->worker->sharing;
-    ad_capability *c = NULL;
+    ad_issued_capability *c = NULL;
     ad_buffer *b = NULL;
     int status = ad__sharing_begin(s, m, AD_GRANT_EXPORTS, fault);
     if (!status) status = ad__shared_buffer(s, m->u[1], "share", &b, fault);
@@ -134,8 +135,8 @@ int ad__handle_share(ad_session *s, ad_message *m, ad_fault *fault) {
     return 0;
 }
 
-static void count_use(ad_worker *w, ad_capability **at) {
-    ad_capability *c = *at;
+static void count_use(ad_worker *w, ad_issued_capability **at) {
+    ad_issued_capability *c = *at;
     if (!c->uses) return;
     if (!--c->uses) drop_capability(w, at);
     else if (w->journal && c->holder.place)
@@ -144,7 +145,7 @@ static void count_use(ad_worker *w, ad_capability **at) {
 
 int ad__handle_attach(ad_session *s, ad_message *m, ad_fault *fault) {
     int status = ad__sharing_begin(s, m, 0, fault);
-    ad_capability **at = status ? NULL : find_capability(s, &m->u[2]);
+    ad_issued_capability **at = status ? NULL : find_capability(s, &m->u[2]);
     if (status) return status;
     if (at && (*at)->expires <= ad__os_now()) {
         drop_capability(s->worker, at);
@@ -165,13 +166,13 @@ int ad__handle_attach(ad_session *s, ad_message *m, ad_fault *fault) {
 }
 
 int ad__handle_revoke(ad_session *s, ad_message *m, ad_fault *fault) {
-    ad_capability **at = find_capability(s, m->u);
+    ad_issued_capability **at = find_capability(s, m->u);
     (void)fault;
     if (at) drop_capability(s->worker, at);
     return 0;
 }
 
-static void clear_owner(ad_worker *w, const ad_capability *c) {
+static void clear_owner(ad_worker *w, const ad_issued_capability *c) {
     ad_journal_holder *h = w->journal ? ad__journal_holder(w->journal, c->holder.place) : NULL;
     if (!h) return;
     ad__journal_store((uint64_t *)(void *)&h->expires, (uint64_t)c->expires);
@@ -181,8 +182,8 @@ static void clear_owner(ad_worker *w, const ad_capability *c) {
 void ad__capabilities_end(ad_worker *w, ad_session *s) {
     int64_t now = ad__os_now();
     for (int i = 0; w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
-        for (ad_capability **at = &w->sharing->capability[i]; *at;) {
-            ad_capability *c = *at;
+        for (ad_issued_capability **at = &w->sharing->capability[i]; *at;) {
+            ad_issued_capability *c = *at;
             if (s && c->owner == s) {
                 c->owner = NULL;
                 if (c->expires > now + c->linger) c->expires = now + c->linger;
@@ -197,7 +198,7 @@ void ad__capabilities_end(ad_worker *w, ad_session *s) {
 int64_t ad__capabilities_expire(ad_worker *w, int64_t now) {
     int64_t next = INT64_MAX;
     for (int i = 0; w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
-        for (ad_capability **at = &w->sharing->capability[i]; *at;) {
+        for (ad_issued_capability **at = &w->sharing->capability[i]; *at;) {
             if ((*at)->expires <= now) {
                 drop_capability(w, at);
                 continue;

@@ -19,7 +19,7 @@
 #include "server/worker/io/reply.h"
 
 struct ad_exported {
-    ad_lease lease;
+    ad_held_lease lease;
     ad_holder holder;
     ad_exported *next, **link; /* neighbours in the worker's list of leases */
     uint64_t id;
@@ -60,7 +60,7 @@ static void end_export(ad_worker *w, ad_exported *l) {
     free(l);
 }
 
-static void handle_lease_end(ad_worker *w, ad_lease *l) { end_export(w, (ad_exported *)l); }
+static void handle_lease_end(ad_worker *w, ad_held_lease *l) { end_export(w, (ad_exported *)l); }
 
 void ad__exports_close(ad_worker *w) {
     while (w->sharing->out) end_export(w, w->sharing->out);
@@ -203,7 +203,7 @@ static int begin_export(ad_session *s, ad_buffer *b, int fd, bool plain, ad_faul
         close(fd);
         return status;
     }
-    l->lease = (ad_lease){.fd = fd, .over = handle_lease_end};
+    l->lease = (ad_held_lease){.fd = fd, .over = handle_lease_end};
     l->id = ++all->exported_so_far;
     l->importer = get_importer(fd);
     memcpy(l->holder.principal, s->principal, sizeof l->holder.principal);

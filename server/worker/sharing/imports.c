@@ -32,7 +32,7 @@ struct ad_allocation {
 
 /* A piece of an allocation that a buffer stands for. */
 struct ad_import {
-    ad_lease lease;
+    ad_held_lease lease;
     ad_import *next, **link; /* neighbours in the worker's list of imports */
     ad_allocation *of;
     uint64_t offset, size;
@@ -126,7 +126,7 @@ static void free_import(ad_worker *w, ad_import *i) {
 }
 
 /* End the session of a client that has closed its lease too early. */
-static void handle_client_end(ad_worker *w, ad_lease *l) {
+static void handle_client_end(ad_worker *w, ad_held_lease *l) {
     const ad_import *i = (ad_import *)l;
     ad_session *s = i->of->session;
     (void)w;
@@ -286,7 +286,7 @@ static int take_import(ad_session *s, const ad_message *m, int fd, ad_stream_que
         close(fd);
         return status;
     }
-    i->lease = (ad_lease){.fd = fd, .over = handle_client_end};
+    i->lease = (ad_held_lease){.fd = fd, .over = handle_client_end};
     i->offset = m->u[5];
     i->size = m->u[6];
     link_import(s->worker, i);

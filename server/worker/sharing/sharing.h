@@ -24,10 +24,10 @@
 struct ad_report_name;
 
 /* A capability. Sessions of its principal that know its 128 bits may attach the memory. */
-typedef struct ad_capability ad_capability;
-struct ad_capability {
+typedef struct ad_issued_capability ad_issued_capability;
+struct ad_issued_capability {
     ad_holder holder;
-    ad_capability *next;
+    ad_issued_capability *next;
     uint64_t half[2];
     ad_session *owner; /* session that made it; NULL: that is over */
     bool readonly;
@@ -44,16 +44,16 @@ typedef struct ad_name ad_name;
 
 typedef struct ad_sharing {
     uint64_t number; /* random number of this worker, by which a client sees that a capability is its server's */
-    ad_capability *capability[AD_CAPABILITY_BUCKETS];
+    ad_issued_capability *capability[AD_CAPABILITY_BUCKETS];
     ad_name *names;
     uint64_t capabilities, published, count, bytes, orphans;
-    ad_stream_queue *going;  /* retired orphans, which nothing needs, until their streams have passed */
-    int64_t due;             /* ns: time of the next ad__sharing_sweep; INT64_MAX: never */
-    uint64_t forked;         /* number of sessions that forks have begun */
-    ad_session *births;      /* sessions begun by forks, for the I/O thread; under the engine's lock */
-    struct ad_exported *out; /* leases of exports (exports.h) */
-    struct ad_import *in;    /* imports (imports.h) */
-    struct ad_lease *ended;  /* leases whose other end was closed; under the engine's lock */
+    ad_stream_queue *going;      /* retired orphans, which nothing needs, until their streams have passed */
+    int64_t due;                 /* ns: time of the next ad__sharing_sweep; INT64_MAX: never */
+    uint64_t forked;             /* number of sessions that forks have begun */
+    ad_session *births;          /* sessions begun by forks, for the I/O thread; under the engine's lock */
+    struct ad_exported *out;     /* leases of exports (exports.h) */
+    struct ad_import *in;        /* imports (imports.h) */
+    struct ad_held_lease *ended; /* leases whose other end was closed; under the engine's lock */
     uint64_t exports, exported, exported_so_far; /* leases, their bytes; number of leases so far */
     uint64_t imports, imported;                  /* imported buffers, their bytes */
 } ad_sharing;

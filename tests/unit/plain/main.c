@@ -10,12 +10,12 @@
 static plain_test *tests, *suites;
 static int wrong;
 
-static void push(plain_test **list, plain_test *test) {
+static void push_test(plain_test **list, plain_test *test) {
     test->next = *list;
     *list = test;
 }
 
-void plain_add(plain_test *test) { push(test->name ? &tests : &suites, test); }
+void plain_add(plain_test *test) { push_test(test->name ? &tests : &suites, test); }
 
 void plain_check(int holds, int fatal, const char *file, int line, const char *what) {
     if (holds) return;
@@ -26,7 +26,7 @@ void plain_check(int holds, int fatal, const char *file, int line, const char *w
 
 void plain_skip(void) { _exit(SKIPPED); }
 
-static void call(void (*f)(void)) {
+static void call_function(void (*f)(void)) {
     if (f) f();
 }
 
@@ -34,11 +34,11 @@ static void run_here(const plain_test *test) {
     const plain_test *suite = suites;
     while (suite && strcmp(suite->suite, test->suite)) suite = suite->next;
     alarm(LONGEST);
-    if (suite) call(suite->init);
-    call(test->init);
+    if (suite) call_function(suite->init);
+    call_function(test->init);
     test->run();
-    call(test->fini);
-    if (suite) call(suite->fini);
+    call_function(test->fini);
+    if (suite) call_function(suite->fini);
     exit(wrong); /* not _exit: the sanitizer has its say */
 }
 
@@ -52,7 +52,7 @@ static int run(const plain_test *test) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-static void report(FILE *xml, const plain_test *test, int result) {
+static void report_test(FILE *xml, const plain_test *test, int result) {
     const char *state = result == 0 ? "" : result == SKIPPED ? "<skipped/>" : "<failure/>";
     if (xml) fprintf(xml, "<testcase classname=\"%s\" name=\"%s\">%s</testcase>\n", test->suite, test->name, state);
     if (result && result != SKIPPED) fprintf(stderr, "FAILED %s::%s\n", test->suite, test->name);
@@ -67,7 +67,7 @@ int main(int argc, char **argv) {
     for (const plain_test *test = tests; test; test = test->next, count++) {
         int result = run(test);
         failed += result && result != SKIPPED;
-        report(xml, test, result);
+        report_test(xml, test, result);
     }
     if (xml) {
         fputs("</testsuite>\n", xml);
