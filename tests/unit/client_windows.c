@@ -9,7 +9,7 @@
 #include "client-c/client.h"
 #include "tests/unit/client_fake.h"
 
-enum { N = 400000 }; /* float64: 3.2 MB */
+enum { N = 200000 }; /* float64: 1.6 MB */
 
 static double *make_numbers(int64_t n, unsigned seed) {
     double *x = malloc((size_t)n * sizeof *x);
@@ -237,7 +237,7 @@ typedef struct worker {
 
 static void *move_about(void *argument) {
     worker *w = argument;
-    for (int i = 0; i < 12 && !w->wrong; i++) {
+    for (int i = 0; i < 6 && !w->wrong; i++) {
         int64_t n = 10000 + 9973 * ((i + w->seed) % 13);
         double *x = malloc((size_t)n * 8);
         for (int64_t k = 0; k < n; k++) x[k] = (double)(k * (int64_t)w->seed + i);

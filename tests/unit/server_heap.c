@@ -78,7 +78,7 @@ Test(heap, what_fits_is_given) {
     memset(owner, 0, sizeof owner);
     cr_assert_eq(ad__heap_add(h, owner[0], GRAINS * AD_HEAP_GRAIN), 0);
     memset(owner[1], 1, sizeof owner[1] + sizeof owner[2]);
-    for (int step = 0; step < 3000; step++) {
+    for (int step = 0; step < 1500; step++) {
         int i = (int)(random64(&seed) % LIVE);
         uint64_t size = random_size(), gap = largest_gap();
         if (live[i]) {

@@ -66,7 +66,7 @@ Test(journal, large_pieces_go_back_to_the_system) {
     ad_journal *l = open_journal();
     struct stat before, full, after;
     fstat(ad__journal_descriptor(l), &before);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 2; i++) {
         void *p = ad__journal_alloc(l, 16 << 20);
         memset(p, 1, 16 << 20);
         fstat(ad__journal_descriptor(l), &full);
