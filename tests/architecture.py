@@ -155,7 +155,7 @@ def measure():
 
 
 def check(whole=False):
-    """What has become worse than it may be. whole: also whether the page's table is that of today."""
+    """Yield what has become worse than it may be. whole: also whether the page's table is that of today."""
     for name, paths in sorted(find_statics().items()):
         if "_" not in name and len(paths) > 1:
             where = ", ".join(str(path.relative_to(TOP)) for path in paths)

@@ -12,7 +12,7 @@ TOP = pathlib.Path(__file__).resolve().parent.parent
 CODE = {".c", ".h", ".cpp", ".hpp", ".cu", ".cuh"}
 LONG = 600  # lines; longer files are named, and do not fail
 
-# Which project headers a folder's files may include, by the beginning of the path.
+# Project headers that a folder's files may include, by the beginning of the path.
 ARROWS = {
     "protocol": ["protocol/"],
     "kernels": ["protocol/", "kernels/"],

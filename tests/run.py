@@ -44,7 +44,7 @@ TSAN = "halt_on_error=1 die_after_fork=0 report_signal_unsafe=0"
 
 
 def commands(suite, build, report, options):
-    """What to run for a suite: (name, command, report file, additions to the environment)."""
+    """Yield the commands of a suite: (name, command, report file, additions to the environment)."""
     def pytest(name, paths, **environment):
         xml = report / f"{name}.xml"
         more = ["-n", str(min(os.cpu_count() * (1 + (name in WAITING)), 4)), "--dist=worksteal"] if name in AT_ONCE else []
@@ -74,7 +74,7 @@ def commands(suite, build, report, options):
 
 
 def count(xml):
-    """passed, failed, skipped of a JUnit report (pytest's and Criterion's dialects)."""
+    """Count passed, failed and skipped in a JUnit report (pytest's and Criterion's dialects)."""
     passed = failed = skipped = 0
     for case in ElementTree.parse(xml).iter("testcase"):
         tags = {child.tag for child in case}
@@ -133,7 +133,7 @@ def seed_of_commit():
 
 
 def write_long(report):
-    """tests/long.txt, from the reports of the suites that there are; what others say stays."""
+    """Write tests/long.txt from the reports of the suites that there are. Lines of other suites stay."""
     seconds = read_long() if LONG.exists() else {}
     for suite in sorted(SAMPLED - {"late"}):  # which has the tests of ops
         cases = collections.defaultdict(list)

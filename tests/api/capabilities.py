@@ -82,7 +82,7 @@ def compare(function):
 
 
 def is_promised(row):
-    """Whether the table says that CuPy's arrays are taken."""
+    """Tell whether the table says that CuPy's arrays are taken."""
     if row["np_only"] or row["out_of_scope"]:
         return "cupy" in row["exceptions"] and not row["out_of_scope"]
     if "cupy" in [one[0] for one in (*row["skip_backends"], *row["xfail_backends"])]:

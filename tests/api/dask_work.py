@@ -1,4 +1,4 @@
-"""What Dask's workers do for test_dask.py."""
+"""Functions that Dask's workers run for test_dask.py."""
 import arrayd as ad
 
 

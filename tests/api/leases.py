@@ -1,11 +1,11 @@
-"""What the server says of exported memory."""
+"""Reads what the server says of exported memory."""
 import time
 
 import arrayd as ad
 
 
 def exports(number):
-    """So many stand, as soon as the server has noticed what is over."""
+    """Wait until so many exports stand: the server notices with a delay that one is over."""
     end = time.monotonic() + 60
     while ad.stat()["exports"] != number:
         assert time.monotonic() < end, ad.stat()["exports"]

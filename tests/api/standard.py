@@ -15,7 +15,7 @@ INTEGER = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint
 FLOATING = ["float32", "float64"]
 COMPLEX = ["complex64", "complex128"]
 DTYPES = ["bool", *INTEGER, *FLOATING, *COMPLEX]
-# What array-api-strict has beside that version of the standard.
+# Names that array-api-strict has beside that version of the standard.
 OWN = {"ArrayAPIStrictFlags", "Device", "broadcast_shapes", "get_array_api_strict_flags", "isin",
        "reset_array_api_strict_flags", "set_array_api_strict_flags"}
 
@@ -33,7 +33,7 @@ def find(space, name):
 
 
 def of(space, value):
-    """value with each NumPy array, and each name of a type, as the namespace's own."""
+    """Return the value with each NumPy array, and each name of a type, as the namespace's own."""
     if isinstance(value, np.ndarray):
         return space.asarray(value.copy())
     if isinstance(value, str) and value in DTYPES:

@@ -1,4 +1,4 @@
-"""arrayd.scipy under its second names: the same modules, whatever they are imported by."""
+"""arrayd.scipy has second names. They are the same modules, whatever a program imports them by."""
 import subprocess
 import sys
 

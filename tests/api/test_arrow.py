@@ -23,7 +23,7 @@ def nothing_stays():
 
 
 def elements(a):
-    """Of an Arrow array that has been imported."""
+    """Return the elements of an Arrow array that has been imported."""
     return np.array(nanoarrow.Array(a).to_pylist())
 
 
@@ -51,7 +51,7 @@ def test_views():
 
 
 def test_the_memory_is_the_array_s():
-    """As long as a consumer holds it, and not longer; without the array, and after its session."""
+    """A consumer keeps the memory as long as it holds it, and not longer: without the array, and after its session."""
     if ad.session_info()["backend"] == "cuda":
         pytest.skip("the elements are a GPU's")
     a = ad.arange(1000.0)

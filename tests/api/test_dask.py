@@ -113,7 +113,7 @@ def test_singular_triangle():
 
 @pytest.mark.parametrize("name", ["lu", "solve", "inv"])
 def test_what_dask_hands_to_scipy(name):
-    """Its LU decomposition names SciPy's function, so that chunks of no other library can have it."""
+    """Dask's LU decomposition names SciPy's function, so that chunks of no other library can have it."""
     a, b = (da.from_array(ad.asarray(each), chunks=20) for each in (A, B))
     with pytest.raises(TypeError, match="^Implicit conversion to a NumPy array is not allowed"):
         dask.compute(getattr(da.linalg, name)(*((a, b) if name == "solve" else (a,))), scheduler="sync")
@@ -262,7 +262,7 @@ def test_workers_of_two_daemons(two_daemons):
 
 
 def test_clients_get_values(two_daemons):
-    """By way of the scheduler, which may pass on to anybody."""
+    """Values go by way of the scheduler, which may pass them on to anybody."""
     for worker in "ac" * 2:
         a = on(two_daemons, worker, work.ramp, 100_000).result()
         assert type(a) is ad.ndarray and ad.stat()["shared_bytes"] < a.nbytes and float(a[-1]) == 99_999
@@ -285,7 +285,7 @@ def test_solving_on_workers(two_daemons):
 
 
 def test_error_of_a_worker(two_daemons):
-    """It is in the array, and told where the array is sent to or used."""
+    """The error is in the array. It is told where the array is sent to or used."""
     with pytest.raises(IndexError, match="index 7 is out of bounds"):
         on(two_daemons, "a", work.total, on(two_daemons, "a", work.lost)).result()
 

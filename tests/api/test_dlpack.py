@@ -21,7 +21,7 @@ def on_the_host():
 
 
 class Tensor:
-    """Of another library, on some device; as old libraries have it, without the newer keywords."""
+    """A tensor of another library, on some device. Old libraries have it without the newer keywords."""
 
     def __init__(self, host, device=(1, 0)):
         self._host, self._device = host, device
@@ -60,7 +60,7 @@ def test_types():
 
 
 def test_the_same_memory():
-    """Both ends write and see what the other wrote; what needs a copy gets one."""
+    """Both ends write and see what the other wrote. Whatever needs a copy gets one."""
     x = ad.arange(6.0).reshape(2, 3)
     host, view = np.from_dlpack(x), np.from_dlpack(x[:, ::-2], copy=False)
     host[0, 0] = 7
@@ -223,7 +223,7 @@ class OnGpu:
 
 
 def test_tensors_of_a_gpu_are_laid_out(monkeypatch):
-    """How they are described and copied, with the copy of the device in the host."""
+    """Tensors of a GPU are described and copied. The device's copy is made in the host."""
     def write_device(a, number, address):
         assert number in (3, -1) and a.flags.c_contiguous
         data = np.frombuffer((ctypes.c_char * a.nbytes).from_address(address), a.dtype)

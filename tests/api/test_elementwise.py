@@ -46,7 +46,7 @@ def tried(function, *args):
 
 
 def pairs(name, dtype):
-    """Each element with each, but for what NumPy or C leave undefined."""
+    """Combine each element with each, but for what NumPy or C leave undefined."""
     a, b = (each.ravel() for each in np.meshgrid(values(dtype), values(dtype), indexing="ij"))
     if "shift" in name:
         b = b % np.array(np.iinfo(dtype).bits, dtype) if np.dtype(dtype).kind in "iu" else np.ones_like(b)
@@ -57,7 +57,7 @@ def pairs(name, dtype):
 
 
 def compare(name, *inputs):
-    """Whether the standard has the function for such inputs; if so its results have to be the same."""
+    """Compare the results if the standard has the function for such inputs. Tell whether it has."""
     want = tried(getattr(xs, name), *(of(xs, each) for each in inputs))
     if want is None:
         return False

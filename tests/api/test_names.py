@@ -12,7 +12,7 @@ SPACES = {"": xs, "linalg.": xs.linalg, "fft.": xs.fft}
 KINDS = ["bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric"]
 FUNCTIONS = [prefix + name for prefix, space in SPACES.items() for name in names(space)
              if callable(getattr(space, name)) and not isinstance(getattr(space, name), type)]
-# Of the array object; the reflected and in-place forms of the operators are tested with the operators.
+# Attributes of the array object. The reflected and in-place forms of the operators are tested with the operators.
 ATTRIBUTES = "dtype device mT ndim shape size T __array_namespace__ __dlpack__ __dlpack_device__ to_device".split()
 
 
@@ -27,7 +27,7 @@ def test_every_name_is_there():
 
 
 def accepts(function, wanted):
-    """What keeps a function from being called in all ways that a signature of the standard allows."""
+    """Yield what keeps a function from being called in all ways that a signature of the standard allows."""
     offered = list(inspect.signature(function).parameters.values())
     by_name = {each.name: each for each in offered}
     positional = [each for each in offered if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]

@@ -13,10 +13,11 @@ import sklearn
 from patience import PATIENCE
 
 HERE = pathlib.Path(__file__).parent
-# One converts its result with numpy.asarray, one wants an error of lazy libraries, one takes long in all its forms.
+# The first converts its result with numpy.asarray, the second wants an error of lazy libraries, and the third takes
+# long in all its forms.
 LEFT_OUT = ["test_label_binarize_unsigned_integer_overflow", "test_array_api_lazy",
             "(test_logistic_regression_array_api_compliance and not dict-True)"]
-# Of SciPy the parts that need none of its own compiled functions.
+# Parts of SciPy that need none of its own compiled functions.
 PARTS = """_lib cluster constants fft/tests/test_basic.py fft/tests/test_fftlog.py fft/tests/test_helper.py
 linalg/tests/test_procrustes.py linalg/tests/test_special_matrices.py""".split()
 # The package, which of its files, which of their tests (options, and words that no folder has in its name), and how

@@ -7,7 +7,7 @@ import sys
 
 PROGRAM = pathlib.Path(__file__).with_name("capabilities.py")
 BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", PROGRAM.parents[2] / "build/release"))
-# What does not give what NumPy's arrays give, and why.
+# Functions that do not give what NumPy's arrays give, and why.
 KNOWN = {
     "scipy.ndimage.distance_transform_edt": "differs",  # of an array without zeros, as its documentation says
     "scipy.signal.sosfilt_zi": "raises",  # in SciPy, which fills NumPy's array with another library's

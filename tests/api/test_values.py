@@ -266,7 +266,7 @@ def transforms():
 
 TABLES = [statistics, creation, manipulation, searching, differences, products, decompositions, transforms]
 EXACT = {creation, manipulation, searching}
-# What eigenvectors and factors are up to a sign is tested by what they make together.
+# Eigenvectors and factors are determined up to a sign. What they make together tests them.
 OTHERWISE = {"linalg.eigh", "linalg.qr", "linalg.svd", "empty", "empty_like", "from_dlpack", "can_cast", "finfo",
              "iinfo", "isdtype", "result_type", "__array_namespace_info__", "clip", "where"}
 
@@ -369,7 +369,7 @@ def test_results_are_arrays_of_their_own():
 
 
 def test_many_arrays():
-    """More than one operation takes."""
+    """There are more arrays than one operation takes."""
     many = [np.full((2,), i % 100, "int8" if i else "int16") for i in range(200)]
     for name in ("concat", "stack"):
         same(getattr(ad, name)(of(ad, many)), getattr(xs, name)(of(xs, many)), name)

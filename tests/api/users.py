@@ -1,4 +1,4 @@
-"""How a program that knows only the standard is run: on NumPy's arrays and on arrayd's, and what comes out compared."""
+"""Runs a program that knows only the standard, on NumPy's arrays and on arrayd's, and compares what comes out."""
 import warnings
 
 import numpy as np
@@ -24,7 +24,7 @@ def parts(result):
 
 
 def agree(function, rtol=1e-7, atol=1e-10):
-    """function(of) with of = arrayd.asarray has to give what it gives with NumPy's arrays, in arrayd's arrays."""
+    """Check that function(arrayd.asarray) gives what function gives with NumPy's arrays, in arrayd's arrays."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         wanted = parts(function(np.asarray))

@@ -219,7 +219,7 @@ def take_in_times(ad, tensor):
 # ---- processes ----
 
 def python(code, environment=None):
-    """What a fresh interpreter prints."""
+    """Return what a fresh interpreter prints."""
     return subprocess.run([sys.executable, "-c", code], text=True, check=True, stdout=subprocess.PIPE,
                           env={**os.environ, **(environment or {})}).stdout
 
@@ -271,7 +271,7 @@ def together(clients=8, seconds=2.0):
 
 
 def client(begin, seconds):
-    """What one of several processes does: operations from `begin` on, for `seconds`; prints its rate."""
+    """Run one of several processes: operations from `begin` on, for `seconds`. It prints its rate."""
     import arrayd
     lib = Library("arrayd", arrayd, arrayd.sync)
     sustained(lib, 0.1)

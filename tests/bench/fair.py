@@ -61,7 +61,7 @@ def sample(function, seconds, least=20):
 
 @contextlib.contextmanager
 def others(code, work, n, count=1):
-    """So many other clients that run the code."""
+    """Run so many other clients that execute the code."""
     code = PREPARE + code.format(WORK[work])
     running = [subprocess.Popen([sys.executable, "-c", code, str(n)], stdout=subprocess.PIPE, text=True)
                for _ in range(count)]
@@ -74,7 +74,7 @@ def others(code, work, n, count=1):
 
 
 def operation(work, n, seconds):
-    """One operation of the others', by itself: ms at the 50th and 99th percentile."""
+    """Measure one operation of the others' by itself: ms at the 50th and 99th percentile."""
     with others(ALONE, work, n) as (alone,):
         for _ in range(5):
             alone.stdout.readline()
@@ -82,7 +82,7 @@ def operation(work, n, seconds):
 
 
 def measure(work, n, floods, seconds):
-    """ms: quiet p50 and p99, beside p50 and p99, one operation p50 and p99."""
+    """Return ms: quiet p50 and p99, p50 and p99 beside the others, p50 and p99 of one operation."""
     import arrayd as ad
     a = ad.asarray(bench.random(16))
 

@@ -26,7 +26,7 @@ BEGIN, END = "<!-- gpu: begin -->", "<!-- gpu: end -->"
 
 
 def libraries():
-    """arrayd, and CuPy if it is here."""
+    """Return arrayd, and CuPy if it is here."""
     import arrayd
     found = [bench.Library("arrayd", arrayd, arrayd.sync)]
     try:
@@ -280,7 +280,7 @@ print(moved / took / 1e9)
 
 
 def spill_rows(build, folder):
-    """Of a server of its own, whose device may hold a quarter."""
+    """Measure on a server of its own, whose device may hold a quarter."""
     url = os.environ["ARRAYD_URL"]
     server = bench.start_server(build / "bin" / "arrayd", f"{folder}/small.sock", "cuda",
                                 options=("--memory=2G", "--host-memory=12G"))
@@ -321,7 +321,7 @@ ad.sync()
 
 
 def beside(n, seconds=4):
-    """p50 and p99 in us of `float(a.sum())` while another client floods the device with products of n x n."""
+    """Return p50 and p99 in us of `float(a.sum())` while another client floods the device with products of n x n."""
     import arrayd
     a = arrayd.asarray(bench.random(16))
     float(a.sum())
@@ -381,7 +381,7 @@ def markdown(names, rows, machine):
 
 
 def plot(names, rows, path):
-    """arrayd's speed relative to CuPy's, a bar for each row that both have."""
+    """Draw arrayd's speed relative to CuPy's, a bar for each row that both have."""
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot

@@ -16,7 +16,7 @@ N = 1 << 28
 
 
 def receive(pipe):
-    """What the other process does: a tensor of whatever comes, one element of it."""
+    """Be the other process: make a tensor of whatever comes, and read one element of it."""
     import torch
     torch.zeros(1, device="cuda")
     kept = []

@@ -22,7 +22,7 @@ def seconds(pid):
 
 
 def round_trip(ad, b):
-    """us of float(b.sum()): the best of many medians, because other programs only ever add to it."""
+    """Return us of float(b.sum()): the best of many medians, because other programs only ever add to it."""
     medians = []
     for _ in range(30):
         times = []

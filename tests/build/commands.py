@@ -1,4 +1,4 @@
-"""Where things are, and commands that must succeed."""
+"""Paths of the tree, and commands that must succeed."""
 import os
 import pathlib
 import subprocess

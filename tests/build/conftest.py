@@ -1,4 +1,4 @@
-"""What the tests of this folder share: an installation."""
+"""The tests of this folder share an installation."""
 import pytest
 
 from commands import BUILD, run

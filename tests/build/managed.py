@@ -16,7 +16,7 @@ from patience import PATIENCE
 
 SYSTEMD = "/usr/lib/systemd/systemd"
 NAMESPACES = ("--mount", "--pid", "--ipc", "--uts", "--net", "--cgroup")
-# What a machine of its own would start, and this one does not need.
+# Services that a machine of its own would start, and this one does not need.
 MASKED = ("systemd-udevd.service", "systemd-udev-trigger.service", "systemd-modules-load.service", "systemd-sysctl.service",
           "systemd-logind.service", "systemd-networkd.service", "systemd-timesyncd.service", "systemd-binfmt.service",
           "systemd-update-utmp.service", "proc-sys-fs-binfmt_misc.automount", "dev-hugepages.mount", "dev-mqueue.mount",
@@ -50,7 +50,7 @@ exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin container=test chroot . {SYSTEMD}
 
 
 def cgroups():
-    """Where version 2 of control groups is mounted, or None."""
+    """Return where version 2 of control groups is mounted, or None."""
     for line in pathlib.Path("/proc/self/mounts").read_text().splitlines():
         _, place, kind, options, *_ = line.split()
         if kind == "cgroup2" and "rw" in options.split(","):
@@ -84,7 +84,7 @@ class Machine:
         self.first = None
 
     def wait(self, seconds=PATIENCE):
-        """Until systemd is up. TimeoutError."""
+        """Wait until systemd is up. TimeoutError."""
         end = time.monotonic() + seconds
         while True:
             if self.process.poll() is not None:

@@ -80,13 +80,13 @@ def blocks(text):
 
 
 def like(expected, got):
-    """Whether a text is as the page has it, but for blanks; `...` stands for anything."""
+    """Tell whether a text is as the page has it, but for blanks; `...` stands for anything."""
     parts = [re.escape("".join(part.split())) for part in expected.split("...")]
     return re.fullmatch(".*?".join(parts), "".join(got.split()), re.S)
 
 
 def free_port():
-    """One that nobody has, below those that the kernel gives to others meanwhile."""
+    """Find a port that nobody has, below those that the kernel gives to others meanwhile."""
     while True:
         port = random.SystemRandom().randrange(10_000, 32_000)
         with socket.socket() as s, contextlib.suppress(OSError):
@@ -103,7 +103,7 @@ class Page:
         self.module = sys.modules["__main__"] = types.ModuleType("__main__")
         self.blocks = blocks(path.read_text())
         self.files = set()
-        # What pages name that a test cannot have.
+        # Paths and addresses that pages name and a test cannot have.
         self.replaced = {"/tmp/": f"{self.here}/tmp/",  # first: it is in the others
                          "/etc/arrayd": f"{self.here}/etc/arrayd", "/run/arrayd": f"{self.here}/run/arrayd",
                          "build/release/bin": f"{installed}/usr/bin", "build/venv/bin/python": sys.executable,

@@ -14,7 +14,7 @@ from commands import BUILD, TOP, run
 
 @pytest.fixture(scope="session")
 def environment(installed):
-    """For building and running against the installation, with an embedded server of its own."""
+    """Return the environment for building and running against the installation, with an embedded server of its own."""
     usr = installed / "usr"
     return {**os.environ, "PKG_CONFIG_PATH": str(usr / "lib/pkgconfig"), "PKG_CONFIG_SYSROOT_DIR": str(installed),
             "LD_LIBRARY_PATH": str(usr / "lib"), "PATH": f"{usr / 'bin'}:{os.environ['PATH']}",
@@ -119,7 +119,7 @@ def test_demo(tmp_path):
 
 
 def test_the_demo_needs_little():
-    """What its programs import is in its own requirements, which are not the tests'."""
+    """The demo's programs import only what is in its own requirements, which are not the tests'."""
     named = {re.match(r"[\w-]+", line)[0] for line in (TOP / "docs/demo/requirements.txt").read_text().splitlines()}
     programs = [*(TOP / "docs/demo").glob("*.py"), *(TOP / "docs/examples/service").glob("*.py")]
     imported = {name for path in programs for name in re.findall(r"^(?:import|from) (\w+)", path.read_text(), re.M)}

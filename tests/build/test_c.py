@@ -32,7 +32,7 @@ int main(void) {
 
 @pytest.fixture
 def environment(installed):
-    """For building and running against the installation."""
+    """Return the environment for building and running against the installation."""
     usr = installed / "usr"
     return {**os.environ, "PKG_CONFIG_PATH": str(usr / "lib/pkgconfig"), "PKG_CONFIG_SYSROOT_DIR": str(installed),
             "LD_LIBRARY_PATH": str(usr / "lib"), "PATH": f"{usr / 'bin'}:{os.environ['PATH']}",
@@ -110,7 +110,8 @@ def test_cmake_package(installed, environment, tmp_path):
 # ---- manual pages ----
 
 def test_every_function_has_a_manual_page(installed):
-    """By its own name, as `man ad_add` looks for it; what it includes is there and names it."""
+    """Each function has a page of its own name, as `man ad_add` looks for it. The page that it includes is there and
+    names it."""
     folder = installed / "usr/share/man/man3"
     symbols = run("nm", "-D", "--defined-only", installed / "usr/lib/libarrayd.so.0").splitlines()
     functions = {line.split()[-1].split("@")[0] for line in symbols if " T " in line}
@@ -135,7 +136,7 @@ def test_man_finds_them(installed, name):
 # ---- completions ----
 
 def complete(installed, program, *words):
-    """What bash offers for the last word."""
+    """Return what bash offers for the last word."""
     script = f"""
 source {installed}/usr/share/bash-completion/completions/{program}
 compopt() {{ :; }}

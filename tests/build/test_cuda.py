@@ -33,7 +33,7 @@ def test_needs_the_libraries_of_cuda_but_no_driver():
 
 
 def test_says_that_there_is_no_gpu(tmp_path):
-    """And does not take the processors instead."""
+    """The program says so, and does not take the processors instead."""
     status, said = run(BUILD / "bin" / "arrayd", "--backend=cuda", f"--socket={tmp_path / 'socket'}",
                        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"})
     assert status != 0

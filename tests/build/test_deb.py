@@ -96,7 +96,7 @@ def test_the_licences_go_with_them(packages, tmp_path):
 
 
 def dpkg(root, *arguments):
-    """dpkg in a root of its own; the packages' scripts run here and are told where it is (DPKG_ROOT)."""
+    """Run dpkg in a root of its own. The packages' scripts run here and are told where it is (DPKG_ROOT)."""
     return run("dpkg", f"--root={root}", "--force-not-root", "--force-depends", "--force-script-chrootless", *arguments)
 
 
@@ -127,7 +127,7 @@ def test_dpkg_installs_enables_and_removes(packages, root):
     assert (root / "etc/arrayd/arrayd.conf").exists() and not (root / "usr/bin/arrayd").exists()
     dpkg(root, "-P", "arrayd")
     left = [path for path in root.rglob("*arrayd*") if not {"dpkg", "doc"} & set(path.parts)]
-    # libarrayd0 is still there; what is below /run goes with the next start of the machine.
+    # libarrayd0 is still there. What is below /run goes with the next start of the machine.
     assert not [path for path in left if "libarrayd" not in path.name and "run" not in path.relative_to(root).parts], left
 
 

@@ -28,7 +28,7 @@ PYTHON_SLIM = 118_060_000  # bytes of python:3.13-slim-trixie, as its publishers
 
 
 def run(*command, **options):
-    """Both outputs of a command that must succeed."""
+    """Return both outputs of a command that must succeed."""
     done = subprocess.run(list(map(str, command)), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           stdin=subprocess.DEVNULL, **{"timeout": COMMAND, **options})
     assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}"
@@ -55,13 +55,13 @@ def test_units_are_well_formed(units):
 
 @needs["systemd-analyze"]
 def test_exposure(units):
-    """At most 2.0 of 10; systemd-analyze fails above the threshold, which it takes in tenths."""
+    """The unit's exposure is at most 2.0 of 10; systemd-analyze fails above the threshold, which it takes in tenths."""
     out = run("systemd-analyze", "security", "--offline=yes", "--no-pager", "--threshold=20", units / "arrayd.service")
     assert float(re.search(r"Overall exposure level.*: ([\d.]+)", out)[1]) <= 2.0
 
 
 def test_unit_leaves_users_apart(units):
-    """In a user namespace of its own the server would see all users of the socket as one."""
+    """The unit has no user namespace of its own: there the server would see all users of the socket as one."""
     unit = (units / "arrayd.service").read_text()
     assert not re.search(r"^(PrivateUsers|DynamicUser)=", unit, re.M)
     assert re.search(r"^Requires=arrayd\.socket$", unit, re.M)
@@ -104,7 +104,8 @@ def dockerfile():
 
 
 def test_dockerfile(dockerfile):
-    """What it names is there: files, stages, make's targets; and its stages are those that others name."""
+    """The files, stages and goals of make that the Dockerfile names are there, and its stages are those that others
+    name."""
     given, steps = dockerfile
     assert list(steps) == ["build", "packages", "trimmed", "client", "server"] and given == {"CUDA": "13.0"}
     assert list(steps)[-1] == "server"  # which is built if none is named
@@ -153,7 +154,7 @@ def images(tmp_path):
     shutil.rmtree(tmp_path)
 
 
-# What services do in the image besides computing, whose own test is tests/fault/test_containers.py.
+# Services do this in the image besides computing. Their own test is tests/fault/test_containers.py.
 IN_CLIENT = """
 python -c 'import numpy as np, numpy.testing; a = np.ones((3, 3)) + np.eye(3); np.testing.assert_allclose(np.linalg.inv(a) @ a, np.eye(3), atol=1e-12)'
 python -c 'import arrayd, arrayd.testing, arrayd.cupyx, ssl, zoneinfo; assert ssl.create_default_context().get_ca_certs()'
@@ -186,7 +187,7 @@ def test_client_image(dockerfile, images):
 
 
 def test_compose(dockerfile):
-    """One server with the GPUs, three services without, which share the socket's folder alone."""
+    """One server has the GPUs. Three services have none, and share the socket's folder alone."""
     compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
     services = dict(compose["services"])
     server = services.pop("arrayd")
@@ -242,7 +243,7 @@ def test_manifests_share_the_socket_and_not_the_gpu(tmp_path):
 
 
 def test_configuration_of_the_manifest():
-    """Its options are options, with values that the server takes."""
+    """The manifest's options are options, with values that the server takes."""
     text = next(each for each in MANIFESTS["arrayd.yaml"] if each["kind"] == "ConfigMap")["data"]["arrayd.conf"]
     arguments = [f"--{key.strip()}={value.strip()}" for key, value in
                  (line.split("=", 1) for line in text.splitlines() if line.strip() and not line.startswith("#"))]

@@ -107,8 +107,8 @@ def functions():
 
 
 def lacking(full, function, method):
-    """What a docstring lacks of the house's form: a summary, and the fields that there is something to say for. Methods
-    that are no functions of their own, and helpers of tests, may be brief."""
+    """Yield what a docstring lacks of the house's form: a summary, and the fields that there is something to say for.
+    Methods that are no functions of their own, and helpers of tests, may be brief."""
     import public
     fields = public.fields(function)
     if not fields[""]:
@@ -202,7 +202,8 @@ def mypy(stubs, *arguments):
 
 
 def test_typed_program(stubs):
-    """What the types say, and that they refuse what is wrong: a `type: ignore` that is not needed is an error."""
+    """mypy finds the types that the program names and the errors that it marks. A `type: ignore` that is not needed is
+    an error."""
     output, status = mypy(stubs, "--strict", TOP / "tests" / "build" / "typed_program.py")
     assert status == 0, output
     output, status = mypy(stubs, "-c", "import arrayd as ad\nad.zeros(3).sum(axis='x')\nad.sin()\n")

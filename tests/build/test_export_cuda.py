@@ -34,7 +34,7 @@ def test_each_call_fails_once(program, way, calls):
 
 
 def test_names_of_memory(program):
-    """Of memory by cudaMalloc, by the virtual-memory API, of a pool, and of managed memory."""
+    """Memory of cudaMalloc, of the virtual-memory API, of a pool, and managed memory each have a name."""
     done = subprocess.run([*program, "lend"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.split() == ["11", "12", "11", "3"]

@@ -42,7 +42,7 @@ def row():
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """What is needed of the tree, with all changes made."""
+    """Copy what is needed of the tree, and make all changes in it."""
     folder = tmp_path_factory.mktemp("copy")
     shutil.copytree(TOP / "protocol", folder / "protocol")
     shutil.copytree(TOP / "docs", folder / "docs", ignore=shutil.ignore_patterns("guide", "internals", "reference", "demo"))

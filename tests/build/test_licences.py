@@ -118,7 +118,7 @@ def test_wheels_carry_the_notices(product, project):
 
 
 def test_notices_are_whole():
-    """Each part that needs one has a notice with its owners; that of the LGPL has its text and how to relink."""
+    """Each part that needs one has a notice with its owners. The LGPL's has its text and says how to relink."""
     folder = TOP / "deploy/notices"
     assert {path.stem for path in folder.glob("*.txt")} == {part.name for part in parts.PARTS if part.notice}
     for path in folder.glob("*.txt"):
@@ -149,7 +149,8 @@ def test_the_bill_follows_the_schema(bill):
 
 
 def test_the_bill_is_whole(bill):
-    """It names all that is linked into each product, every reference leads somewhere, and hashes are the files'."""
+    """The bill names all that is linked into each product. Every reference leads somewhere, and hashes are the
+    files'."""
     document = json.loads(bill.read_text())
     components = {component["bom-ref"]: component for component in document["components"]}
     names = set(components) | {document["metadata"]["component"]["bom-ref"]}
@@ -172,7 +173,7 @@ def test_the_bill_is_the_same_twice(bill):
 
 
 def test_release_has_checksums(bill, tmp_path):
-    """What is gathered is what was there, and sha256sum finds it whole."""
+    """The release holds what was gathered, and sha256sum finds it whole."""
     run(sys.executable, TOP / "deploy/release.py", tmp_path / "release", bill.parent / "dist", bill)
     names = {path.name for path in (tmp_path / "release").iterdir()}
     assert {"CHANGELOG.md", "LICENSE", "SHA256SUMS", "bill.json", "arrayd_0.1.0_amd64.deb"} <= names

@@ -172,7 +172,7 @@ def prose(page):
 
 
 def anchors(page):
-    """What GitHub makes of a page's headings."""
+    """Return the anchors that GitHub makes of a page's headings."""
     titles = re.findall(r"^#+ (.+)$", prose(page), re.M)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 

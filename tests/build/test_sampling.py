@@ -1,4 +1,4 @@
-"""What `make test` leaves out, and that the next commits have it."""
+"""`make test` leaves some tests out, and the next commits run them."""
 import sys
 
 import pytest

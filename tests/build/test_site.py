@@ -28,7 +28,7 @@ class Links(html.parser.HTMLParser):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """What is made from the tables."""
+    """Make the site from the tables."""
     folder = tmp_path_factory.mktemp("made")
     run(sys.executable, TOP / "docs/generate.py", folder, "1.2.3")
     return folder

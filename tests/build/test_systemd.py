@@ -57,7 +57,7 @@ def python(text, *before):
 
 
 def program(machine, text, user=None):
-    """What a client prints."""
+    """Return what a client prints."""
     setpriv = []
     if user:
         group = machine.run("id", "--group", user).stdout.strip()
@@ -83,7 +83,7 @@ def test_the_first_client_starts_it(service):
 
 
 def test_kernels_are_compiled(service):
-    """By the jail, below what the unit leaves arrayd."""
+    """The jail compiles kernels, below what the unit leaves arrayd."""
     kernel = "f = ad.ElementwiseKernel('float64 x', 'float64 y', 'y = 3 * x + %d', 'f')\n" % os.getpid()
     assert program(service, kernel + "print(f(ad.arange(3.0)).get().tolist())") == str([3.0 * i + os.getpid() for i in range(3)])
 
@@ -156,7 +156,7 @@ def test_upgrade(service):
 
 
 def test_it_is_killed(service):
-    """It is started again, and whoever comes next is served."""
+    """systemd starts it again, and whoever comes next is served."""
     program(service, "ad.ones(3).sum().get()")
     main = main_process(service)
     service.run("kill", "-KILL", main)
@@ -166,7 +166,8 @@ def test_it_is_killed(service):
 
 
 def test_stop(service):
-    """Without an error, and without SIGKILL after a time; the socket is the manager's, so the next client starts it again."""
+    """It stops without an error, and without SIGKILL after a time. The socket is the manager's, so the next client
+    starts it again."""
     with client(service):
         service.run("systemctl", "stop", "arrayd.service")
     assert service.shows("arrayd.service", "Result") == "success"

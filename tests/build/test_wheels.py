@@ -17,7 +17,7 @@ from commands import BUILD, TOP, run
 pytestmark = pytest.mark.skipif(BUILD.name != "release", reason="wheels are made of the release")
 PROGRAMS = {"arrayd", "arrayctl", "arrayd-worker", "arrayd-compile", "arrayd-paths.so", "libarrayd-cpu.so"}
 TAGS = {"arrayd": r"cp311-abi3-manylinux_2_\d+_x86_64", "arrayd_server": r"py3-none-manylinux_2_\d+_x86_64"}
-# What people and tools do to a package before they use it, with NumPy alone beside it.
+# A program does to the package what people and tools do before they use it, with NumPy alone beside it.
 LOOKING = """
 import inspect, io, pydoc, unittest.mock
 import arrayd

@@ -1,4 +1,4 @@
-"""For mypy, not for running: what the types of arrayd's stubs say, and what they refuse."""
+"""A program for mypy, not for running. It names the types that arrayd's stubs give, and what they refuse."""
 import io
 import pathlib
 from typing import Any, assert_type

@@ -1,4 +1,4 @@
-"""What CuPy's tests use of the private parts of cupy.testing, so that they run; they compare nothing with it."""
+"""Parts of cupy.testing that are private and that CuPy's tests use, so that they run. They compare nothing with it."""
 import functools
 import inspect
 import unittest
@@ -6,7 +6,7 @@ import unittest
 import numpy as np
 from packaging.version import Version
 
-# What CuPy 14.2 is meant for; where results have changed since, its tests pass over what they compare.
+# Versions that CuPy 14.2 is meant for. Where results have changed since, its tests pass over what they compare.
 _MEANT_FOR = {"numpy": "2.3", "scipy": "1.14"}
 
 
@@ -55,7 +55,7 @@ def retry(times):
 
 
 def chi_square_test(observed, expected, alpha=0.05, df=None):
-    """Whether counts may be drawn from what is expected: Pearson's test."""
+    """Tell whether counts may be drawn from what is expected: Pearson's test."""
     from scipy.stats import chi2
     df = observed.size - 1 if df is None else df
     return np.sum((observed - expected) ** 2 / expected) < chi2.ppf(1 - alpha, df)
@@ -163,7 +163,7 @@ HELPERS = {
     "cupy.cuda.compiler": {"_run_cc": lambda *args, **kwargs: "release 0.0", "_get_nvrtc_version": lambda: (0, 0)},
 }
 
-# What CuPy's tests replace in private parts while they run, to say where CuPy keeps kernels: under arrayd's modules.
+# CuPy's tests replace these private parts while they run, to say where CuPy keeps kernels: under arrayd's modules.
 REPLACED = {
     "arrayd._core": {"get_size": get_size},
     "arrayd.cuda.compiler": {"_kernel_cache_backend": KernelCache(), "_empty_file_preprocess_cache": {},

@@ -57,7 +57,7 @@ def _row_line(row, cupy):
 
 
 def group_of(name):
-    """module::class of an id, without parameters."""
+    """Return module::class of an id, without parameters."""
     parts = name.partition("[")[0].split("::")
     group = parts[1].partition("_param_")[0] if len(parts) > 2 else parts[1] if len(parts) > 1 else ""
     return f"{parts[0].rpartition('/')[2].removesuffix('.py')}::{group}".removesuffix("::")

@@ -47,7 +47,7 @@ def folders_of(tests):
 
 
 def paths_of(tests, folder, folders):
-    """What pytest is given for a row: the folder, or its own files where folders below are rows of their own."""
+    """Return what pytest is given for a row: the folder, or its own files where folders below are rows of their own."""
     if any(other.startswith(folder + "/") for other in folders):
         return sorted((tests / folder).glob("test_*.py"))
     return [tests / folder]
@@ -140,7 +140,7 @@ def run_folders(options, source, work, folders, under):
 
 
 def has_cupy():
-    """Whether CuPy itself can run here."""
+    """Tell whether CuPy itself can run here."""
     code = "import cupy; assert cupy.cuda.runtime.getDeviceCount() and cupy.arange(3).sum() == 3"
     return subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 

@@ -40,7 +40,7 @@ class NotThere(Exception):
 
 
 class _Placeholders:
-    """What makes placeholders, and whether a touch of one is an error: not while a module is imported."""
+    """Makes placeholders. While a module is imported a touch of one is no error; afterwards it is."""
 
     running = False
     touched = None  # by the test that runs
@@ -158,7 +158,7 @@ def _put_mirrors():
 
 
 def _stand_for(name):
-    """What stands for a name of CuPy: the harness's own module or function of that name, or a placeholder."""
+    """Return what stands for a name of CuPy: the harness's own module or function of that name, or a placeholder."""
     if name in HELPERS:
         return _make_module(name)
     home, _, last = name.rpartition(".")
@@ -291,7 +291,7 @@ def pytest_runtest_protocol(item):
 
 
 def _names_nothing(mark):
-    """Whether a mark filters warnings of a class of CuPy's that is not there."""
+    """Tell whether a mark filters warnings of a class of CuPy's that is not there."""
     category = re.search(r":(cupy[\w.]*)\.(\w+)(:|$)", mark.args[0]) if mark.name == "filterwarnings" else None
     try:
         return category and not hasattr(importlib.import_module(category[1]), category[2])
@@ -325,7 +325,7 @@ def _text(error):
 
 
 def _cause(error):
-    """What has been raised, and where in arrayd: of what arrayd.testing compares, the error below."""
+    """Describe what has been raised, and where in arrayd. For what arrayd.testing compares it is the error below."""
     text, comparison = _text(error), ""
     if error.__cause__ is not None or text.startswith("AssertionError: Only numpy"):
         comparison = text.splitlines()[0].removeprefix("AssertionError: ") + " <- "

@@ -34,7 +34,7 @@ def read_findings(process, limit=2 * raw.WINDOW):
 
 
 def attack(server, name, *arguments):
-    """What the attacker's program has found. Nothing that the other user has seen meanwhile may be wrong."""
+    """Return what the attacker's program has found. Nothing that the other user has seen meanwhile may be wrong."""
     os.chmod(server.folder, 0o755)
     other = start_program(server, "meanwhile.py", "watch", OTHER)
     try:

@@ -99,7 +99,7 @@ def long_decomposition(c, x, round):
 
 
 def many_decompositions(c, x, round):
-    """Of matrices that are small: little for each element that there is."""
+    """Decompose many small matrices: there is little for each element."""
     n, d = 1 << 17, DTYPES.index("complex128")
     a = [*c.put(np.eye(3).astype("complex128"))[:3], [n, 3, 3], [0, 48, 16]]
     c.op("call", CALL["eig"], d, [[c.fresh(), d, [n, 3]], [c.fresh(), d, [n, 3, 3]]], [a], [])
@@ -168,7 +168,7 @@ def windows(path, round):
 
 
 def room(path, round):
-    """All sessions and all names."""
+    """Take all sessions and all names."""
     with contextlib.ExitStack() as stack:
         kept = []
         for _ in range(300):

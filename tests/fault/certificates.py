@@ -25,7 +25,7 @@ class Authority:
         return str(path)
 
     def context(self, certificate=None):
-        """What Python's ssl module needs to trust this authority and to show a certificate."""
+        """Make what Python's ssl module needs to trust this authority and to show a certificate."""
         context = ssl.create_default_context(cafile=self.ca)
         if certificate:
             context.load_cert_chain(certificate)

@@ -47,7 +47,7 @@ def installed(tmp_path):
 
 @pytest.fixture
 def place(tmp_path):
-    """What a server needs that is reached over a network."""
+    """Make what a server needs that is reached over a network."""
     from places import Place  # its packages are needed by few tests
     return Place(tmp_path)
 

@@ -101,7 +101,7 @@ def image_root(name):
 
 
 def server_root(folder):
-    """What the image of the server has in it: its programs and a C library."""
+    """Make the root that the server's image has: its programs and a C library."""
     if root := image_root("server"):
         return root
     root = Root(folder)
@@ -117,7 +117,7 @@ def server_root(folder):
 
 
 def client_root(folder):
-    """What the image of a client has in it: Python, NumPy and the package without its server."""
+    """Make the root that a client's image has: Python, NumPy and the package without its server."""
     service = pathlib.Path(__file__).with_name("container_service.py")
     if root := image_root("client"):
         root.program = ["python", "/tests/container_service.py"]

@@ -68,7 +68,7 @@ def strides():
 
 
 def decompositions():
-    """Of many matrices that are small, of a large one, and of a long one."""
+    """Decompose many small matrices, a large one, and a long one."""
     flags = {"cholesky": (False,), "qr": (False,), "svd": (True,), "svdvals": (), "eigh": (False,), "eigvalsh": (False,),
              "inv": (), "lu": (), "eig": (), "eigvals": (), "qr_raw": ()}
     for name, params in flags.items():
@@ -143,7 +143,7 @@ def draws():
 
 
 def processor_time(pid):
-    """ns, of all threads."""
+    """Return the processor time of all threads, in ns."""
     return sum(int(task.read_text().split()[0]) for task in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"))
 
 

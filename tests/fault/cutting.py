@@ -112,7 +112,7 @@ class Proxy:
             s.close()
 
     def cut(self):
-        """All connections, now."""
+        """Cut all connections, now."""
         with self.lock:
             for pair in self.open:
                 for s in pair:

@@ -20,7 +20,7 @@ class _Direction:
             threading.Thread(target=work, daemon=True).start()
 
     def due(self, size):
-        """When these bytes arrive: not before what came earlier."""
+        """Tell when these bytes arrive: not before what came earlier."""
         now = time.monotonic()
         lost = sum(self.random.random() < self.way.loss for _ in range(-(-size // SEGMENT)))
         self.latest = max(self.latest, now + self.way.delay * (1 + 2 * bool(lost)))

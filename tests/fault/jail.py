@@ -1,4 +1,4 @@
-"""arrayd-compile by its pipes: jobs as bytes, and what comes back."""
+"""Uses arrayd-compile by its pipes. Jobs go in as bytes, and results come back."""
 import os
 import pathlib
 import signal
@@ -32,7 +32,7 @@ def job(source, target=HOST, arch=None, options=(), names=(), prelude="", header
 
 
 class Result:
-    """What came of a job: kind, code, log, binary, lowered."""
+    """The result of a job: kind, code, log, binary, lowered."""
 
     def __init__(self, data):
         assert data[:4] == b"ADR1", data[:200]

@@ -21,7 +21,7 @@ N = 6000
 MANY = 80000  # of what a kernel goes over twice, some microseconds apart
 SMALL = 24  # rows and columns of matrices
 SEVEN = 7
-# What an operation may say of operands that make no sense.
+# Errors that an operation may have for operands that make no sense.
 REFUSED = (ValueError, IndexError, ArithmeticError, np.linalg.LinAlgError)
 
 
@@ -154,7 +154,8 @@ def places(rng, shape, size):
 
 
 def masks(rng, shape):
-    """As many are true in one as in the other, which is what `place` asks first; none; all."""
+    """Return masks of which the second has as many true elements as the first, which is what `place` asks first; then
+    none, and all."""
     few = np.zeros(shape, bool)
     few.flat[rng.choice(few.size, few.size // 3, replace=False)] = True
     other = np.zeros(shape, bool)
@@ -167,7 +168,7 @@ def within(low, high):
 
 
 def are_places(shape):
-    """Of elements that are not zero: each is there once, in their order."""
+    """Tell whether these are the places of elements that are not zero: each once, in their order."""
     def check(result):
         inside = all(((r >= 0) & (r < n)).all() for r, n in zip(result, shape))
         return bool(inside and (np.diff(np.ravel_multi_index(tuple(result), shape)) > 0).all())
@@ -240,7 +241,7 @@ def linalg_cases(rng, place):
 
 
 def index_cases(rng, place):
-    """What goes by indices and by masks. Arrays that are gathered from are all sevens, and so must be what comes out."""
+    """Cases with indices and masks. Arrays that are gathered from are all sevens, and so must be what comes out."""
     sevens, table = ad.full(N, SEVEN), ad.full((N // 8, 8), SEVEN)
     many, broad = ad.full(MANY, SEVEN), ad.full((MANY // 4, 4), SEVEN)
     index, mask = Written(place, *places(rng, N, N)), Written(place, *masks(rng, MANY))
@@ -281,7 +282,7 @@ def order_cases(rng, place):
 
 
 def number_cases(rng, place):
-    """Where elements are no more than numbers."""
+    """Cases in which elements are no more than numbers."""
     wave = Written(place, *numbers(rng, "complex128", N))
     real = Written(place, *numbers(rng, "float64", N))
     yield "iota", (), (0, 1), {"out": Written(place, *numbers(rng, "int64", N))}, None
@@ -347,7 +348,8 @@ def image_cases(rng, place):
 
 
 def random_cases(rng, place):
-    """Each distribution, of parameters that are arrays, of which the second states are none that it takes."""
+    """Cases of each distribution. Its parameters are arrays, and their second state has values that it does not
+    take."""
     table = os.path.join(os.path.dirname(__file__), "../../protocol/distribution.def")
     with open(table) as text:
         rows = [line.split("(", 1)[1].split(",") for line in text if line.startswith("AD_DISTRIBUTION(")]

@@ -30,7 +30,7 @@ def worker_of(server, domain):
 
 
 class Client(Session):
-    """One that comes back whenever its connection breaks, until it has its answer."""
+    """A client that comes back whenever its connection breaks, until it has its answer."""
 
     resumes = 0
 
@@ -61,7 +61,7 @@ class Client(Session):
         self.resumes += 1
 
     def count(self, x, n):
-        """So many operations, each of which counts."""
+        """Execute so many operations, each of which counts."""
         for _ in range(n):
             self.out += add_one(self, x)
             self.operations += 1
@@ -85,7 +85,7 @@ class Client(Session):
 
 
 class Bystander(Client):
-    """One of those who stay. Nothing happens to it."""
+    """A client that stays. Nothing happens to it."""
 
     def __init__(self, server, place):
         super().__init__(server, place, "bystander")
@@ -101,7 +101,7 @@ class Bystander(Client):
         assert self.worker() == self.pid and self.resumes == 0
 
     def alone(self):
-        """Of the others nothing is left there."""
+        """Check that nothing of the others is left there."""
         def nothing():
             counters = self.stat()
             return counters["sessions"] == 1 and not any(

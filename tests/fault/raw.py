@@ -23,7 +23,7 @@ sys.path.append(str(TOP / "tests"))
 from patience import PATIENCE  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", TOP / "build" / "release"))
-# Of the Python package: a sanitizer's extension cannot be loaded by Python.
+# The Python package is that of the release build: Python cannot load a sanitizer's extension.
 PACKAGE = (BUILD.parent / "release" if BUILD.name in ("asan", "tsan") else BUILD) / "python"
 PROGRAM = BUILD / "bin" / "arrayd"
 BACKEND = os.environ.get("ARRAYD_TEST_BACKEND", "cpu")
@@ -95,7 +95,7 @@ def leave_nothing():
 
 
 class Server:
-    """arrayd in a folder of its own. Its log is kept in `lines`."""
+    """arrayd in a folder of its own. The attribute `lines` keeps its log."""
 
     def __init__(self, *options, env=None, folder=None, wait=True, program=PROGRAM):
         self.folder = folder
@@ -196,7 +196,7 @@ def connect(address):
 
 
 def answered(path):
-    """Whether somebody takes connections there: a socket's file is there a moment before."""
+    """Tell whether somebody takes connections there. A socket's file is there a moment before."""
     with socket.socket(socket.AF_UNIX) as s:
         return s.connect_ex(path) == 0
 
@@ -232,7 +232,7 @@ class Client:
         return bytes(data)
 
     def receive(self):
-        """One frame: messages, flags, payload."""
+        """Receive one frame: messages, flags, payload."""
         control, flags, payload = struct.unpack("<IIQ", self.exactly(16))
         unpacker = msgpack.Unpacker(strict_map_key=False)
         unpacker.feed(self.exactly(control))

@@ -59,7 +59,7 @@ class Session(Client):
         super().send(data)
 
     def some(self, data, n):
-        """Only the first n bytes get through."""
+        """Let only the first n bytes through."""
         self.sent += data
         super().send(data[:n])
 
@@ -131,7 +131,7 @@ def refused(who, code=RESUME, **other):
 
 
 def count_to_a_thousand(session, x, rng):
-    """One at a time, each an operation in place; in frames of a random length."""
+    """Count one at a time, each an operation in place, in frames of a random length."""
     n = rng.randrange(1, 1000)
     for i in range(1000):
         session.out += add_one(session, x)

@@ -1,4 +1,4 @@
-"""arrayctl, its socket, and what is read by HTTP, for tests."""
+"""Runs arrayctl, and reads its socket and what the server gives by HTTP."""
 import contextlib
 import http.client
 import json
@@ -15,7 +15,7 @@ from places import port_of
 CTL = raw.BUILD / "bin" / "arrayctl"
 METRICS = "--metrics=127.0.0.1:0"
 GOOD, BAD, USAGE, NO_SERVER = 0, 1, 2, 3
-# What stat itself changes.
+# Figures that stat itself changes.
 MOVING = {"requests", "bytes_out", "bytes_in", "device_us"}
 
 
@@ -24,7 +24,7 @@ def clean():
 
 
 def ctl(server, *arguments, expect=GOOD):
-    """arrayctl's standard output; its standard error when it is to fail."""
+    """Return arrayctl's standard output, or its standard error when it is to fail."""
     where = [] if server is None else [f"--socket={server.path}"]
     done = subprocess.run([CTL, *arguments, *where], capture_output=True, text=True, timeout=raw.WINDOW, env=clean())
     assert done.returncode == expect, done
@@ -76,7 +76,7 @@ def work(client, n, times):
 
 
 def session_of(server, client):
-    """What arrayctl says of a client's session."""
+    """Return what arrayctl says of a client's session."""
     name = str(client.welcome[3])
     return next(s for s in see(server, "sessions") if s["session"] == name)
 

@@ -159,7 +159,7 @@ class Program:
 
 
 def in_turn(program, killer, seconds):
-    """Some steps, a kill in the middle of what they have left to do, and an answer."""
+    """Take some steps, kill in the middle of what is left of them, and wait for an answer."""
     while killer.done < killer.kills:
         for _ in range(program.random.randrange(5, 60)):
             program.step()

@@ -43,7 +43,8 @@ extern "C" __global__ void rest(const long long *x, long long *y, long long n) {
 
 
 def turned(x, block):
-    """What `turn` makes of x: each whole block the other way round; of the last one what has a partner in x."""
+    """Return what `turn` makes of x. Each whole block is the other way round; of the last one, what has a partner in
+    x."""
     y = x.copy()
     for begin in range(0, len(x), block):
         at = np.arange(begin, min(begin + block, len(x)))

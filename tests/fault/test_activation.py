@@ -92,7 +92,7 @@ def test_what_is_somebody_elses_is_left_alone(activated, tmp_path):
 
 @pytest.mark.skipif(not shutil.which("systemd-socket-activate"), reason="there is no systemd-socket-activate here")
 def test_systemds_own_launcher(tmp_path):
-    """It listens, and becomes the server when the first client comes."""
+    """The launcher listens, and becomes the server when the first client comes."""
     path = str(tmp_path / "s")
     process = subprocess.Popen(["systemd-socket-activate", f"--listen={path}", str(raw.PROGRAM), "--backend=cpu",
                                 "--kernels-cache=none"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

@@ -1,4 +1,4 @@
-"""Who comes in, and who does not: tokens, grants, and what strangers may cost."""
+"""Access to the server: tokens, grants, and what strangers may cost."""
 import contextlib
 import hashlib
 import os
@@ -72,7 +72,7 @@ SECRETS = [(0o600, OURS, OURS, [], True), (0o400, 0, 0, [], None), (0o440, 0, GR
 @pytest.mark.parametrize("what", ["key", "tokens"])
 @pytest.mark.parametrize("mode, owner, group, groups, good", SECRETS)
 def test_a_secret_that_others_may_read_is_refused(start, place, what, mode, owner, group, groups, good):
-    """By the server's user, who is not root. None: the kernel lets nobody read it."""
+    """The server's user, who is not root, reads it. None: the kernel lets nobody read it."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="arrayd-secret-", dir="/tmp"))
     raw.FOLDERS.append(folder)
     os.chown(folder, OURS, OURS)
@@ -118,7 +118,7 @@ def test_a_secret_that_is_opened_while_it_serves_stays_in_use(start, place):
 
 @pytest.mark.parametrize("length", [16, 47, 55, 56, 63, 64, 65, 119, 120, 256])
 def test_what_is_kept_of_a_token_is_its_sha256(start, place, length):
-    """By another implementation, at the lengths where blocks end."""
+    """Another implementation of SHA-256 agrees, at the lengths where blocks end."""
     token = "".join(random.Random(length).choices("abcdefghijklmnopqrstuvwxyz0123456789_-", k=length))
     place.lines["bob"] = f"bob sha256:{hashlib.sha256(token.encode()).hexdigest()}\n"
     place.write()
@@ -142,7 +142,7 @@ def no_crypto(request, tmp_path):
 
 
 def test_without_libcrypto_it_does_not_begin_to_compare_secrets(start, place, no_crypto):
-    """Of sessions that come back, or tokens: there is a message, and no server."""
+    """Sessions that come back and tokens need it. There is a message, and no server."""
     environment, why = no_crypto
     for options in ([], ["--resume-time=0", *place.options("tcp")]):
         server = start(*options, env=environment, wait=False)
@@ -170,7 +170,7 @@ def test_without_libcrypto_and_what_it_compares_unix_sockets_serve(start, no_cry
 
 
 def test_without_libcrypto_a_program_has_a_server_of_its_own(no_crypto, tmp_path):
-    """Which says once that its session does not come back."""
+    """The program's server says once that its session does not come back."""
     environment, why = no_crypto
     first = f"import os\nos.environ.update({environment!r}, ARRAYD_KERNELS_CACHE={str(tmp_path)!r})\n"
     process = program(first + KERNEL, "embedded:cpu")
@@ -312,7 +312,7 @@ def test_memory_of_a_principal(start, place):
     with pytest.raises(Failed) as failed:
         second.get(y)
     assert failed.value.error == "memory" and "8.0 MiB" in failed.value.text and "token:bob" in failed.value.text
-    # What a session asks for itself cannot raise it; what it is told is the lower of the two.
+    # A session cannot raise the limit by what it asks for itself. What it is told is the lower of the two.
     assert second.reply(second.ask("pool", 0, 2, 1 << 40))[0][3] == 8 << 20
     assert second.reply(second.ask("pool", 0, 2, 1 << 20))[0][3] == 1 << 20
     second.reply(second.ask("pool", 0, 2, 0))
@@ -332,7 +332,7 @@ def test_devices_of_a_principal(start, place):
 
 
 def test_kernels_of_a_principal(start, place):
-    """Who may run kernels, or may not, by a line of the file: where those are built in, welcome says so."""
+    """A line of the file says who may run kernels. Where those are built in, welcome says so."""
     place.add("bob", "kernels=yes")
     server = start(*place.options("tcp"))
 

@@ -42,7 +42,7 @@ def logging_to(folder, descriptor, *options):
 
 
 def make_noise(path):
-    """More lines than any pipe takes."""
+    """Write more lines than any pipe takes."""
     for _ in range(30):
         client = Client(path)
         assert works(client)
@@ -66,7 +66,7 @@ def test_nobody_reads_the_log_any_more(tmp_path):
 
 
 def test_whoever_reads_the_log_is_stuck(tmp_path):
-    """It keeps nobody waiting; what is missing is counted when it goes on."""
+    """The reader keeps nobody waiting. When it goes on, it is told how many lines are missing."""
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 8192)
     said = bytearray()
@@ -94,7 +94,8 @@ def test_whoever_reads_the_log_is_stuck(tmp_path):
 # ---- descriptors ----
 
 def test_descriptors_run_out(start):
-    """Who is in stays in; the others wait or are turned away, and come in when there are some again."""
+    """A client that is in stays in. The others wait or are turned away, and come in when there are descriptors
+    again."""
     server = start("--hello-timeout=60", "--handshakes=4000", "--handshakes-each=4000")
     client = Client(server.path)
     assert works(client)
@@ -118,7 +119,7 @@ def test_descriptors_run_out(start):
 
 
 def test_a_worker_without_descriptors(start):
-    """What needs one fails, and says so; what does not goes on."""
+    """An operation that needs one fails, and says so. One that needs none goes on."""
     server = start("--slab=1M")
     client = Client(server.path)
     assert works(client)

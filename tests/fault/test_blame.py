@@ -21,7 +21,7 @@ TIMES = "crashed 3 times while executing it .SIGSEGV., so it was left out; pleas
 
 
 class Deaths:
-    """What the backend is told, and how often it has died."""
+    """Says what the backend is told, and how often it has died."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -116,8 +116,8 @@ def test_an_operation(server, deaths):
 @pytest.mark.parametrize("fuse", ["0", "1"])
 @pytest.mark.parametrize("reads", [False, True])
 def test_in_place(begin, late, deaths, fuse, reads):
-    """What the operation would have written over is lost, and what it read is not. One that cannot be repeated, because
-    it reads what it changes or may be one of a chain, is not: the array is lost at once."""
+    """The array that the operation would have written over is lost, and the one that it read is not. One that cannot be
+    repeated, because it reads what it changes or may be one of a chain, is not: the array is lost at once."""
     session = Session(begin(env={**late, "ARRAYD_FUSE": fuse}).path)
     value = np.arange(1000)
     x, y = session.put(value), session.put(-value)
@@ -160,7 +160,7 @@ def test_requests(server, deaths, what):
 
 @pytest.mark.parametrize("at", [0, 5, 19])
 def test_in_a_chain(server, deaths, at):
-    """Which of the operations that are executed as one it was is found out."""
+    """A chain executes several operations as one. The one that is to blame is found."""
     session = Session(server.path)
     value = np.arange(1000)
     x = session.put(value)
@@ -183,7 +183,7 @@ def test_in_a_chain(server, deaths, at):
 
 @pytest.mark.parametrize("most", [1, 2])
 def test_who_recovers_in_time_is_not_blamed(server, deaths, most):
-    """It has not died of that operation, or will not again."""
+    """The worker has not died of that operation, or will not again."""
     deaths.tell("most", most)
     session = Session(server.path)
     value = np.arange(1000)
@@ -199,7 +199,7 @@ def test_who_recovers_in_time_is_not_blamed(server, deaths, most):
                                        (int(signal.SIGABRT), "crashed 3 times while executing it .SIGABRT."),
                                        (0, "crashed 3 times while executing it .exit status 0.")])
 def test_how_it_dies(server, deaths, way, text):
-    """Who kills from outside may not mean the operation at hand, so that takes more."""
+    """A kill from outside may not mean the operation at hand, so it takes more of them."""
     deaths.tell("way", way)
     session = Session(server.path)
     value = np.arange(1000)
@@ -211,7 +211,7 @@ def test_how_it_dies(server, deaths, way, text):
 
 
 def test_another_worker_dies_while_it_recovers(server, deaths):
-    """Of that nobody who was at hand before is to blame once more."""
+    """A message that was at hand before is not blamed for that once more."""
     session, other = Session(server.path), Session(server.path)
     value = np.arange(1000)
     x, y = session.put(value), other.put(value)
@@ -226,7 +226,7 @@ def test_another_worker_dies_while_it_recovers(server, deaths):
 
 
 def test_an_upgrade_between_deaths(server, deaths):
-    """It is nobody's death, and what was known is known."""
+    """The upgrade counts as nobody's death, and what was known stays known."""
     session = Session(server.path)
     value = np.arange(1000)
     x = session.put(value)
@@ -269,7 +269,7 @@ class Bystander(threading.Thread):
 
 
 def test_the_innocent(server, deaths):
-    """Whoever else is there is not blamed, gets right answers, and none of it takes long."""
+    """Other principals are not blamed and get right answers, and none of it takes long."""
     bystander = Bystander(tcp_of(server))
     session = Session(server.path)
     value = np.arange(1000)
@@ -291,7 +291,8 @@ def test_the_innocent(server, deaths):
 
 @pytest.mark.parametrize("unseen", [0, 1])
 def test_beside_a_long_operation(begin, deaths, unseen):
-    """It is at hand at every death, and what of it: also where the worker does not learn whose thread it was."""
+    """The operation is at hand at every death, and is not blamed: also where the worker does not learn whose thread it
+    was."""
     deaths.tell("unseen", unseen)
     server = begin("--threads=1", "--tcp=127.0.0.1:0", "--tcp-open=yes")
     long, session = Session(tcp_of(server)), Session(server.path)
@@ -387,7 +388,7 @@ for i in range(5):
 
 
 def test_embedded_that_is_killed_itself(crashing, deaths):
-    """Then there is nothing to go on with, which is said at once."""
+    """Then there is nothing to go on with, and the program is told at once."""
     embedded(crashing, deaths, """
 os.kill(ad.stat()["worker_pid"], signal.SIGSTOP)
 os.kill(int(open(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read().split()[0]), signal.SIGKILL)

@@ -19,7 +19,7 @@ FEATURE_CANCEL = 4
 
 
 def cancel(client, request=None):
-    """request: one that was sent before, which is answered."""
+    """Cancel. request: one that was sent before, which is answered."""
     client.flush()
     client.send(note(CANCEL))
     if request:
@@ -75,7 +75,7 @@ def test_what_has_not_begun_never_does(client, what):
 
 
 def test_operations_that_would_become_one(client):
-    """All came in one piece, so that none has begun: the server reads the note before it executes any."""
+    """All come in one piece, so that none has begun: the server reads the note before it executes any."""
     x = client.put(np.arange(1000, dtype=np.float32))
     client.sync()
     y = x
@@ -92,7 +92,7 @@ def test_operations_that_would_become_one(client):
 
 @raw.cpu_only
 def test_operations_that_wait_to_become_one(client):
-    """They have been taken from the stream, and wait in the server's queue of fusible ones, when the note comes."""
+    """The operations have been taken from the stream, and wait in the server's fusion queue when the note comes."""
     one, other = client, Session(client.address)
     x = one.put(np.arange(1 << 16, dtype=np.float32))
     one.sync()
@@ -121,7 +121,7 @@ def get_or_cancelled(client, x):
 
 @raw.cpu_only
 def test_a_question_behind_it(client):
-    """One whose answer's size depends on data computes, too."""
+    """A question whose answer's size depends on data computes, too."""
     x = client.put(np.ones((8, 8), np.float32))
     _, before = begin(client.server, client, total)
     b = client.fresh()
@@ -154,7 +154,8 @@ def test_streams(client):
 @raw.cpu_only
 @pytest.mark.parametrize("client", ["unix"], indirect=True)
 def test_an_array_of_two_sessions(client):
-    """Its memory is as it was before the operation that was cancelled; only who sent that has lost its hold on it."""
+    """The array is as it was before the cancelled operation. Only the session that sent that operation has lost its
+    hold on it."""
     other = Session(client.address)
     x = client.put(np.arange(8, dtype=np.float32))
     client.reply(client.ask("publish", x, 1, "common", ""))
@@ -279,7 +280,7 @@ def test_nothing_to_cancel(client):
 
 
 def test_who_has_it_is_told(start):
-    """It is a feature: a client may know a server that is too old."""
+    """Cancelling is a feature of the protocol: a client may know a server that is too old."""
     server = start()
     s = raw.connect(server.path)
     s.sendall(raw.frame(raw.message("hello", 1, 1, FEATURE_CANCEL, "raw", {})))

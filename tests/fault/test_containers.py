@@ -150,7 +150,7 @@ def test_users_keep_their_numbers(server, begin):
 
 @needs_root
 def test_user_namespace_of_a_client(server, begin):
-    """Who is root in a user namespace of a client is to the server the user outside who made it."""
+    """The root of a client's user namespace is to the server the user outside who made it."""
     inside = begin(user_namespace=True)
     assert inside.ask("os.getuid()") == 0
     inside.ask("ad.publish('mine', ad.zeros(1))")

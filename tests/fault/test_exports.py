@@ -104,7 +104,7 @@ def tell(process, line):
 
 
 def test_two_programs_have_the_same_memory_and_are_killed(start):
-    """In either order; who is left goes on with it."""
+    """The programs are killed in either order, and the one that is left goes on with the memory."""
     server = start()
     watcher = Client(server.path)
     for size, maker_first in ((700, True), (700, False), (90_000, True), (90_000, False)):
@@ -178,7 +178,7 @@ def test_without_memory(start, place):
 
 
 def test_it_is_counted(start):
-    """By arrayctl, and in the log."""
+    """arrayctl and the log count the export."""
     server = start("--log-level=debug")
     taker = program("a = ad.ones(1000)\nhost = np.from_dlpack(a, copy=False)\nprint(1, flush=True)\ninput()",
                     f"unix:{server.path}")
@@ -191,7 +191,7 @@ def test_it_is_counted(start):
 
 
 def test_the_worker_is_killed(start):
-    """What a program has of an array stays readable and writable, whatever becomes of the array."""
+    """The memory that a program has of an array stays readable and writable, whatever becomes of the array."""
     server = start()
     holder = program("host = np.from_dlpack(ad.arange(50_000.0), copy=False)\nprint(1, flush=True)\ninput()\n"
                      "host += 1\nprint(float(host.sum()), flush=True)", f"unix:{server.path}")
@@ -218,7 +218,7 @@ assert float(large[-1]) == 700_000
 
 
 def over_a_kill(server, code):
-    """What a program says that goes on when the worker was killed at its input()."""
+    """Return what a program says that goes on when the worker was killed at its input()."""
     taker = program(code, f"unix:{server.path}")
     assert taker.stdout.readline() == "1\n"
     os.kill(server.worker, signal.SIGKILL)
@@ -230,7 +230,7 @@ def over_a_kill(server, code):
 
 
 def test_arrays_of_a_worker_that_was_killed(start):
-    """Those lie among others in memory that was taken over: they move before anybody sees it."""
+    """These arrays lie among others in memory that was taken over. They move before anybody sees it."""
     assert over_a_kill(start(), AGAIN) == "7000.0\n"
 
 
@@ -251,7 +251,7 @@ for a, host in zip(arrays, memory, strict=True):
 
 
 def test_what_was_exported_stays_one_memory(start):
-    """Also when another worker goes on with the array."""
+    """The memory stays one also when another worker goes on with the array."""
     assert over_a_kill(start(), STILL) == ""
 
 
@@ -271,7 +271,7 @@ def export(session, x):
 @pytest.mark.parametrize("env", [{}, {"ARRAYD_CPU_LATE": "1"}], ids=["at once", "late"])
 @pytest.mark.parametrize("n", [1000, 700_000])
 def test_memory_that_was_exported_is_never_another_arrays(start, env, n):
-    """Also when another worker gives it back: who had the array may still read and write there."""
+    """This holds also when another worker gives the memory back: who had the array may still read and write there."""
     server = start(env=env)
     session, other = Session(server.path), Session(server.path)
     leases, seen, arrays = [], [], []
@@ -304,7 +304,7 @@ def test_memory_that_was_exported_is_never_another_arrays(start, env, n):
 
 
 def count_zeros(session, x):
-    """By an operation that uses the elements as indices."""
+    """Count zeros by an operation that uses the elements as indices."""
     dtype, b = DTYPES.index("int64"), session.fresh()
     session.op("call", CALL["bincount"], dtype, [[b, dtype, [1]]], [x], [])
     return session.get([b, dtype, 0, [1]]).tolist()

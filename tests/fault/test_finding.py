@@ -1,4 +1,4 @@
-"""Which server a program finds that names none, as another user and where there is a GPU."""
+"""A program that names no server finds one: as another user, and where there is a GPU."""
 import os
 import pathlib
 import shutil
@@ -33,7 +33,7 @@ def environment(**more):
 
 
 def ask(folder, groups=(), url=None, uid=STRANGER):
-    """What a program of another user says that looks for its server in that runtime folder."""
+    """Return what a program of another user says that looks for its server in that runtime folder."""
     done = subprocess.run([sys.executable, "-c", ASK, str(uid), repr(list(groups)), repr(url)], text=True, timeout=60,
                           capture_output=True, env=environment(XDG_RUNTIME_DIR=str(folder), ARRAYD_BIN="/bin/false"))
     assert done.returncode == 0, done.stderr
@@ -59,7 +59,7 @@ def serve(start, runtime, mode, group=None):
 @as_root
 @pytest.mark.parametrize("url", [False, True])
 def test_a_socket_that_may_not_be_opened_is_no_reason_to_go_on(start, runtime, url):
-    """With a server of the program's own, which was started instead, nobody would see that the group is missing."""
+    """A server of the program's own, started instead, would hide that the group is missing."""
     serve(start, runtime, "0600")
     said = ask(runtime, url=f"unix:{runtime}/arrayd.sock" if url else None)
     assert said.startswith("PermissionError"), said
@@ -90,7 +90,7 @@ def test_a_folder_that_may_not_be_searched_is_named(start, runtime):
 
 @as_root
 def test_somebody_elses_runtime_folder_is_passed_over(start, runtime):
-    """su and sudo leave it in the environment; the next places are looked at, at last for a program to embed."""
+    """su and sudo leave it in the environment. The next places are looked at, at last for a program to embed."""
     serve(start, runtime, "0666")
     runtime.chmod(0o700)
     said = ask(runtime)
@@ -128,7 +128,8 @@ exec "$@"
 
 
 def embed(tmp_path, device, code=SAY, **more):
-    """What a program says that finds no server, on a machine with that file among its devices and no other of a GPU."""
+    """Return what a program says that finds no server, on a machine with that file among its devices and no other of a
+    GPU."""
     if why := containers.refusal():
         pytest.skip(f"no namespaces: {why}")
     return subprocess.run([*containers.unshare(False), "sh", "-c", DEVICES, "devices", device, sys.executable, "-c", code],

@@ -25,7 +25,7 @@ def see(h):
 
 @pytest.fixture(params=[{}, {"ARRAYD_CPU_LATE": "1"}], ids=["at once", "later"])
 def server(request, start, backend):
-    """On a backend that has completed operations when they return, and on one that completes them later."""
+    """Start a server whose backend has completed operations when they return, or completes them later."""
     return start("--backend=cuda", f"--backend-path={backend}", env=request.param)
 
 
@@ -115,7 +115,7 @@ def export(client, x, flags=0):
 
 
 def test_one_way_at_a_time(server):
-    """Who has a descriptor would not see the array move, and neither would who has a handle."""
+    """A program with a descriptor would not see the array move, and neither would one with a handle."""
     client = Client(server.path)
     x = client.put(X)
     for first, second, text in ((HANDLE, 0, "by a handle.*by a descriptor.*copy"),
@@ -174,7 +174,7 @@ else:
 
 
 def test_on_the_cpu(start):
-    """Neither the library nor the server has one, and the array is as it was."""
+    """Neither the library nor the server has a handle, and the array is as it was."""
     server = start()
     run(server, """
 x = ad.arange(5)
@@ -195,7 +195,7 @@ else:
 
 
 def test_a_handle_that_is_not_to_be_had(start, backend):
-    """Only then it turns out, when the memory has moved already."""
+    """The failure shows only when the memory has moved already."""
     server = start("--backend=cuda", f"--backend-path={backend}", env={"AD_TEST_NO_HANDLES": "1"})
     client = Client(server.path)
     x = client.put(X)

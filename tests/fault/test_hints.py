@@ -1,4 +1,4 @@
-"""What is said to whoever mistypes an address, an option or a command, or speaks another protocol to a port; and the
+"""Messages for people who mistype an address, an option or a command, or speak another protocol to a port; and the
 report of `python -m arrayd`."""
 import os
 import re
@@ -33,7 +33,7 @@ def run(*command, **more):
 
 
 def say(url, **more):
-    """What connecting to the address says."""
+    """Return what connecting to the address says."""
     status, out, err = run(sys.executable, "-c", CONNECT, url, **more)
     assert status == 0, err
     return out

@@ -126,7 +126,7 @@ def test_what_came_before_a_malformed_message_is_answered(server):
 
 
 def test_what_comes_behind_a_malformed_message_is_not_kept(server):
-    """By a session that ends on the engine's thread while the other one still reads from its client."""
+    """The session ends on the engine's thread while the other thread still reads from its client."""
     watcher, n = Client(server.path), 400
 
     def flood():

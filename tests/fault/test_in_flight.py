@@ -1,4 +1,4 @@
-"""How much of a principal's may wait at the server: what is too much is not read."""
+"""Only so much of a principal's messages may wait at the server. The server does not read more."""
 import os
 import subprocess
 import sys

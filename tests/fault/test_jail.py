@@ -107,7 +107,7 @@ static_assert(slow() != 0, "");
 
 @pytest.mark.parametrize("gone", ["arrayd-prelude.h", "kernel.cu", "include/late.h"])
 def test_files_that_somebody_removes(gone):
-    """As tmpreaper and its likes do. The compiler has begun: what comes last it has not read yet."""
+    """tmpreaper and its likes remove files. The compiler has begun, and has not read yet what comes last."""
     running = Running(job(SLOW + "#include <late.h>\n", prelude="#define PRELUDE\n", headers=[("late.h", "int a;\n")],
                           own_options=["-fconstexpr-ops-limit=2000000000", "-fconstexpr-loop-limit=2000000000"], seconds=60))
     result = []
@@ -182,12 +182,13 @@ def test_the_systems_files(target, path):
 
 
 def unmarked(log):
-    """What the compiler says, whether the name that was asked for ends in -not or not, and without what it draws below."""
+    """Return what the compiler says, whether the name that was asked for ends in -not or not, without what it draws
+    below."""
     return re.sub(r"[\\^~ ]+", " ", log.replace("-not", ""))
 
 
 def seen(target, paths, asked="__has_include"):
-    """Which of the paths the compiler says are there."""
+    """Return which of the paths the compiler says are there."""
     lines = [f'#if {asked}({quoted})\nint seen_{i}_{j};\n#error seen-{i}-\n#endif\n' for i, path in enumerate(paths)
              for j, quoted in enumerate((f'"{path}"', f"<{path}>"))]
     r = compile("".join(lines) + "\nint nothing;\n", target)
@@ -196,7 +197,7 @@ def seen(target, paths, asked="__has_include"):
 
 @on_both
 def test_whether_a_file_is_there(target, secret):
-    """What lies outside of the compiler's own folders is not even there, whoever may read it."""
+    """Files outside of the compiler's own folders are not even there, whoever may read them."""
     link = os.readlink("/usr/lib/ssl/certs") if os.path.islink("/usr/lib/ssl/certs") else None
     beyond = [f"/usr/lib/ssl/certs/{name}" for name in sorted(os.listdir(link))[:2]] if link else []
     hidden = secret.parent / "hidden"
@@ -266,7 +267,7 @@ def test_no_file_is_written(target, tmp_path):
                    f"--fdevice-time-trace={goal}"):
         r = compile(kernel(), target, options=[option])
         assert r.kind == "refused" and option[:60] in r.log
-    # What no user can ask for would be stopped by the jail all the same.
+    # The jail would stop even what no user can ask for.
     for own in ([f"--time={goal}"], [f"--create-pch={goal}"], ["-MD", f"-MF{goal}"], [f"--fdevice-time-trace={goal}"]):
         compile(kernel(), target, own_options=own)
     compile(f'#pragma hdrstop("{goal}")\nasm(".print \\"x\\"");\n' + kernel(), target)
@@ -282,7 +283,8 @@ def test_the_private_folder_goes():
 
 
 def test_a_private_folder_is_its_owners(start):
-    """Whoever starts removes those that nobody keeps, and no other: their makers may live where process ids are others."""
+    """A server that starts removes the folders that nobody keeps, and no other: their makers may live where process ids
+    are others."""
     pid = int(pathlib.Path("/proc/sys/kernel/pid_max").read_text()) + 1  # of nobody here
     locks, folders = [], []
     try:
@@ -308,7 +310,7 @@ def test_a_private_folder_is_its_owners(start):
 
 
 def test_a_compilation_keeps_its_private_folder():
-    """It is locked while there is anything in it."""
+    """The folder is locked while there is anything in it."""
     running = Running(job(bombs()["macro"], seconds=60))
     running.process.stdin.write(running.frame)
     running.process.stdin.close()
@@ -330,7 +332,7 @@ def test_a_compilation_keeps_its_private_folder():
 
 # ---- bombs ----
 
-# It takes a fraction of a second of a processor.
+# Compiling this takes a fraction of a second of a processor.
 SLOW = ("template<int n, int m> struct S { enum { v = S<n - 1, 2 * m>::v + S<n - 1, 2 * m + 1>::v }; };\n"
         "template<int m> struct S<0, m> { enum { v = m }; };\n" + kernel("x[0] = S<14, 0>::v;"))
 
@@ -354,7 +356,8 @@ def bombs():
 
 @on_both
 def test_bombs_end_and_keep_nobody_waiting(target):
-    """Each ends within its limits; small compilations, one after the other, are made beside the one that lasts longest."""
+    """Each ends within its limits. Small compilations, one after the other, are made beside the one that lasts
+    longest."""
     sources = {name: s.replace("int x", "__device__ int x") if target == CUDA else s for name, s in bombs().items()}
     beside = []
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -432,7 +435,7 @@ def test_frames_that_are_none():
 
 @on_both
 def test_a_user_may_not_compile_without_landlock(target):
-    """Where the kernel has none, which a filter of system calls pretends here."""
+    """The kernel has no Landlock here, which a filter of system calls pretends."""
     program = ("import ctypes, os, struct, sys\n"
                "n = {'x86_64': 444, 'aarch64': 444}[os.uname().machine]\n"  # landlock_create_ruleset
                "code = [(0x20, 0, 0, 0), (0x15, 0, 1, n), (6, 0, 0, 0x50000 | 38), (6, 0, 0, 0x7fff0000)]\n"

@@ -103,7 +103,8 @@ def test_a_bomb_is_stopped(start):
 
 @pytest.mark.skipif(jail.BIN.parent.name != "release", reason="a sanitizer takes its time")
 def test_a_compiler_that_gets_no_processor_is_waited_for(start):
-    """As beside many busy programs: it is not ended by the clock, to be begun again and again."""
+    """A compiler beside many busy programs gets no processor. The clock does not end it, to be begun again and
+    again."""
     server = start("--compile-seconds=1")
     process = client(server, FAILS, 'extern "C" __global__ void f(int *x) { x[0] = 1; }')
     stopped = set()
@@ -141,7 +142,7 @@ COUNTS = "print(*(ad.stat()[n] for n in ('compiled', 'compile_hits_memory', 'com
 
 
 def test_the_cache(start, tmp_path):
-    """One compilation for all clients of a domain, and for the server's next life."""
+    """All clients of a domain, and the server's next life, share one compilation."""
     options = [f"--kernels-cache={tmp_path}/kernels"]
     code = f"""
 x = ad.zeros(1, dtype="int32")

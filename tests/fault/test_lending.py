@@ -41,7 +41,7 @@ def counts():
 
 @pytest.fixture(params=[{}, LATE], ids=["at once", "later"])
 def server(request, start, backend):
-    """By itself each user has a worker to himself."""
+    """Start a server in which each user has a worker to himself."""
     return start("--backend=cuda", f"--backend-path={backend}", "--domains=principal", env=request.param)
 
 
@@ -65,7 +65,7 @@ def run(lender):
 
 
 def heard(holder):
-    """What the program says next."""
+    """Return what the program says next."""
     line = holder.stdout.readline()
     assert line, holder.communicate()[1][-3000:]
     return line
@@ -81,7 +81,7 @@ def nothing_left(server):
 # ---- what is copied and what is not ----
 
 def test_the_memory_is_the_same(server, run):
-    """Of both kinds, by both protocols, whatever of it is taken."""
+    """Memory of both kinds is the same by both protocols, whatever part of it is taken."""
     run(server, """
 for kind in (PLAIN, SHAREABLE):
     for cls in (Tensor, Modern, Old, Unsigned):
@@ -407,7 +407,7 @@ for i in range(100_000):
 
 @pytest.mark.parametrize("kind", ["PLAIN", "SHAREABLE"])
 def test_a_program_is_killed_at_work(server, lender, kind):
-    """At whatever moment; the worker goes on, and others notice nothing."""
+    """The program is killed at whatever moment. The worker goes on, and others notice nothing."""
     watcher, pick = Client(server.path), random.Random(kind)
     x = watcher.put(np.arange(1000.0))
     worker = watcher.stat()["worker_pid"]
@@ -458,7 +458,7 @@ until(lambda: not seen(), "nobody keeps it")
 @pytest.mark.parametrize("way", ["killed", "upgraded"])
 @pytest.mark.parametrize("kind", ["PLAIN", "SHAREABLE"])
 def test_the_worker_goes(server, lender, kind, way):
-    """What was memory of the program says so; what was computed from it stays; and the tensor is free."""
+    """Arrays that were the program's memory say so, those computed from them stay, and the tensor is free."""
     holder = lender(server, SURVIVES.format(kind=kind))
     assert heard(holder) == "1\n"
     if way == "killed":

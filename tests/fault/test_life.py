@@ -1,4 +1,4 @@
-"""How servers, workers, clients and sockets come and go."""
+"""Servers, workers, clients and sockets come and go."""
 import os
 import pathlib
 import random
@@ -37,7 +37,7 @@ def test_answers_soon_after_its_start(start):
 
 
 def test_a_worker_that_takes_long_to_start_is_waited_for(start, tmp_path):
-    """Also longer than the time for hello; here until somebody writes into what it loads."""
+    """It is waited for longer than the time for hello. Here it takes until somebody writes into what it loads."""
     library = tmp_path / "libarrayd-cpu.so"
     os.mkfifo(library)
     server = start(f"--backend-path={tmp_path}", "--hello-timeout=0.5", wait=False)
@@ -152,7 +152,7 @@ def test_clients_killed_in_a_loop_leave_nothing(start):
         child.kill()
         child.wait()
         child.stdout.close()
-    # Most of the loop without the price of a process: a socket that closes in the middle of something looks the same.
+    # A socket that closes in the middle of something does most of the loop without the price of a process.
     for i in range(180):
         client = Client(server.path)
         client.put(np.ones(rng.choice([1, 1000, 200000])))
@@ -272,7 +272,7 @@ FAILURES = {"--backend-path=/no/such/folder": "libarrayd-cpu.so is not there",
 @pytest.mark.parametrize("option, when", [(option, when) for option in FAILURES for when in ("before", "while", "after")
                                           if (option, when) != ("--worker=/no/such/program", "after")])  # it waits
 def test_embedded_says_why_it_cannot(option, when):
-    """Also where its client says hello when it has given up, as one does that the processor is taken from."""
+    """It says why, also where its client says hello after giving up, as one does that the processor is taken from."""
     ours, theirs = socket.socketpair()
     ours.settimeout(raw.WINDOW)
     if when == "before":

@@ -144,7 +144,7 @@ def test_operation_time_ends_it(start, what):
 
 
 def test_a_library_call_that_would_take_longer_is_refused(start):
-    """Nobody could end it."""
+    """Nobody could end such a call."""
     server = start("--operation-time=0.2")
     client = Client(server.path)
     n, d, b = 1500, DTYPES.index("float64"), client.fresh()
@@ -206,7 +206,7 @@ def test_a_client_that_goes_ends_it(start):
 
 @pytest.mark.parametrize("what", [total, "svd"], ids=["cancelled", "library call"])
 def test_the_server_stops(start, what):
-    """Also when what is under way cannot be cancelled. `start` looks at the status."""
+    """The server stops even when what is under way cannot be cancelled. `start` looks at the status."""
     server = start("--threads=2")
     client = Client(server.path)
     if what == "svd":

@@ -74,7 +74,7 @@ def test_everything_goes_along(server, place):
     assert one.resumes == two.resumes == 1 and moved(server) == 1
     bystander.unharmed()
     bystander.alone()
-    # What was to be attached is there, and who comes now comes there.
+    # The memory that was to be attached is there, and a session that comes now comes there.
     three = Client(server, place)
     assert three.worker() == pid
     again = three.fresh()
@@ -152,7 +152,7 @@ def test_the_servers_own_user_has_one_from_the_beginning(start):
 
 @pytest.mark.parametrize("option", ["--domains=principal", "--resume-time=0", "--survive=no"])
 def test_otherwise_from_the_beginning(start, place, option):
-    """Where each has one, and where nothing can go on elsewhere."""
+    """Each begins anew where it has a worker of its own, and where nothing can go on elsewhere."""
     server = start_for(start, place, option)
     bystander, mover = place.client(server, "tcp", "bystander"), place.client(server, "tcp", "mover")
     pid = mover.stat("worker_pid")
@@ -168,7 +168,7 @@ def publish(client, x, writable=0):
 
 
 def test_snapshots_become_each_ones_own(server, place):
-    """Those of the mover's that others have, and those of others that the mover has."""
+    """Others have snapshots of the mover's arrays, and the mover has snapshots of theirs."""
     bystander, mover = Bystander(server, place), Client(server, place)
     x, y = mover.put(np.arange(70_000)), bystander.put(np.arange(50))
     publish(mover, x)
@@ -189,7 +189,7 @@ def test_snapshots_become_each_ones_own(server, place):
 
 
 def refused(mover, text):
-    """It has no kernels, and nothing else has happened."""
+    """The mover has no kernels, and nothing else has happened."""
     pid = mover.worker()
     with pytest.raises(Failed) as failed:
         mover.build()
@@ -243,7 +243,7 @@ def test_a_session_that_cannot_be_resumed_keeps_it_there(server, place):
 
 
 def test_there_is_no_room_for_a_copy(start, place):
-    """Of what the bystander has of it."""
+    """There is no room for a copy of what the bystander has of it."""
     place.add("mover", MAY)
     place.add("bystander", "kernels=no names=10 memory=4M")
     server = start(*place.options("tcp"))
@@ -264,7 +264,7 @@ def test_there_is_no_room_for_a_copy(start, place):
 # ---- host memory ----
 
 def test_what_is_in_host_memory(start, place, env):
-    """Of both, side by side."""
+    """Arrays of both lie in host memory, side by side."""
     server = start_for(start, place, *LIMITS, env=env)
     bystander, mover = Bystander(server, place), Client(server, place)
     n, values = 1 << 14, {}
@@ -408,7 +408,7 @@ def test_upgraded_in_between(start, place, env):
 
 
 def test_a_storm_of_kills(start, place, env):
-    """Either worker, or both, around the moment in which it moves."""
+    """Either worker, or both, is killed around the moment in which the principal moves."""
     names = [f"m{i}" for i in range(STORM)]
     server = start_for(start, place, "--sessions=1000", env=env, movers=names)
     bystander, rng, lost = Bystander(server, place), random.Random(8), 0
@@ -448,7 +448,7 @@ def test_a_storm_of_kills(start, place, env):
 # ---- no worker of its own ----
 
 def test_there_is_no_other_worker(start, place, tmp_path):
-    """It is told why; another time it has one."""
+    """The client is told why. Another time it has a worker."""
     worker = tmp_path / "worker"
     worker.symlink_to(raw.PROGRAM.parent / "arrayd-worker")
     server = start_for(start, place, f"--worker={worker}")
@@ -497,7 +497,7 @@ def test_nobody_waits_for_an_answer_to_be_taken(start, place, env):
 
 
 def test_others_do_not_wait(start, place, env):
-    """What comes from memory that others have, too, ends where it is, and before there is no kernel."""
+    """Operations on memory that others have, too, end where it is, and before that there is no kernel."""
     server, bystander, mover, other, x, slow = read_slowly(start, place, env, True)
     request = mover.ask_build()
     wait_until(lambda: worker_of(server, "token:mover"), "there is a worker for it")

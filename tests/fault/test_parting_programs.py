@@ -23,7 +23,7 @@ SERVER_USER = 65533
 
 @pytest.fixture
 def open_folder():
-    """One that other users may enter; pytest's own are not for them."""
+    """Make a folder that other users may enter; pytest's own are not for them."""
     with tempfile.TemporaryDirectory(prefix="arrayd-") as name:
         os.chmod(name, 0o755)
         yield pathlib.Path(name)
@@ -181,7 +181,7 @@ print(pid != ad.stat()["worker_pid"])
 
 @needs_root
 def test_memory_of_a_program_is_lent_to_its_own_worker(begin, open_folder, backend, driver, monkeypatch):
-    """It would be lost if there were a move later."""
+    """The memory would be lost if there were a move later."""
     shutil.copytree(backend, open_folder / "backend")
     (open_folder / "backend").chmod(0o755)
     server = begin("--backend=cuda", f"--backend-path={open_folder}/backend")

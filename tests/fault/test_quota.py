@@ -1,4 +1,4 @@
-"""How much a principal may have: what counts, who pays, what is said, and that all goes on after it."""
+"""Limits of a principal: what counts, who pays, what is said, and that all goes on after it."""
 import contextlib
 import fcntl
 import os
@@ -109,7 +109,7 @@ def test_a_session_has_a_limit_of_its_own(start, place):
         why = failure(lambda: read(client, fill(client, 6)))
         assert "limit of 8.0 MiB that this session was given (grant memory-each)" in why.text
         assert client.stat("session_limit") == 8 * MIB
-        # What it asks for itself cannot raise that.
+        # The session cannot raise that limit by what it asks for itself.
         assert client.reply(client.ask("pool", 0, 2, 1 << 40))[0][3] == 8 * MIB
         assert client.reply(client.ask("pool", 0, 2, 0))[0][3] == 8 * MIB
 
@@ -176,7 +176,7 @@ def test_windows_count_for_their_session(start, users):
 
 
 def test_the_library_does_with_small_windows(start, users):
-    """Its windows are refused, then smaller; arrays come and go all the same."""
+    """The server refuses large windows and grants smaller ones. Arrays come and go all the same."""
     server = start(users("memory=24M"))
     code = """
 import numpy as np, arrayd as ad
@@ -350,7 +350,7 @@ def test_reserved_memory_is_nobody_elses(start, place):
     y = fill(bob, 14)
     assert read(bob, y) == 2 and bob.stat("principal_reserved") == 16 * MIB
     assert "do not fit" in failure(lambda: read(bob, fill(bob, 8))).text
-    # What is said later holds from then on: nobody is put out for it.
+    # A line that changes later holds from then on: nobody is put out for it.
     place.lines["bob"] = place.lines["bob"].replace("reserve=16M", "reserve=24M")
     place.write()
     assert reload(server)
@@ -457,7 +457,7 @@ def test_names_of_a_principal(start, place):
 
 
 def test_room_is_left_for_others(start, place):
-    """Whoever has no number of its own takes neither all sessions nor all names; the server's own user may."""
+    """A principal without a number of its own takes neither all sessions nor all names; the server's own user may."""
     place.add("alice", "names=yes")
     place.add("bob", "names=yes")
     place.add("carol", "sessions=300")
@@ -522,7 +522,7 @@ def test_devices_of_a_principal(start, place):
 
 @pytest.mark.parametrize("status", ["memory", "device"])
 def test_the_device_fails_at_every_slab(start, place, status):
-    """That operation fails, and nothing is charged for it; what comes next does not. Where only memory was short, the
+    """That operation fails, and nothing is charged for it; the next one succeeds. Where only memory was short, the
     server has given back what it kept, and got it."""
     place.add("bob", "memory=64M")
     for n in range(1, 20):
@@ -547,7 +547,7 @@ def test_the_device_fails_at_every_slab(start, place, status):
 
 @pytest.mark.parametrize("call", ["malloc", "calloc"])
 def test_the_host_fails_at_every_allocation(place, call, tmp_path):
-    """While principals with reservations come, fill what they may have, and go."""
+    """The allocation fails while principals with reservations come, fill what they may have, and go."""
     place.add("bob", "memory=8M reserve=4M names=yes")
     for n in range(1, 300):
         once = tmp_path / f"{n}"

@@ -133,7 +133,8 @@ def test_an_answer_that_is_lost_can_be_asked_for_again(address):
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_an_attempt_that_was_given_up_comes_after_the_next(start, killed):
-    """Its bytes were on their way. Who has read an answer goes on with that, though others have been given since."""
+    """The attempt's bytes were on their way. A client that has read an answer goes on with that, though others have
+    been given since."""
     server = start()
     session = Session(server.path)
     x = session.put(np.arange(5.0))
@@ -421,7 +422,7 @@ def summing(url):
 
 
 def failing(child):
-    """What it says when its session has gone: the addition fails if it knows by then, else the sum."""
+    """Return what the client says when its session has gone: the addition fails if it knows by then, else the sum."""
     child.stdin.write("go\n")
     child.stdin.flush()
     said = child.stdout.readline()

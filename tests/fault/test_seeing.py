@@ -1,4 +1,4 @@
-"""What an administrator sees and does: arrayctl, its socket, metrics, health. Figures are compared with what clients count
+"""An administrator's view: arrayctl, its socket, metrics, health. Figures are compared with what clients count
 themselves, and read by Prometheus' own parser."""
 import fcntl
 import json
@@ -90,7 +90,7 @@ def test_every_counter_has_its_row():
 
 
 def test_the_dashboard_shows_what_there_is(start):
-    """Each metric that deploy/grafana.json names is told by a server that has a session."""
+    """A server that has a session tells each metric that deploy/grafana.json names."""
     file = raw.TOP / "deploy" / "grafana.json"
     if not file.exists():
         pytest.skip("deploy is not here")
@@ -261,7 +261,7 @@ def test_top_on_a_narrow_terminal(start):
 
 
 def test_bench(start):
-    """It measures, and leaves nothing behind."""
+    """The benchmark measures, and leaves nothing behind."""
     server = start()
     first, empty, head, *rows = ctl(server, "bench", "--seconds=0.1").splitlines()
     assert "backend cpu" in first and not empty and head.startswith("MEASURED")

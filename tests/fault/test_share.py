@@ -71,7 +71,7 @@ def test_long_operations_keep_nobody_out(server):
         if any(p.poll() is not None for p in busy):
             break
     rates(busy)
-    # Each turn of another client is 50 us and the operation it ends with; all else is the scheduler's, which on a busy
+    # Each turn of another client is 50 us and the operation it ends with. All else is the scheduler's, which on a busy
     # machine is most of it. If the engine kept it out, it would be kept out every time.
     assert np.quantile(times, 0.1) < 0.05, f"{np.quantile(times, [0.1, 0.5, 0.9])} s"
 
@@ -131,7 +131,7 @@ def test_priorities_share_turns_by_weight(start, place, late):
 
 
 def operations_done(client):
-    """How many of its operations the client has been told of. Waits for nothing."""
+    """Return how many of its operations the client has been told of. Waits for nothing."""
     while select.select([client.socket], [], [], 0)[0]:
         for kind, *fields in client.receive()[0]:
             client.done = fields[0 if kind == REQUEST["ack"] else 1]
@@ -184,7 +184,7 @@ def test_a_turn_is_one_long_operation(server):
     for client in clients:
         client.sync()
         client.done = client.stat("turns")
-    # While both had something to do they took turns; when one had finished, what the other had left was one turn.
+    # While both had something to do they took turns. When one had finished, what the other had left was one turn.
     assert sum(client.done for client in clients) > blocks * count / 2, [client.done for client in clients]
 
 
@@ -237,7 +237,7 @@ def test_who_has_used_much_has_turns_beside_who_never_ends(server):
 
 
 def test_estimates_of_a_device_follow_what_is_measured(start):
-    """This device is some hundred times slower than those for which it is estimated what an operation takes."""
+    """This device is some hundred times slower than those that the estimates are for."""
     server = start(env={"ARRAYD_CPU_LATE": "1", "ARRAYD_FUSE": "0"})
     client = Client(server.path)
     n = 1 << 20

@@ -24,7 +24,7 @@ def owner(path, number, tell):
 
 
 def user(path, capability, tell):
-    """One that attaches it, and goes on writing it."""
+    """Be one that attaches the array, and goes on writing it."""
     client = Client(path)
     d = [client.fresh(), raw.DTYPES.index("float64"), 0, [N]]
     client.reply(client.ask("attach", d[0], *capability))
@@ -118,7 +118,7 @@ def test_cut_off_at_any_point(start, late):
 
 
 def test_no_foreign_bytes(start):
-    """Who attaches an array reaches that and not a byte more."""
+    """A session that attaches an array reaches that and not a byte more."""
     server = start()
     owner, user = Client(server.path), Client(server.path)
     x = owner.put(np.full(N, 7.25))

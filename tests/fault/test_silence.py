@@ -37,7 +37,7 @@ def test_a_worker_that_is_stopped(server):
 
 
 def test_one_that_nobody_uses(server):
-    """It is stopped and nobody minds, until somebody comes."""
+    """The worker is stopped and nobody minds, until somebody comes."""
     os.kill(server.worker, signal.SIGSTOP)
     session = Session(server.path)
     assert get(session, session.put(np.arange(5))).tolist() == list(range(5))
@@ -46,7 +46,7 @@ def test_one_that_nobody_uses(server):
 
 @raw.cpu_only
 def test_a_kernel_that_stops_its_worker(start):
-    """It is left out in the end, as one that kills its worker is."""
+    """The kernel is left out in the end, as one that kills its worker is."""
     server = start(*OPEN, "--worker-silence=0.2")
     session = Session(server.path)
     value = np.arange(9)

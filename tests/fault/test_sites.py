@@ -65,7 +65,7 @@ def test_sweep(program, call, tmp_path):
 
 
 def test_who_cannot_be_handed_on_is_told_at_once(tmp_path):
-    """Not when the worker has not answered for long, as one whose worker is dying."""
+    """The client is told at once, but not when the worker has not answered for long, as one whose worker is dying."""
     server = Server("--slab=1M", folder=str(tmp_path), env={"ARRAYD_FAULT_OS": "arrayd:dup:1"})
     with pytest.raises(Closed, match="out of descriptors or host memory: try again"):
         Client(server.path)
@@ -74,7 +74,7 @@ def test_who_cannot_be_handed_on_is_told_at_once(tmp_path):
 
 
 def test_several_faults_in_a_row(tmp_path):
-    """Each after a worker has begun: a server whose first worker cannot begin ends."""
+    """Each fault comes after a worker has begun: a server whose first worker cannot begin ends."""
     faults = ",".join(f"arrayd-worker:{call}:{n}" for call, n in (("malloc", 60), ("calloc", 16), ("sendmsg", 5)))
     server = Server("--slab=1M", folder=str(tmp_path),
                     env={"ARRAYD_FAULT_OS": faults, "ARRAYD_FAULT_ONCE": str(tmp_path / "there")})

@@ -36,7 +36,7 @@ def scenario(server):
 
 @pytest.mark.parametrize("late", [False, True])
 def test_writes_in_part(start, late):
-    """What is not written is as it was, also when the array has been away meanwhile."""
+    """Elements that are not written are as they were, also when the array has been away meanwhile."""
     server, rng = start(*LIMITS, env={"ARRAYD_CPU_LATE": "1"} if late else {}), random.Random(3)
     client = Client(server.path)
     data = [np.arange(N) + float(i) for i in range(ARRAYS)]
@@ -64,7 +64,7 @@ def nothing_left(server):
 
 @pytest.mark.parametrize("call, step", [("calloc", 1), ("malloc", 5)])
 def test_an_allocation_fails(call, step, tmp_path):
-    """Whoever is concerned hears of it, and the next client finds everything as if nothing had been. What happens
+    """The client concerned hears of it, and the next client finds everything as if nothing had been. What happens
     before there is a client is another test's (test_sites.py)."""
     reached = 0
     for n in range(5, 400, step):

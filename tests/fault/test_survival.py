@@ -439,7 +439,7 @@ def scribble(server, rng, times, first, values):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_ledger_that_was_scribbled_on(server, seed):
-    """Whatever made the worker die may have written there, too: the next one loses sessions at worst."""
+    """Whatever made the worker die may have written there, too. The next one loses sessions at worst."""
     sessions = [Session(server.path) for _ in range(4)]
     for session in sessions:
         arrays = [session.put(np.arange(n)) for n in (3, 100, 5000)]
@@ -521,7 +521,7 @@ def export(session, array):
 
 
 def test_exported_memory(server):
-    """Where it was moved to is where the next worker finds it; who has it keeps it, but not the lease."""
+    """The next worker finds the memory where it was moved to. The process that has it keeps it, but not the lease."""
     one, other = Session(server.path), Session(server.path)
     x = one.put(np.arange(1000))
     one.reply(one.ask("publish", x, 1, "common", ""))

@@ -57,7 +57,7 @@ x = np.random.default_rng(1).random(SIZE)
 a = ad.asarray(x)
 """
 PROGRAMS = {
-    # What has been sent when the worker is killed, and what has not.
+    # Programs by what has been sent when the worker is killed, and what has not.
     "before": "assert answer(in_child(lambda: killed(True) and same(a + 1, x + 1)))",
     "between": """
 b = a * 2
@@ -169,7 +169,7 @@ print(float(x.sum()) > 0, flush=True)
 
 @pytest.mark.parametrize("way", ["os._exit(0)", "sys.exit()", "os.kill(os.getpid(), 9)"])
 def test_a_parent_that_ends_at_once(server, way):
-    """While the server has much to do before it comes to the fork."""
+    """The parent ends while the server has much to do before it comes to the fork."""
     with program(HEAVY.replace("END", way), f"unix:{server.path}") as parent:
         assert parent.stdout.read() == "True\n", parent.stderr.read()
     last = Client(server.path)
@@ -177,7 +177,7 @@ def test_a_parent_that_ends_at_once(server, way):
 
 
 def test_a_parent_that_waits(server):
-    """It would not notice that its connection is gone, and with it the fork that its child waits for."""
+    """The parent would not notice that its connection is gone, and with it the fork that its child waits for."""
     client = program("""
 import os, sys
 a = ad.arange(1000)
@@ -229,7 +229,7 @@ def test_a_family_in_a_storm(start, late):
 
 
 def test_forks_while_there_is_no_connection(server):
-    """They are sent with what else waits for one, and none has to wait: not for another, nor for memory that another
+    """Forks are sent with what else waits for a connection. None has to wait for another, nor for memory that another
     thread is about to share with the server."""
     client = program("""
 import os, sys, threading
@@ -276,7 +276,7 @@ print(int(b.sum()), flush=True)
 
 
 def test_a_child_takes_the_place_of_the_one_before(start, tmp_path):
-    """As in a pool whose processes are replaced: when the parent sees the end of one it may fork the next."""
+    """Processes of a pool are replaced. When the parent sees the end of one it may fork the next."""
     grants = tmp_path / "principals"
     grants.write_text("uid:* sessions=3\n")
     server = start(f"--principals={grants}")

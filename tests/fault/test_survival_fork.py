@@ -31,7 +31,7 @@ def add(session, x, n):
 
 
 def come_back(*sessions):
-    """One may have to wait for another."""
+    """Come back. A session may have to wait for another."""
     left = list(sessions)
 
     def all_are_back():
@@ -103,7 +103,7 @@ def test_a_family(server):
 
 
 def ask(session, name, *fields):
-    """On a connection that may break."""
+    """Ask on a connection that may break."""
     request = session.ask(name, *fields)
     while True:
         try:
@@ -162,7 +162,7 @@ def stopped(server):
 
 
 def test_a_fork_that_did_not_arrive(server):
-    """It is sent again, without the descriptor, which is gone: the child comes by itself, and not before."""
+    """The fork is sent again, without the descriptor, which is gone. The child comes by itself, and not before."""
     parent = Session(server.path)
     x = parent.put(np.arange(100))
     parent.sync()
@@ -182,7 +182,8 @@ def test_a_fork_that_did_not_arrive(server):
 
 @pytest.mark.parametrize("what", ["lives", "leaves"])
 def test_a_fork_that_is_executed_again(start, what):
-    """Its parent's state does not have it yet, as what came behind it is under way. The child is there, or has been."""
+    """The parent's state does not have the fork yet, as what came behind it is under way. The child is there, or has
+    been."""
     server = start(*OPEN, env=LATE)
     parent = Session(server.path)
     x, large = parent.put(np.arange(100)), parent.put(np.ones(1 << 22))
@@ -285,7 +286,7 @@ def test_a_connection_that_breaks(server):
 
 
 def test_a_child_that_says_nothing(server):
-    """Nobody knows its process, so the end of its connection is its end."""
+    """Nobody knows the child's process, so the end of its connection is its end."""
     parent = Session(server.path)
     parent.put(np.arange(1000))
     child = parent.child()
@@ -297,7 +298,7 @@ def test_a_child_that_says_nothing(server):
 
 @pytest.mark.parametrize("killed", ["", "killed"])
 def test_a_process_that_ends(start, killed):
-    """Without a word, as a forked process does: nothing waits for it; nor where it has come back before."""
+    """A process ends without a word, as a forked one does. Nothing waits for it; nor where it has come back before."""
     server = start()
     parent = Session(server.path)
     x = parent.put(np.arange(1000))
@@ -398,7 +399,8 @@ def test_what_it_holds_counts(start, tmp_path):
 
 
 def test_what_two_have_given_up(start):
-    """One is still busy with what came before, for which it is kept; and who gave it up last ends first."""
+    """One session is still busy with what came before, for which it is kept. The session that gave it up last ends
+    first."""
     server = start(*OPEN, env=LATE)
     parent = Session(server.path)
     x, large = parent.put(np.arange(1000)), parent.put(np.ones(1 << 22))
@@ -448,7 +450,7 @@ def test_an_upgrade(server):
 # ---- workers that die again and again ----
 
 def test_a_session_that_has_nothing_to_do(server):
-    """It says no more than that it is there, and no number of workers dies of that."""
+    """The session says no more than that it is there, and no number of workers dies of that."""
     parent = Session(server.path)
     x = parent.put(np.arange(1000))
     child = parent.child()

@@ -85,7 +85,7 @@ def test_what_is_under_way_is_executed_again(server):
 
 
 def test_freed_memory_stays_until_it_is_not_needed(server):
-    """What is executed again reads arrays that were freed behind it, and whose memory others would have got."""
+    """Operations that are executed again read arrays that were freed behind them. Others would have got the memory."""
     session = Session(server.path)
     arrays = [session.put(np.full(5000, i)) for i in range(20)]
     session.sync()
@@ -125,7 +125,7 @@ def test_an_upload_into_what_was_read_before(server):
 
 
 def test_verdicts_that_are_still_to_come(server):
-    """What the device finds wrong is found again, and belongs to the same operation."""
+    """Errors that the device finds are found again, and belong to the same operation."""
     session = Session(server.path)
     x = session.put(np.arange(100))
     good, bad = session.put(np.array([3, 4])), session.put(np.array([3, 100]))
@@ -213,7 +213,8 @@ def test_answers_do_not_wait_for_other_streams(server):
 
 
 def test_windows_are_their_clients_again(server):
-    """What was fetched has been handed over: it is not written again. What was loaded is, from a window that has gone."""
+    """Bytes that were fetched have been handed over and are not written again. Bytes that were loaded are, from a
+    window that has gone."""
     session = Session(server.path)
     size = 1 << 13
     x = session.put(np.arange(size // 8))
@@ -242,7 +243,8 @@ def test_windows_are_their_clients_again(server):
 
 
 def test_a_window_that_may_be_written_again(server):
-    """Who waits for the stream of a load may, so it must not be executed again."""
+    """A client that waits for the stream of a load may write the window again, so the load must not be executed
+    again."""
     session = Session(server.path)
     fd = window(session, 1, 8000)
     session.op("stream", 100, 0, 1)
@@ -285,7 +287,7 @@ def test_short_of_memory(start):
 
 
 def test_shared_arrays_while_their_maker_computes(server):
-    """Who attaches an array has all of it, also if the worker that made it ends at once."""
+    """A session that attaches an array has all of it, also if the worker that made it ends at once."""
     one, other = Session(server.path), Session(server.path)
     for i in range(4):
         big = slow(one)
@@ -335,7 +337,7 @@ def storm(server, *arguments, kills=12):
 
 
 def chains_of(server, in_place):
-    """How many chains sixty formulas of nine sums make, in one frame, behind an operation in place or not."""
+    """Count the chains that sixty formulas of nine sums make, in one frame, behind an operation in place or not."""
     session = Session(server.path)
     x, y = session.put(np.arange(16)), session.put(np.arange(16))
     session.sync()
@@ -357,7 +359,7 @@ def chains_of(server, in_place):
 
 
 def test_formulas_stay_whole_behind_an_operation_in_place(server):
-    """What has begun of the last formula waits for its end, when there is room for no more: then, too."""
+    """The part of the last formula that has begun waits for its end, also when there is room for no more."""
     chains_of(server, False)  # with the first one of a server, kernels are still to be loaded
     assert chains_of(server, True) < 1.4 * chains_of(server, False)
 

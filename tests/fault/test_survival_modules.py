@@ -118,7 +118,7 @@ def test_launching_just_works(server):
 
 
 def test_what_was_on_its_way_is_launched_once(server):
-    """What a kernel that was under way has been given may be lost, as nobody knows what it writes; else nothing is."""
+    """Arrays that a kernel under way was given may be lost, as nobody knows what it writes. Nothing else is."""
     session, rng = Session(server.path), np.random.default_rng(4)
     build(session, 1, PLAIN, ["-DADDED=1"])
     lost = 0
@@ -144,7 +144,7 @@ def test_what_was_on_its_way_is_launched_once(server):
 
 
 def test_variables_are_as_they_were_set_up_or_lost(server):
-    """Until a kernel was launched or a client has seen one, they are what the next worker sets up, too."""
+    """Until a kernel was launched or a client has seen one, the next worker sets the variables up, too."""
     session = Session(server.path)
     build(session, 1, VARIABLES)
     build(session, 2, VARIABLES, ["-DSEEN"])
@@ -180,7 +180,7 @@ def test_variables_are_as_they_were_set_up_or_lost(server):
 
 
 def test_a_launch_that_was_under_way_finds_new_variables(server):
-    """What is executed again begins with what the worker before had begun with."""
+    """A launch that is executed again begins with what the worker before had begun with."""
     session = Session(server.path)
     build(session, 1, VARIABLES)
     session.sync()
@@ -196,7 +196,7 @@ def test_a_launch_that_was_under_way_finds_new_variables(server):
 
 @pytest.mark.parametrize("how", ["kept", "removed", "damaged", "none"])
 def test_the_cache(start, late, tmp_path, how):
-    """What is on disk is loaded; where it is not it is compiled again."""
+    """Binaries on disk are loaded. Where there is none, the source is compiled again."""
     folder = tmp_path / "kernels"
     server = start(*OPEN, f"--kernels-cache={'none' if how == 'none' else folder}", env=late)
     session = Session(server.path)
@@ -217,7 +217,7 @@ def test_the_cache(start, late, tmp_path, how):
 
 
 def test_the_compiler_is_gone(start, late, tmp_path):
-    """What cannot be built says why, and is built as soon as it can be."""
+    """A module that cannot be built says why, and is built as soon as it can be."""
     for name in ("arrayd", "arrayd-worker", "arrayd-compile", "arrayd-paths.so"):
         shutil.copy(raw.PROGRAM.parent / name, tmp_path)
     backend = f"libarrayd-{raw.BACKEND}.so"
@@ -290,7 +290,7 @@ def test_killed_while_it_compiles(start, late):
 
 
 def compiling(server):
-    """arrayd-compile runs for the server's worker."""
+    """Tell whether arrayd-compile runs for the server's worker."""
     worker = server.worker
     children = f"/proc/{worker}/task/*/children"
     return any(path.read_text().split() for path in pathlib.Path("/").glob(children[1:]))
@@ -304,7 +304,7 @@ def compiles(server):
 @pytest.mark.parametrize("body", ["_exit(3);", "*(volatile long long *)(x[0] - x[0]) = 1;"], ids=["unsaid", "said"])
 @pytest.mark.parametrize("arrays", ["none", "fresh"])
 def test_a_kernel_that_kills_its_worker(start, late, body, arrays):
-    """It is not launched for ever, though it could be: the session goes on without it."""
+    """The kernel is not launched for ever, though it could be: the session goes on without it."""
     server = start(*OPEN, env=late)
     session, other = Session(server.path), Session(server.path)
     source = f'extern "C" void _exit(int); extern "C" __global__ void wild(long long *x) {{ {body} }}' \
@@ -331,7 +331,7 @@ def test_a_kernel_that_kills_its_worker(start, late, body, arrays):
 
 
 def outlive(server, session, good):
-    """What it has sent kills workers, until one has done with it, and reads a good array."""
+    """Check that what the session has sent kills workers, until one has done with it, and reads a good array."""
     request = session.ask("read", good)  # it comes behind what kills them
     wait_until(lambda: server.said("event=recovered"), "the worker is gone, and another one there")
     wait_until(lambda: has_answer(session, request), "workers do not die any more")

@@ -62,12 +62,12 @@ def check(session, data, arrays):
 
 
 def add(session, x, y):
-    """x += y"""
+    """x += y on the server."""
     session.ufunc("add", "int64", x[3], x, y, out=x)
 
 
 def heavy(session):
-    """One operation that keeps the device busy; the first row of its result."""
+    """Keep the device busy with one operation, and return the first row of its result."""
     x = session.put(FACTOR)
     product = call(session, "matmul", [SIDE, SIDE], [x, x], [False])
     session.free(x)
@@ -84,7 +84,7 @@ def nothing_left(server, session, *arrays):
 
 
 def test_they_are_there_again(place):
-    """Where they were: nothing comes back but what is used."""
+    """Arrays are where they were: nothing comes back but what is used."""
     server = place(*SMALL)
     session, data, arrays = settled(server, 80)
     for _ in range(4):
@@ -208,7 +208,7 @@ def test_a_session_that_ends(place):
 
 
 def test_a_moved_array_is_shared(place):
-    """What others get is complete, and is theirs when the worker is killed at once."""
+    """The array that others get is complete, and is theirs when the worker is killed at once."""
     server = place("--host-memory=32M", **STIRRED)
     one, other = Session(server.path), Session(server.path)
     data, arrays = many(one, 50)
@@ -260,7 +260,8 @@ def test_out_and_back_while_the_device_works(start):
 
 
 def test_moved_while_a_state_is_coming(start):
-    """It has an array where that was before, and the one that was valid has another that is given up meanwhile."""
+    """The pending checkpoint has an array where that was before. The committed one has another array, which is given up
+    meanwhile."""
     server = start(*OPEN, "--host-memory=64M", env={**LATE, **STIRRED})
     session, other = Session(server.path), Session(server.path)
     x, factor = session.put(np.arange(1000)), session.put(FACTOR)
@@ -301,7 +302,8 @@ def test_moved_while_a_state_is_coming(start):
 
 
 def test_what_is_given_up_goes_to_host_memory(start):
-    """Where its memory is needed, and nothing can be written down as the device may yet find something wrong."""
+    """Memory that was given up goes there where it is needed, and nothing can be written down as the device may yet
+    find something wrong."""
     server = start(*OPEN, "--memory=16M", "--slab=1M", "--host-memory=32M", env=LATE)
     session = Session(server.path)
     size, index = 1 << 18, session.put(np.array([3, 4]))  # 2 MiB
@@ -331,7 +333,7 @@ def test_what_is_given_up_goes_to_host_memory(start):
 
 
 def test_an_overwritten_array_is_not_read_as_it_is_now(start):
-    """It had been read, and was away: it comes back empty, to be written as a whole."""
+    """The array had been read, and was away. It comes back empty, to be written as a whole."""
     server = start(*OPEN, "--host-memory=64M", env={**LATE, **STIRRED})
     session, data, arrays = settled(server, 4, 1000)
     for _ in range(5):

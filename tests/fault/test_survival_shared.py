@@ -20,7 +20,7 @@ x = np.random.default_rng(1).random(SIZE)
 a = ad.asarray(x)
 ad.sync()
 """
-# How there come to be two of it: what is killed in between finds no difference.
+# Ways in which there come to be two holders. A kill in between finds no difference.
 SHARED = {
     "used up": "b = pickle.loads(pickle.dumps(ad.share(a, uses=1, linger=1))).attach()",
     "capability": "c = ad.share(a)\nb = c.attach()",
@@ -90,7 +90,7 @@ def test_they_are_apart(start, how, size, late):
 
 
 def test_it_is_one_array_to_be_written(start):
-    """What was published for that stays common."""
+    """Memory that was published to be written stays common."""
     go_through(start(*OPEN), """
 ad.publish("n", a, writable=True)
 b = ad.attach("n")

@@ -79,7 +79,7 @@ def test_answers_on_their_way_come_once(server):
 
 
 def test_frames_that_come_in_parts(server):
-    """More upgrades than a state may kill workers: this one kills none."""
+    """There are more upgrades than checkpoints that may kill workers, and none counts as a death."""
     session = Session(server.path)
     x = session.put(np.zeros(1000, np.int64))
     session.sync()
@@ -119,7 +119,7 @@ def test_windows_names_capabilities_and_exports(server):
     buffer = other.fresh()
     assert other.reply(other.ask("attach", buffer, a % 2**64, b % 2**64))[0][2] == 0
     assert np.array_equal(other.get([buffer, *x[1:]]), np.arange(size // 8))
-    # Whoever holds an exported array keeps its memory, but not the lease, as with a worker's death.
+    # A process with an exported array keeps its memory, but not the lease, as with a worker's death.
     assert lease.recv(1) == b"" and one.stat("exports") == 0
     assert see(server)["arrayd"]["sessions"] == 2
 
@@ -181,7 +181,7 @@ def test_many_under_load(start, place, late):
 
 
 def test_who_connects_meanwhile_waits(start):
-    """Nobody who comes at the wrong moment is told to go away; nor who has come and says hello later."""
+    """Nobody who comes at the wrong moment is told to go away, nor a client that has come and says hello later."""
     server = start(*OPEN)
     over, problems, came = threading.Event(), [], [0]
 
@@ -218,7 +218,7 @@ def test_who_connects_meanwhile_waits(start):
 # ---- what is new ----
 
 def changed_version(folder, version):
-    """This program, which says that it is of another version; and what it needs beside it."""
+    """Make this program say that it is of another version, with what it needs beside it."""
     folder.mkdir()
     for file in raw.PROGRAM.parent.iterdir():
         (folder / file.name).symlink_to(file)
@@ -355,7 +355,7 @@ def test_some_go_over_and_some_do_not(server):
 
 
 def test_kernels_are_built_again(server):
-    """When they are launched; the variables of modules are gone."""
+    """Kernels are built again when they are launched. The variables of modules are gone."""
     session = Session(server.path)
     build(session, 1, PLAIN, ["-DADDED=7"])
     build(session, 2, VARIABLES)
@@ -374,7 +374,7 @@ def test_kernels_are_built_again(server):
 # ---- workers that do not do as they should ----
 
 def test_a_worker_that_does_not_leave(server):
-    """It is killed, and the next one finds what it finds then."""
+    """The worker is killed, and the next one goes on with what is left."""
     session = Session(server.path)
     x = session.put(np.arange(9))
     session.sync()
@@ -389,7 +389,7 @@ def test_a_worker_that_does_not_leave(server):
 
 
 def test_workers_that_are_killed_meanwhile(server):
-    """At any moment: the old one while it leaves, the new one while it takes over."""
+    """The old worker is killed while it leaves, or the new one while it takes over, at any moment."""
     session = Session(server.path)
     values = np.arange(50_000)
     x = session.put(values)

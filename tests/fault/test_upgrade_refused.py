@@ -29,7 +29,7 @@ BAD_PROGRAMS = {
 
 @pytest.mark.parametrize("program", BAD_PROGRAMS)
 def test_a_program_that_cannot_take_over(start, installed, program):
-    """It is asked before anything is stopped, so nobody notices."""
+    """The program is asked before anything is stopped, so nobody notices."""
     text, why = BAD_PROGRAMS[program]
     server = start(program=installed.path)
     client, worker = Client(server.path), server.worker
@@ -69,7 +69,8 @@ def test_a_program_that_cannot_be_started(start, installed, how):
 
 
 def test_a_program_that_goes_when_it_is_wanted(start, installed):
-    """Its check was good. By then the workers have left: this front goes on with them, as if they had been killed."""
+    """The program's check was good. By then the workers have left: this front goes on with them, as if they had been
+    killed."""
     server = start(*OPEN, program=installed.path)
     session, idle = Session(server.path), Client(server.path, greet=False)
     x = session.put(np.arange(9))

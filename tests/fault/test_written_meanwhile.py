@@ -5,13 +5,13 @@ import raw
 from attacking import ATTACKER, attack, needs_users
 from raw import CALL, REDUCTION, UFUNC
 
-# What goes by indices or masks is run more often: these were the ones that could be broken.
+# Operations by indices or masks are run more often: these were the ones that could be broken.
 BY_INDICES = ("gather", "scatter", "compress", "place", "nonzero", "bincount")
 pytestmark = needs_users
 
 
 def write_over(start, rows, rounds):
-    """Both users are in one worker, as none of them may run kernels; it must be the same one in the end."""
+    """Both users are in one worker, as none of them may run kernels. It must be the same one in the end."""
     server = start("--kernels=none", "--socket-mode=0666")
     workers = raw.children(server.pid)
     found = attack(server, "meanwhile.py", "attack", ATTACKER, ",".join(rows), rounds)

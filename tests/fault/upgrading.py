@@ -28,7 +28,7 @@ class Installed:
 
 
 def upgrade(server, *options):
-    """What came of it. The process stays."""
+    """Return what came of an upgrade. The process stays."""
     pid = server.pid
     done = json.loads(ctl(server, "upgrade", "--json", *options))
     assert server.process.poll() is None and see(server)["arrayd"]["pid"] == pid

@@ -8,7 +8,7 @@ import raw
 
 BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", pathlib.Path(__file__).resolve().parents[2] / "build/release"))
 
-# argv: the source of `wild`. Prints what went wrong.
+# A program. argv: the source of `wild`. It prints what went wrong.
 CULPRIT = r"""
 import sys, arrayd as ad
 from arrayd import _core

@@ -88,7 +88,7 @@ class Failed(Exception):
 
 
 class Backend:
-    """Its functions; one that fails raises Failed. Those with an out-parameter return it."""
+    """The functions of a backend. One that fails raises Failed; those with an out-parameter return it."""
 
     def __init__(self, name):
         self.library = c.CDLL(str(BUILD / "bin" / f"libarrayd-{name}.so"))

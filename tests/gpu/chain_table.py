@@ -77,7 +77,7 @@ REDUCTIONS = {row[1]: int(row[0]) for row in rows("reduction")}
 
 
 def fusable(row, loop):
-    """Whether the cuda backend has it in chains, of inputs that are arrays."""
+    """Tell whether the cuda backend has the row in chains, of inputs that are arrays."""
     if row.name == "power" and KINDS[loop] == "i":
         return False  # the exponent must be a number
     if "AD_U_BODY" in row.traits or KINDS[loop] == "c" and row.traits & {"AD_U_COMPLEX_LIBRARY", "AD_U_SPECIAL"}:

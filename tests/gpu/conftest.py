@@ -16,7 +16,7 @@ pytest_terminal_summary = _ops.pytest_terminal_summary
 
 
 def gpus():
-    """How many there are."""
+    """Return how many GPUs there are."""
     try:
         return subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True).stdout.count("GPU ")
     except FileNotFoundError:

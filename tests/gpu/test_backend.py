@@ -1,4 +1,4 @@
-"""libarrayd-cuda.so by itself, through its table: what a worker relies on, and what it must survive."""
+"""libarrayd-cuda.so by itself, through its table: a worker relies on this, and it must survive that."""
 import ctypes
 import mmap
 import os
@@ -295,7 +295,7 @@ def test_slabs_leave_no_memory_behind(gpu):
 # ---- faults ----
 
 def test_a_wild_kernel_loses_the_device():
-    """In a process of its own: nothing of it can be used afterwards."""
+    """The kernel runs in a process of its own, of which nothing can be used afterwards."""
     done = subprocess.run([sys.executable, __file__, "wild"], env={**os.environ, "ARRAYD_FAULT": "wild:2"},
                           capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr

@@ -69,7 +69,7 @@ sys.stdin.readline()
 
 
 def test_a_further_client_takes_no_device_memory(own_server):
-    """None but its share of the slab of 2 MiB that the first arrays of small clients lie in."""
+    """A client takes none but its share of the slab of 2 MiB that the first arrays of small clients lie in."""
     _, url = own_server()
     device = ad.cuda.Device(0)
     clients, free = [], []

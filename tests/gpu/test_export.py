@@ -16,7 +16,7 @@ N = 1_000_003
 
 
 def exports(number):
-    """So many stand, as soon as the server has noticed what is over."""
+    """Wait until so many exports stand: the server notices with a delay that one is over."""
     end = time.monotonic() + 60
     while ad.stat()["exports"] != number:
         assert time.monotonic() < end, ad.stat()["exports"]
@@ -195,7 +195,7 @@ def opener(h, size):
 
 
 def test_a_program_with_the_driver_alone_opens_a_handle():
-    """Each sees what the other writes, in small arrays and in views; nothing else is behind the handle."""
+    """Each sees what the other writes, in small arrays and in views. Nothing else is behind the handle."""
     beside = [ad.full(1000, -1, dtype="int8") for _ in range(4)]
     for size, start in ((1, 0), (5000, 0), (5000, 17), (3_000_000, 5)):
         x = ad.arange(size, dtype="int64").astype("uint8")

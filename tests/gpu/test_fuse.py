@@ -26,8 +26,8 @@ def busy():
 
 
 def fused(body):
-    """What body returns, as NumPy's arrays, in a run in which chains were fused and none was not; and how many operations
-    were. None: it never was so."""
+    """Return what body returns, as NumPy's arrays, in a run in which chains were fused and none was not; and how many
+    operations were. None: it never was so."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         before, work = counted(), busy()
@@ -66,7 +66,7 @@ def inputs(rng, dtype, shape):
 
 @pytest.mark.parametrize("loop", [d for d in DTYPES if d != "bfloat16"])
 def test_every_row(servers, loop):
-    """Each row between two others, so that it is in the middle of a chain; a few rows at a time."""
+    """Each row stands between two others, so that it is in the middle of a chain. A few rows are tested at a time."""
     rng, shape, code = np.random.default_rng(5), (64, 300), DTYPES.index(loop)
     x, y, z = inputs(rng, loop, shape), inputs(rng, loop, (300,)), inputs(rng, loop, (64, 1))
     names = [name for name, row in UFUNCS.items() if fusable(row, code) and hasattr(ad, name)]
@@ -172,7 +172,8 @@ def exact(rng, dtype, n):
 @pytest.mark.parametrize("dtype", SCANNED)
 @pytest.mark.parametrize("shape", [(1 << 20,), (1000003,), (3, 100000), (5, 40001), (4097, 8), (900, 700), (31, 33)])
 def test_scans(servers, dtype, shape):
-    """In tiles and by rows, of whole vectors and not; computed where they are read, or by way of memory."""
+    """Scans run in tiles and by rows, of whole vectors and not. Their input is computed where it is read, or by way of
+    memory."""
     rng, found = np.random.default_rng(4), []
     x, ones = exact(rng, dtype, int(np.prod(shape))).reshape(shape), np.ones(shape[-1:], dtype)
     if x.dtype.kind in "fc":

@@ -168,8 +168,8 @@ def end_types(name, dtype):
 
 
 def differences(x, y, dtype):
-    """Where the bits of two arrays differ, but for those of a NaN: which of the many it is depends on what the compiler
-    makes of an expression."""
+    """Find where the bits of two arrays differ, but for those of a NaN: which of the many it is depends on what the
+    compiler makes of an expression."""
     if DTYPES[dtype] == "bfloat16":
         return numpy.flatnonzero((x != y) & ~(((x & 0x7fff) > 0x7f80) & ((y & 0x7fff) > 0x7f80)))
     if KINDS[dtype] == "c":
@@ -248,7 +248,7 @@ def arranged(gpu, rng, dtype, shape):
 
 @pytest.mark.parametrize("loop", range(len(DTYPES)), ids=DTYPES)
 def test_every_row(gpu, loop):
-    """In chains of as many rows as there are outputs, of inputs in a row, repeated and of another type."""
+    """Chains have as many rows as there are outputs, with inputs in a row, repeated and of another type."""
     rng = numpy.random.default_rng(loop)
     names = [name for name, row in UFUNCS.items() if fusable(row, loop)]
     for first in range(0, len(names), 12):
@@ -331,7 +331,7 @@ def test_sizes(gpu, dtype, count):
 
 
 def test_shifted_views(gpu):
-    """x[1:] of a neighbour in vectors."""
+    """The view x[1:] is a neighbour in vectors."""
     rng, code = numpy.random.default_rng(1), CODE["float32"]
     base = gpu.put(values(rng, code, 100001))
     for a in range(5):
@@ -360,7 +360,7 @@ def test_in_place(gpu):
 
 
 def test_powers(gpu):
-    """Of integers: by a number that is not negative, or not at all."""
+    """Integers are raised by a number that is not negative, or not at all."""
     rng, code = numpy.random.default_rng(3), CODE["int32"]
     x = View(gpu.put(values(rng, code, 1000)), code, (1000,))
     for exponent, done in ((2, True), (0, True), (True, True), (-1, False)):

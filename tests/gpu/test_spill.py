@@ -1,4 +1,4 @@
-"""More than fits a GPU: four times a limit of 8 GiB, in pinned host memory; results are NumPy's.
+"""Arrays do not fit a GPU: they take four times a limit of 8 GiB, in pinned host memory. Results are NumPy's.
 
 What one server holds is given by its own option, so these need no large GPU; the host needs some 40 GiB."""
 import os
@@ -41,7 +41,7 @@ def expected(i, at):
 
 
 def test_swept_again_and_again(small):
-    """In place, into new arrays, and reduced; each sweep moves everything out and in."""
+    """Sweeps are in place, into new arrays, and reduced. Each moves everything out and in."""
     at = np.r_[0:1000, ELEMENTS // 2:ELEMENTS // 2 + 1000, ELEMENTS - 1000:ELEMENTS]
     arrays = [made(i) for i in range(N)]
     began = time.monotonic()
@@ -87,7 +87,7 @@ def test_matmul_with_two_streams(small):
 
 
 def test_two_sessions_on_streams_of_their_own(small):
-    """Each with as much as fits; cut from slabs, with small arrays in between."""
+    """Each session has as much as fits, cut from slabs, with small arrays in between."""
     one = [ad.full(1 << 21, float(i), dtype="float32") for i in range(1000)]
     little = [x[:5].sum() for x in one]
     ad.connect(small)

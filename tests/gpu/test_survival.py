@@ -21,7 +21,7 @@ def test_storm(own_server):
 
 
 def test_storm_where_memory_is_short(own_server):
-    """Where arrays have been moved to host memory those are lost as well."""
+    """Arrays that have been moved to host memory are lost as well."""
     process, url = own_server("--memory=64M", "--slab=4M", "--host-memory=256M")
     done = subprocess.run([sys.executable, str(FAULT / "storm.py"), url, str(process.pid), "20", "2", "300000", str(SECONDS)],
                           capture_output=True, text=True, timeout=60 + 40 * SECONDS)

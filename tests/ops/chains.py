@@ -52,7 +52,7 @@ def together(body, **least):
 
 
 def bits(a):
-    """Its bytes, where any NaN is as good as another."""
+    """Return the value's bytes, where any NaN is as good as another."""
     parts = a.view(a.real.dtype) if a.dtype.kind == "c" and a.ndim else a
     if a.dtype.kind in "fc":
         a = np.where(np.isnan(parts), np.nan, parts).astype(parts.dtype)

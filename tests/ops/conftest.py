@@ -45,7 +45,7 @@ def start_server(folder, *options):
 
 
 def port_of(folder, way="tcp"):
-    """Where the server that was started in the folder listens, as it says."""
+    """Return the port at which the server that was started in the folder listens, as it says."""
     ready = next(line for line in pathlib.Path(folder, "log").read_text().splitlines() if "event=ready" in line)
     return int(re.search(rf"\b{way}:127\.0\.0\.1:(\d+)", ready)[1])
 
@@ -65,7 +65,7 @@ def pytest_configure(config):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """What the server has logged last, where tests have failed: whether it has lost a worker, and why."""
+    """Print what the server has logged last, where tests have failed: whether it has lost a worker, and why."""
     if getattr(config, "arrayd_server", None) and terminalreporter.stats.get("failed"):
         log = pathlib.Path(config.arrayd_server[1], "log").read_text(errors="replace")
         terminalreporter.section("the server's log")

@@ -26,7 +26,7 @@ def fetch(value):
 
 
 def outcome(run):
-    """What a function returns, or the exception that it raises."""
+    """Return what a function returns, or the exception that it raises."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -36,9 +36,7 @@ def outcome(run):
 
 
 def check(body, *arrays, ulps=8, dtype=True, exact=False):
-    """body(numpy, *arrays) and body(arrayd, *their copies on the server) must agree.
-
-    ulps: how far floats may be apart, in units of their type's precision. dtype: compare the types. exact: bit by bit.
+    """Check that body(numpy, *arrays) and body(arrayd, *their copies on the server) agree.
     """
     expected, wrong = outcome(lambda: fetch(body(np, *(np.array(a, order="K") for a in arrays))))
     actual, error = outcome(lambda: fetch(body(ad, *(ad.asarray(a) for a in arrays))))
@@ -52,7 +50,7 @@ def check(body, *arrays, ulps=8, dtype=True, exact=False):
 
 
 def same_kind(wrong, error):
-    """Whether an exception is of the class that NumPy raises, or of the builtin that it is made from."""
+    """Tell whether an exception is of the class that NumPy raises, or of the builtin that it is made from."""
     builtin = next(cls for cls in type(wrong).__mro__ if cls.__module__ == "builtins")
     return isinstance(error, builtin)
 
@@ -77,7 +75,7 @@ def compare(expected, actual, ulps=8, dtype=True, exact=False):
 
 
 def in_threads(count, body):
-    """body(number) in so many threads at once; what goes wrong in any of them fails the test."""
+    """Run body(number) in so many threads at once. An error in any of them fails the test."""
     errors, threads = [], []
 
     def run(number):

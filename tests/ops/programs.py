@@ -10,7 +10,7 @@ SHAPES = [(32, 32), (32,), (32, 1), (1, 32), (1, 1), ()]
 LARGE = [(200, 200), (200,), (200, 1), (), (1, 200)]
 REAL = ["float32", "float64", "float32", "int32", "int16", "uint8", "float16"]
 ANY = REAL + ["bool", "int64", "uint32", "complex64", "complex128"]
-# What these make of real numbers does not depend on who computes it.
+# Results of these for real numbers do not depend on who computes them.
 EXACT = {1: ["negative", "absolute", "sqrt", "square", "floor", "sign", "signbit", "isnan", "positive"],
          2: ["add", "subtract", "multiply", "maximum", "minimum", "greater", "equal", "logical_and", "not_equal"]}
 MORE = {1: EXACT[1] + ["sin", "exp", "tanh", "log1p", "arctan", "conjugate", "modf", "frexp", "reciprocal"],

@@ -1,4 +1,4 @@
-"""What processes of a pool do with the arrays that they are handed."""
+"""Processes of a pool do this with the arrays that they are handed."""
 import numpy as np
 
 import arrayd as ad
@@ -10,7 +10,7 @@ def total(a):
 
 
 def change(a):
-    """Its own copy is changed, and given back."""
+    """Change the child's own copy, and give it back."""
     a += 1
     return a
 

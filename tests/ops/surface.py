@@ -1,4 +1,4 @@
-"""One table of all public functions with sample arguments: what the sweep and the count of round trips go through.
+"""One table of all public functions with sample arguments, which the sweep and the count of round trips go through.
 
 CALLS has for the name of each function ("linalg.x" and "fft.x" for those of the modules) cases: expressions of a
 library xp and an array a of any shape and type, which may raise what NumPy raises. body(name, text) makes a function of

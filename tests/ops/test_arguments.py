@@ -1,4 +1,4 @@
-"""What arguments are taken for: outputs, counts, elements to fill with, edges; as in NumPy, or refused as there."""
+"""Arguments stand for what they do in NumPy, or are refused as there: outputs, counts, elements to fill with, edges."""
 import numpy as np
 import pytest
 

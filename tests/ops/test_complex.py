@@ -6,7 +6,7 @@ import arrayd as ad
 
 VALUES = [0.0, -0.0, 1, -1, .5, 2, -3, 1e-5, np.inf, -np.inf, np.nan, 710, 1e300, -800, 22, 5e-324, 1e308, 30, -30,
           1e100, 1e-200, 1e30, 1e-30, 88.5, -0.9999, 3e-39]
-# What comes out depends on the processor in NumPy: whether it multiplies and adds at once.
+# The result depends on the processor in NumPy: whether it multiplies and adds at once.
 ELSEWHERE = {"square"}
 # NumPy adds 1 first, or multiplies by the complex number pi: small parts, and signs of zeros, are lost there.
 LOSES = {"log1p", "sinc"}
@@ -26,7 +26,7 @@ def parts(x):
 
 
 def agree(expected, actual, loses):
-    """Of each element both parts: the same infinity, NaN or zero, or numbers near for the size of the whole."""
+    """Check both parts of each element: the same infinity, NaN or zero, or numbers near for the size of the whole."""
     right, limits = np.ones(expected.shape, bool), np.finfo(expected.real.dtype)
     least = 4 * limits.smallest_subnormal
     near = 256 * limits.eps * abs(expected) + least + (8 * limits.eps if loses else 0)

@@ -143,7 +143,7 @@ for wrong in (token + "x", token + " x"):
 
 
 def test_a_token_does_not_go_beyond_this_machine_in_clear(remote):
-    """Of an address that is not loopback, on which nobody but this test listens."""
+    """The address is not loopback, and nobody but this test listens there."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         try:
             s.connect(("192.0.2.1", 9))  # sends nothing, but shows which address would

@@ -86,7 +86,7 @@ def test_one_launch_for_a_sum():
 
 
 def test_as_many_blocks_as_there_can_be():
-    """More are an error of that launch, which changes nothing, and the next one runs."""
+    """A launch of more blocks is an error of that launch, which changes nothing, and the next one runs."""
     kernel = ad.RawKernel(MANY, "wait_for_all", enable_cooperative_groups=True)
     blocks = 128
     x = ad.zeros(2 * blocks, dtype="int32")
@@ -126,7 +126,7 @@ def test_blocks_that_wait_in_vain_are_told():
 
 @jit.rawkernel()
 def spread(x, y, times):
-    """Each round every element becomes the sum of its neighbours; y is what they were."""
+    """In each round every element becomes the sum of its neighbours, and y is what they were."""
     grid = jit.cg.this_grid()
     i = grid.thread_rank()
     for _ in range(times):
@@ -178,7 +178,7 @@ BLOCK = 64
 
 @jit.rawkernel()
 def turn(x, y, n):
-    """Each block turns its part of x round, by way of shared memory, two copies under way at a time."""
+    """Each block turns its part of x round, by way of shared memory, with two copies under way at a time."""
     block = jit.cg.this_thread_block()
     part = jit.shared_memory(x.dtype, 2 * BLOCK)
     first, rank = jit.blockIdx.x * n * BLOCK, block.thread_rank()
@@ -240,7 +240,7 @@ def moved(x, y, to, start, count):
 
 @pytest.mark.parametrize("dtype", ["int8", "bool", "int16"])
 def test_copies_from_anywhere_to_anywhere(dtype):
-    """Whatever the places are aligned to, and of any size."""
+    """Copies work whatever the places are aligned to, and for any size."""
     x = ad.asarray(np.random.default_rng(1).integers(0, 2 if dtype == "bool" else 99, 60).astype(dtype))
     size = x.dtype.itemsize
     for to, start, count in [*itertools.product(range(5), range(5), (1, 5, 16)), (16, 1, 40), (3, 1, 41), (0, 2, 39)]:

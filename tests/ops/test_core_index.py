@@ -101,7 +101,7 @@ def test_set(case, where, kind):
 
 
 def repeated(shape, key):
-    """Whether the key names an element twice: which value stays is nobody's promise."""
+    """Tell whether the key names an element twice: nobody promises which value stays."""
     counts = np.zeros(shape, int)
     np.add.at(counts, key, 1)
     return counts.size and counts.max() > 1

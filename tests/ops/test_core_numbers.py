@@ -89,7 +89,7 @@ def test_conversions(convert, shape):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_every_value_comes_back(dtype):
-    """All float16 values, and the ends of the others, through item, tolist and get."""
+    """All float16 values, and the ends of the other types, come back through item, tolist and get."""
     if dtype == np.float16:
         x = np.arange(2**16, dtype=np.uint16).view(np.float16)
     elif dtype.kind in "iu":

@@ -282,7 +282,7 @@ LOOPS = {
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_nothing_leaks(name):
-    """Neither objects, nor memory of this process, nor buffers of the server."""
+    """Neither objects leak, nor memory of this process, nor buffers of the server."""
     body, a = LOOPS[name], ad.arange(16.0)
     rounds = 400
     for _ in range(rounds):
@@ -334,6 +334,6 @@ print("usable")
 
 
 def watched(a):
-    """What a missing DECREF would show on."""
+    """Objects on which a missing DECREF would show."""
     return [a, type(a), None, True, False, Ellipsis, NotImplemented, ad.add, type(ad.add), type(a.flags), np.ndarray, np.dtype,
             a.dtype, np.dtype("f4"), np.dtype("u8"), np.dtype(bool), np.asarray, np.empty, (), int, float, TypeError]

@@ -46,7 +46,7 @@ def test_program(program, tmp_path):
 
 
 def test_as_python_runs_it(tmp_path):
-    """sys.argv, __name__, __file__ and sys.path are those of `python program.py`; so are the ways to end."""
+    """sys.argv, __name__, __file__ and sys.path are those of `python program.py`, and so are the ways to end."""
     (tmp_path / "beside.py").write_text("value = 5\n")
     program = tmp_path / "program.py"
     program.write_text("import sys, beside\nimport cupy\n"
@@ -77,7 +77,8 @@ def test_tracebacks(tmp_path):
 
 
 def test_names():
-    """One object under both names; what arrayd has not is said to be so; NumPy 1's names are what they stood for."""
+    """Both names are one object. A name that arrayd lacks is an error that says so; NumPy 1's names are what they stood
+    for."""
     cupy("-W", "error::DeprecationWarning", "-c", "pass", code=2)  # options of Python come before -m
     cupy("-c", """
 import sys, warnings
@@ -151,7 +152,7 @@ else:
 
 
 def test_install_and_children(tmp_path):
-    """install() in a program of one's own; processes that it starts, by multiprocessing or by hand, have it as well."""
+    """A program calls install() itself. Processes that it starts, by multiprocessing or by hand, have it as well."""
     program = tmp_path / "program.py"
     program.write_text("""
 import multiprocessing, os, subprocess, sys

@@ -50,7 +50,7 @@ def orthonormal(q):
 
 
 def layouts(a):
-    """a on the server, as it is and as views that do not lie row by row."""
+    """Return a on the server, as it is and as views that do not lie row by row."""
     x = ad.asarray(a)
     yield x
     yield ad.asarray(np.ascontiguousarray(a.swapaxes(-1, -2))).swapaxes(-1, -2)
@@ -73,7 +73,7 @@ def test_cholesky(dtype, upper):
             result = ad.linalg.cholesky(x, upper=upper)
             assert result.dtype == dtype
             near(result.get(), expected)
-        # Only one triangle is looked at.
+        # The function looks at one triangle only.
         half = np.triu(a) if upper else np.tril(a)
         near(ad.linalg.cholesky(ad.asarray(half), upper=upper).get(), expected)
 
@@ -98,7 +98,7 @@ def test_qr(dtype, mode):
 
 
 def from_reflectors(h, tau):
-    """q (square) and r of one matrix, from what geqrf leaves."""
+    """Make q (square) and r of one matrix, from what geqrf leaves."""
     m = h.shape[1]
     q = np.eye(m, dtype=h.dtype)
     for i, t in enumerate(tau):
@@ -406,7 +406,7 @@ def test_mixed_types():
 @pytest.mark.parametrize("shape", [(3, 3), (1, 1), (50, 50), (4, 3, 3), (2, 130, 130)], ids=str)
 @by_field
 def test_failures(dtype, shape):
-    """One bad matrix in a stack is enough; the error comes with the data, and the session lives on."""
+    """One bad matrix in a stack is enough. The error comes with the data, and the session lives on."""
     a = np.broadcast_to(np.eye(shape[-1], dtype=dtype), shape).copy()
     a[(-1,) * len(shape)] = 0
     error = ad.linalg.LinAlgError
@@ -446,7 +446,7 @@ def test_bad_arguments():
 
 
 def test_stacks_in_parallel():
-    """Many small matrices, each as if it were alone."""
+    """Many small matrices are computed, each as if it were alone."""
     a = values(float, (1000, 12, 12)) + 4 * np.eye(12)
     x = ad.asarray(a)
     near(ad.linalg.inv(x).get(), np.linalg.inv(a), 300)

@@ -50,7 +50,7 @@ def strides(a):
 
 
 def check(body, *drawn, layout=False, ulps=64):
-    """body(xp, *views): as oracle.check, of the views of either library."""
+    """Check body(xp, *views) as oracle.check does, for the views of either library."""
     expected, wrong = outcome(lambda: body(np, *(np.asarray(view.of(np)) for view in drawn)))
     actual, error = outcome(lambda: body(ad, *(view.of(ad) for view in drawn)))
     if error is None:
@@ -68,7 +68,7 @@ def flat(value):
     return value if isinstance(value, (tuple, list)) else [value]
 
 
-# Of one array; the results lie in memory as NumPy's.
+# Functions of one array whose results lie in memory as NumPy's.
 LAID_OUT = {
     "negative": lambda xp, a: xp.negative(a), "add": lambda xp, a: a + a, "scalar": lambda xp, a: a + 1,
     "less": lambda xp, a: a < 2, "divide": lambda xp, a: a / 2, "power": lambda xp, a: a ** 2,
@@ -95,7 +95,7 @@ LAID_OUT = {
     "slice": lambda xp, a: a[::-1, ..., None],
 }
 
-# Of one array, by value.
+# Functions of one array, compared by value.
 ONE = {
     "sum": lambda xp, a: a.sum(), "sum_axis": lambda xp, a: a.sum(0),
     "sum_last": lambda xp, a: a.sum(-1, keepdims=True),

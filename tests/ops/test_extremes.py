@@ -54,7 +54,7 @@ def check(call):
         assert got == expected, (expected, got, error)
 
 
-# Each makes an array of its size n.
+# Functions that make an array of size n.
 MAKERS = {
     "zeros": lambda x, n: x.zeros(n),
     "empty": lambda x, n: x.empty((n, 2), "i1"),
@@ -94,7 +94,7 @@ def test_new_arrays(name, n):
     check(lambda x: MAKERS[name](x, n))
 
 
-# Each looks at what is there in another way; a is of shape (n, m), one element of memory.
+# Functions that look at what is there in another way. a is of shape (n, m), one element of memory.
 VIEWS = {
     "itself": lambda x, a, k: a,
     "transposed": lambda x, a, k: a.T,
@@ -136,7 +136,7 @@ def test_reshape(size, shape):
     check(lambda x: x.zeros(size).reshape(shape))
 
 
-# Each makes the product of two sizes; a is of n elements, b of m.
+# Functions that make the product of two sizes. a is of n elements, b of m.
 PRODUCTS = {
     "add": lambda x, a, b: a[:, None] + b,
     "outer": lambda x, a, b: x.multiply.outer(a, b),
@@ -153,7 +153,7 @@ PRODUCTS = {
 @PROFILE
 @given(st.sampled_from(sorted(PRODUCTS)), SMALL, LARGE, LARGE)
 def test_products(name, small, n, m):
-    """One of them may be small where the other is one element that is repeated; nothing of these sizes is computed."""
+    """One size may be small where the other is one element that is repeated. Nothing of these sizes is computed."""
     def call(x):
         a, b = (x.broadcast_to(x.zeros(1, "f4"), (size,)) for size in (n, small if name == "indexed" else m))
         return PRODUCTS[name](x, a, b)
@@ -192,7 +192,7 @@ def test_ravel_and_unravel(dims, mode, order, at):
 
 
 def test_what_ended_the_worker():
-    """More elements than twice of which fits 64 bits, in memory of one."""
+    """There are more elements than fit 64 bits twice, in memory of one element."""
     with pytest.raises(ValueError) as refused:
         ad.broadcast_to(ad.zeros(1), (2**63 - 1,))[ad.array([1, 2])]
     assert str(refused.value) == TOO_BIG
@@ -206,7 +206,7 @@ def test_what_ended_the_worker():
 
 @pytest.mark.parametrize("kind", ["int8", "float64", "complex128"])
 def test_the_bound(kind):
-    """It is met exactly, and has NumPy's words."""
+    """The largest size is met exactly, and the error has NumPy's words."""
     one = ad.zeros(1, kind)
     most = MOST_BYTES // one.itemsize
     assert ad.broadcast_to(one, (most,))[ad.array([0, most - 1, -most])].get().tolist() == [0, 0, 0]

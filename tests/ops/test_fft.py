@@ -18,7 +18,8 @@ def noise(dtype, shape, *names):
 
 
 def close(expected, actual, eps=None):
-    """Of one type and shape, and apart by no more than the roundings (eps) of a few sums over all points."""
+    """Check type and shape, and that values are apart by no more than the roundings (eps) of a few sums over all
+    points."""
     assert expected.dtype == actual.dtype and expected.shape == actual.shape, (expected.dtype, actual.dtype,
                                                                                expected.shape, actual.shape)
     if not expected.size:
@@ -29,7 +30,7 @@ def close(expected, actual, eps=None):
 
 
 def compare(body, *arrays, eps=None):
-    """body under NumPy and under arrayd."""
+    """Compare body under NumPy and under arrayd."""
     expected, wrong = outcome(lambda: body(np, *arrays))
     actual, error = outcome(lambda: fetch(body(ad, *(ad.asarray(a) for a in arrays))))
     if wrong is not None:

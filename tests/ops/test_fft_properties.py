@@ -1,4 +1,4 @@
-"""What holds for every Fourier transform."""
+"""Properties that hold for every Fourier transform."""
 import numpy as np
 from hypothesis import given, settings, strategies as st
 

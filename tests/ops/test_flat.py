@@ -27,7 +27,7 @@ VALUES = [7, 2.5, [8], [8, 9], [1, 2, 3], [[1, 2], [3, 4]], list(range(40)), [],
 
 
 def keyed(key):
-    """What NumPy deprecates arrayd refuses."""
+    """arrayd refuses what NumPy deprecates."""
     return pytest.raises(IndexError) if isinstance(key, (float, bool)) else None
 
 

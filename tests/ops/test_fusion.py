@@ -69,7 +69,7 @@ def test_what_nobody_wants_is_not_computed(servers):
 
 
 def test_a_loop_makes_the_same_chains(servers):
-    """Also where the queue is full in the middle of one."""
+    """A loop makes the same chains also where the queue is full in the middle of one."""
     ad.connect(servers[0])
     x, y = uploaded(random(100), random(100, seed=2))
 
@@ -85,7 +85,7 @@ def test_a_loop_makes_the_same_chains(servers):
 
 
 def test_a_queue_that_never_ends(servers):
-    """What the server keeps of messages is given back while it stays busy, also where shapes take turns."""
+    """The server gives back what it keeps of messages while it stays busy, also where shapes take turns."""
     ad.connect(servers[0])
     x, y = uploaded(random(16), random(17))
     worker, results = ad.stat()["worker_pid"], [None] * 100
@@ -125,7 +125,7 @@ def test_longer_than_a_chain(servers, length):
 
 
 def test_views_and_assignments(servers):
-    """What is written is seen by whoever reads it later, by whatever view, and by nobody earlier."""
+    """A later reader sees what was written, by whatever view; an earlier one does not."""
     ad.connect(servers[0])
     a, b = random(64), random(64, seed=2)
     x, y = uploaded(a, b)

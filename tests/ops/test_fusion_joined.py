@@ -35,7 +35,7 @@ def numbers(n, shape=(16,), seed=1):
 
 
 def several(body, ops, chains):
-    """What body gives when at least so many of its operations go together, in at most so many launches."""
+    """Return what body gives when at least so many of its operations go together, in at most so many launches."""
     for _ in range(20):
         results, counters = together(body, fused_ops=ops)
         if counters["fused_chains"] <= chains:
@@ -70,7 +70,7 @@ def test_operations_that_take_turns(joining):
 
 
 def test_in_place(joining):
-    """Each array of its own, and parts of one that overlap, which are changed one after the other."""
+    """Each array of its own is changed, and then parts of one that overlap, one after the other."""
     a, whole = numbers(N), np.arange(100.0)
 
     def body():
@@ -116,7 +116,7 @@ def test_one_of_them_fails(joining):
 
 
 def test_memory_for_some_of_them(joining):
-    """Those that there is memory for have a value; the others say what they lack."""
+    """Arrays that there is memory for have a value. The others say what they lack."""
     x, = uploaded(np.ones(16384, "float32"))
     pool = ad.get_default_memory_pool()
     work = busy()

@@ -28,7 +28,8 @@ def numbers(shape, dtype, seed=1):
 
 
 def both(servers, body, *arrays, fused=2):
-    """What body makes of the arrays, by chains and one by one. fused: operations that end up in chains, at least."""
+    """Return what body makes of the arrays, by chains and one by one. fused: operations that end up in chains, at
+    least."""
     found = []
     for url in servers:
         ad.connect(url)
@@ -112,7 +113,7 @@ def test_overflow_on_the_way(servers):
 
 
 def test_what_else_uses_the_value(servers):
-    """It is kept, reduced, scanned twice, changed where it is, or its buffer is used again."""
+    """The value is kept, reduced, scanned twice, changed where it is, or its buffer is used again."""
     def program(xp, x, y):
         kept = x * y
         one, total = xp.cumsum(kept, axis=1), kept.max()
@@ -188,7 +189,7 @@ def test_temporaries_need_no_memory(servers):
 
 
 def test_failures(servers):
-    """What has no value gives none, and no other operation of the chain fails for it."""
+    """An array that has no value gives none, and no other operation of the chain fails for it."""
     ad.connect(servers[0])
     x, = uploaded(random(100))
     bad = without_value(x)

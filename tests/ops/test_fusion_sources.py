@@ -29,7 +29,7 @@ def test_what_is_masked_out_stays(servers):
 
 
 def test_what_is_new_is_zero_there(servers):
-    """Also where operations run one by one: a chain of one, and one that is declined."""
+    """New memory is zero also where operations run one by one: a chain of one, and one that is declined."""
     a = random(1000)
     for url in servers:
         ad.connect(url)
@@ -102,7 +102,7 @@ def test_every_type_keeps_what_it_had(servers):
 
 
 def test_a_poisoned_output_stays_so(servers):
-    """What a mask leaves of an array without a value has none."""
+    """The part that a mask leaves of an array without a value has none."""
     ad.connect(servers[0])
     x, = uploaded(random(100))
     bad = without_value(x)
@@ -121,7 +121,8 @@ def test_a_poisoned_output_stays_so(servers):
 
 @pytest.mark.parametrize("how", DRAWS)
 def test_the_same_numbers(servers, how):
-    """In a chain or not, from wherever a stream has come, in any shape and with arrays in any order."""
+    """Numbers are the same in a chain or not, from wherever a stream has come, in any shape and with arrays in any
+    order."""
     for shape in SHAPES:
         def program(skip):
             plain = ad.ones(shape[::-1], dtype="int8").T
@@ -165,7 +166,7 @@ def test_more_sources_than_a_chain_has(servers):
 
 
 def test_bad_parameters_fail_by_themselves(servers):
-    """What the library does not check before it asks: the operation has the error, and what uses it."""
+    """The library does not check these before it asks. The operation has the error, and so has what uses it."""
     ad.connect(servers[0])
     x, = uploaded(random(10))
 

@@ -9,7 +9,7 @@ LAYOUTS = [lambda a: a, lambda a: a.T, lambda a: a[::-1, ::2]]
 
 
 def special(dtype, shape, *tags):
-    """As random, with NaNs of both signs, zeros of both signs and infinities among floats."""
+    """Make a random array, with NaNs of both signs, zeros of both signs and infinities among floats."""
     rng, a = seed(dtype, *tags), random(seed(dtype, *tags), dtype, shape)
     if np.dtype(dtype).kind == "f":
         values = np.array([np.nan, -np.nan, 0.0, -0.0, np.inf, -np.inf], dtype)
@@ -53,7 +53,7 @@ def test_rows(dtype):
 
 @pytest.mark.parametrize("dtype", SOME + [np.dtype("complex128")], ids=str)
 def test_single_elements(dtype):
-    """By one index along one axis: of any layout, from and to lines of any step."""
+    """One index along one axis is tested: of any layout, from and to lines of any step."""
     rng = seed(dtype, "single")
     a, v = random(rng, dtype, 3000), random(rng, dtype, 700)
     i = rng.integers(-1000, 1000, 80_000)

@@ -35,7 +35,8 @@ def near(a, b, tolerance=1e-9):
 
 
 def agree(run, tolerance=1e-9):
-    """run(module, function that gives its arrays) gives the same, or raises the same, with SciPy and with us."""
+    """Check that run(module, function that gives its arrays) gives the same, or raises the same, with SciPy and with
+    arrayd."""
     results = []
     for module, of in ((theirs, np.asarray), (ours, ad.asarray)):
         try:

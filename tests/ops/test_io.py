@@ -58,7 +58,7 @@ def test_npy(layout, parts, tmp_path):
 
 
 def test_large(tmp_path, monkeypatch):
-    """More than goes with a message, and in several parts. Loading waits for room at most."""
+    """The array is larger than what goes with a message, and takes several parts. Loading waits for room at most."""
     monkeypatch.setattr(arrays_in_files, "CHUNK", 1 << 20)
     host = RNG.random((700, 1031))
     ad.save(tmp_path / "a.npy", ad.asarray(host).T)
@@ -81,7 +81,7 @@ def test_waits(tmp_path):
 
 
 def test_memory_is_bounded(tmp_path):
-    """Of a file of 160 MiB this process holds about one part at a time, in either direction."""
+    """This process holds about one part at a time of a file of 160 MiB, in either direction."""
     code = f"""
 import resource, numpy as np, arrayd as ad
 from arrayd._io import files as arrays_in_files
@@ -153,7 +153,7 @@ class Slow:
 
 
 class SlowInto(Slow):
-    """Such a file that reads into memory."""
+    """A slow file that reads into memory."""
 
     def readinto(self, data):
         part = self.read(len(data))

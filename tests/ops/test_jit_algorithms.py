@@ -78,7 +78,7 @@ def test_sorting_of_lengths(n):
 
 
 def multiset(name, a, b):
-    """What an algorithm of sorted sets gives for lists with repeated elements."""
+    """Return what an algorithm of sorted sets gives for lists with repeated elements."""
     values = np.unique(np.concatenate([a, b]))
     m, n = (np.array([np.count_nonzero(each == v) for v in values]) for each in (a, b))
     times = {"merge": m + n, "set_union": np.maximum(m, n), "set_intersection": np.minimum(m, n),

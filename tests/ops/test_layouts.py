@@ -45,7 +45,7 @@ class View:
 
 
 def check_views(rng, shape, dtype, kinds, body, **options):
-    """body(xp, *views) for views of fresh memory, and what has become of all the memory."""
+    """Check body(xp, *views) for views of fresh memory, and what has become of all the memory."""
     views = [View(rng, shape, k > 0) for k in range(len(kinds))]
     memory = [numbers(rng, np.dtype(kind or dtype), view.memory_shape) for view, kind in zip(views, kinds)]
 

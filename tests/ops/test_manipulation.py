@@ -17,7 +17,7 @@ VIEWS = [
 
 
 def each(body, *extra):
-    """body on views of A, and on one of every type."""
+    """Check body on views of A, and on one of every type."""
     for view in VIEWS:
         check(lambda xp, a, *rest: body(xp, view(a), *rest), A, *extra)
     for dtype in SOME:

@@ -1,4 +1,4 @@
-"""In which order the elements of results lie in memory: as in NumPy, whatever the views that they are made from."""
+"""Elements of results lie in memory in the order that NumPy gives them, whatever the views that they are made from."""
 import numpy as np
 import pytest
 
@@ -9,7 +9,7 @@ ROUNDS = 25
 
 
 def strides(a):
-    """Those of axes along which there is more than one element: the others say nothing of memory."""
+    """Return the strides of axes along which there is more than one element: the others say nothing of memory."""
     return [stride for stride, n in zip(a.strides, a.shape) if n > 1] if a.size else []
 
 
@@ -96,7 +96,7 @@ def test_reshape_has_no_order_of_its_own():
 
 
 def test_ravel_is_contiguous():
-    """What kernels are given is read as it lies."""
+    """Kernels are given memory that they read as it lies."""
     a = ad.arange(20)
     for view in (a[::2], a[::-1], ad.broadcast_to(a[3:4], (4,)), a.reshape(4, 5)[:, 1]):
         assert view.ravel().flags.c_contiguous and ad.ravel(view).flags.c_contiguous

@@ -181,7 +181,7 @@ def test_dir_names_what_there_is():
 
 # ---- parameters ----
 
-# What CuPy's functions of random numbers take, in this order; what comes after it is NumPy's.
+# Parameters that CuPy's functions of random numbers take, in this order. Those behind them are NumPy's.
 SIGNATURES = {
     "both": "beta(a b) binomial(n p) chisquare(df) dirichlet(alpha) exponential(scale) f(dfnum dfden) "
             "gamma(shape scale) geometric(p) hypergeometric(ngood nbad nsample) logseries(p) poisson(lam) power(a) uniform(low high)",

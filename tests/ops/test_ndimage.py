@@ -154,7 +154,7 @@ def test_derivatives():
 
 
 def test_long_windows():
-    """Of several passes over a tile, and longer than the array."""
+    """Windows take several passes over a tile, or are longer than the array."""
     for shape, axis in (((5000,), 0), ((300, 40), 0), ((40, 300), 1), ((300, 3), 0)):
         a = noise("float64", shape)
         for size, mode in itertools.product((65, 400, 2500), ("reflect", "wrap", "constant")):

@@ -1,4 +1,4 @@
-"""What can be done with the package where NumPy is the only other one."""
+"""Uses of the package where NumPy is the only other one."""
 import os
 import subprocess
 import sys

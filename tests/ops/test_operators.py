@@ -124,7 +124,7 @@ def test_at(name):
 
 @pytest.mark.parametrize("exponent", [0, 1, 2, 3, -1, 0.5, 2.0, 1.0, -1.0, -0.5, 2**70, True])
 def test_powers_by_a_number(exponent):
-    """Some are functions of one input; types, values and errors stay those of NumPy."""
+    """Some powers are functions of one input. Types, values and errors stay those of NumPy."""
     for dtype in SOME:
         a = np.array([0, 1, 2, 5, 7]).astype(dtype)
         check(lambda xp, x: x**exponent, a)

@@ -14,7 +14,7 @@ on_the_host = pytest.mark.skipif(not ON_CPU, reason="addresses are a GPU's")
 
 
 def here(address, dtype, n):
-    """What lies at an address, as NumPy sees it."""
+    """Return what lies at an address, as NumPy sees it."""
     dtype = np.dtype(dtype)
     return np.frombuffer((ctypes.c_ubyte * (n * dtype.itemsize)).from_address(address), dtype)
 

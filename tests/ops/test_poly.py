@@ -13,7 +13,7 @@ P = [[1.0, -3, 2], [0, 0, 2, 5.5], [4], [0, 0], [1, 0, -7, 0], [1 + 2j, 0, -1j],
 
 
 def poly1d_as_array(value):
-    """What check compares: polynomials by their coefficients."""
+    """Return what check compares: polynomials by their coefficients."""
     if isinstance(value, tuple):
         return tuple(map(poly1d_as_array, value))
     return value.coeffs if isinstance(value, (ad.poly1d, np.poly1d)) else value
@@ -25,7 +25,7 @@ def test_arithmetic(name):
         for q in P:
             if name == "polydiv" and q[0] == 0:
                 continue
-            # from this process, from the server, and as polynomials
+            # The polynomials come from this process, from the server, and as polynomials.
             check(lambda xp, p, q: getattr(xp, name)(p, q), np.array(p), np.array(q), ulps=64)
             expected, given = getattr(np, name)(p, q), getattr(ad, name)(p, q)
             compare(expected, [x.get() for x in given] if name == "polydiv" else given.get(), 64)

@@ -1,4 +1,4 @@
-"""What Python and NumPy ask of an array: NumPy's functions and ufuncs, numbers, buffers, copies, pickles."""
+"""Python and NumPy ask an array for these: NumPy's functions and ufuncs, numbers, buffers, copies, pickles."""
 import array
 import copy
 import math
@@ -101,10 +101,11 @@ CALLS = {
     **{name: [of(S)] for name in "tril triu trace diagonal rot90 fliplr flipud matrix_transpose".split()},
     **{"fft." + name: [of(V)] for name in "fft fftshift hfft ifft ifftshift ihfft irfft rfft".split()},
 }
-# What NumPy's functions give that is no array: descriptions, text and Python's numbers.
+# Functions of NumPy whose result is no array: descriptions, text and Python's numbers.
 PLAIN = set("array2string array_repr array_str can_cast common_type iscomplexobj isrealobj may_share_memory "
             "min_scalar_type ndim result_type shape shares_memory size einsum_path".split())
-# What arrayd's documentation says is computed in this process, from few numbers; counts, which decide a shape; text.
+# arrayd's documentation says that these are computed in this process: from few numbers, as counts that decide a shape,
+# or as text.
 ON_HOST = set("array2string array_repr array_str poly polydiv polyfit repeat roots".split())
 # Files are the subject of test_io; dates are no type of arrayd's.
 ELSEWHERE = set("save savetxt savez savez_compressed busday_count busday_offset datetime_as_string is_busday".split())
@@ -133,7 +134,7 @@ def public(name):
 
 @pytest.mark.parametrize("name", [name for name in PUBLIC if name not in ELSEWHERE])
 def test_numpys_function(name, monkeypatch):
-    """numpy.f(arrays of the server) is arrayd.f of them, or a TypeError that names it; nothing is fetched for it."""
+    """numpy.f(arrays of the server) is arrayd.f of them, or a TypeError that names it. Nothing is fetched for it."""
     function = find(np, name)
     for args, options in CALLS.get(name, [of(M)]):
         args = copy.deepcopy(args)
@@ -158,7 +159,7 @@ def test_numpys_function(name, monkeypatch):
 
 
 def no_more_than_a_few(get):
-    """get, for what decides a shape."""
+    """Replace get: it may fetch the few numbers that decide a shape, and no more."""
     def get_few(self, **options):
         assert self.size <= 3, "elements were fetched"
         return get(self, **options)
@@ -211,7 +212,7 @@ class Foreign:
 
 
 class Shy(Foreign):
-    """One that does not."""
+    """A class that leaves operations to the other operand."""
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         return NotImplemented

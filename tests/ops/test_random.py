@@ -24,7 +24,7 @@ def at(key, counter=0):
 # ---- the generator ----
 
 def philox(counter, key):
-    """One block of Philox4x32-10, from its definition. counter: 128 bits, key: 64."""
+    """Compute one block of Philox4x32-10, from its definition. counter: 128 bits, key: 64."""
     c = [counter >> 32 * i & 0xffffffff for i in range(4)]
     k = [key & 0xffffffff, key >> 32]
     for _ in range(10):

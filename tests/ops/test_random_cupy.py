@@ -115,7 +115,7 @@ def test_raw_numbers_are_signed_words(kind):
 
 @pytest.mark.parametrize("kind", GENERATORS)
 def test_more_states_are_made_when_they_are_drawn_from(kind):
-    """What is drawn piece by piece, from few states first, is what all of them give at once."""
+    """Numbers that are drawn piece by piece, from few states first, are those that all states give at once."""
     one, two = (ad.random.Generator(kind(7, size=5000)) for _ in range(2))
     few, many = one.random(10).get(), one.random(5000).get()
     two_few = two.random(5000).get()
@@ -470,7 +470,7 @@ def test_calls_that_make_no_sense():
 @pytest.mark.parametrize("generator", range(4))
 @pytest.mark.parametrize("fill", [0, 0xffffffff, 12345])
 def test_any_words_are_states(generator, fill):
-    """Whatever a program takes for states: drawing ends, and numbers are within their bounds."""
+    """Any words may stand for states: drawing ends, and numbers are within their bounds."""
     states = ad.full((12, 8), fill, "u4")
     ours = ((22, (3.0,)), (23, (3.0, 4.0)), (24, (3.0, 1.0)), (25, (3.0, 4.0, 1.0)), (26, (3.0,)), (27, (1.0, 2.0)), (46, (1.01,)))
     for row, p in ours if generator == 3 else ((1, (3, 9)), (20, (0.5, 1.0)), (21, (0.2, 0.3)), (40, (3.0,)), (40, (50.0,)), (41, (1000.0, 0.4)),

@@ -8,7 +8,7 @@ import arrayd as ad
 
 N = 20000
 
-# With these parameters the numbers fit int8; those that may be negative are not asked for in unsigned types.
+# With these parameters the numbers fit int8. Those that may be negative are not asked for in unsigned types.
 ANY_TYPE = {"beta": (2.0, 5.0), "chisquare": (6.0,), "f": (4.0, 9.0), "gamma": (7.5, 0.5),
             "noncentral_chisquare": (3.0, 2.0), "noncentral_f": (3.0, 9.0, 2.0), "standard_gamma": (3.0,)}
 SIGNED = {"logistic": (1.0, 2.0), "standard_t": (30.0,), "vonmises": (0.5, 2.0)}

@@ -1,4 +1,5 @@
-"""How often programs wait for the server, and how much they send: counted exactly, because a hidden wait is a bug."""
+"""Counts how often programs wait for the server, and how much they send. The counts are exact, because a hidden wait is
+a bug."""
 
 import collections
 import contextlib
@@ -60,7 +61,7 @@ def program(name):
 
 @pytest.fixture(scope="module")
 def sent():
-    """For each program what it sends, and a sync at its end: how often each kind of message."""
+    """Count each kind of message that a program sends, with a sync at its end."""
     environment = {**os.environ, "AD_TRACE": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     trace = subprocess.run(
         [sys.executable, "-c", TRACED, *COSTS], env=environment, capture_output=True, text=True, check=True
@@ -94,9 +95,9 @@ SHAPES = set("""
     argwhere bincount compress extract flatnonzero intersect1d linalg.lstsq mask_indices nonzero place polydiv polymul
     setdiff1d setxor1d trim_zeros union1d unique unique_all unique_counts unique_inverse unique_values where
     """.split())
-# What raises depends on the data, or whether the result is a view.
+# Functions that must see data: to raise, or to know whether the result is a view.
 ANSWERS = {"asarray_chkfinite", "real_if_close"}
-# One for each mask.
+# Functions that wait once for each mask.
 SEVERAL = {"ix_": 2}
 
 
@@ -235,7 +236,7 @@ FAR = {
 @pytest.mark.parametrize("far", [[0, 12], [1, -13], [2**62, 0]], ids=str)
 @pytest.mark.parametrize("name", FAR)
 def test_indices_out_of_bounds(name, far):
-    """They never wrap: the next sync raises, or what is computed or changed with them cannot be read."""
+    """Indices never wrap. The next sync raises, or what is computed or changed with them cannot be read."""
     a = ad.asarray(B)
     with pytest.raises(IndexError):
         result = FAR[name](a, ad.asarray(far))

@@ -30,7 +30,7 @@ def counters():
 
 @pytest.fixture(autouse=True)
 def nothing_left():
-    """What was shared is not, once the others have gone and this process's arrays are collected."""
+    """Check that nothing is shared, once the others have gone and this process's arrays are collected."""
     before = ad.stat()["sessions"]  # other tests of this process may have left theirs
     yield
     gc.collect()
@@ -40,7 +40,7 @@ def nothing_left():
 
 
 def in_child(function):
-    """What a forked child's call returns, or the text of its exception."""
+    """Return what a forked child's call returns, or the text of its exception."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -71,7 +71,7 @@ def run(code, **environment):
 # ---- pickles and handles ----
 
 def test_plain_pickles_are_by_value():
-    """They may be read anywhere and at any time."""
+    """Such pickles may be read anywhere and at any time."""
     a = ad.asarray(X)
     data = pickle.dumps(a)
     assert len(data) > X.nbytes and not ad.stat()["capabilities"]
@@ -379,7 +379,8 @@ def test_children_of_children_and_many():
 
 
 def test_a_child_that_uses_nothing_costs_nothing():
-    """Neither does it keep anything, and one that has no arrays sends nothing: a process has none that other tests left."""
+    """The child keeps nothing either. One that has no arrays sends nothing: a process has none that other tests
+    left."""
     assert in_child(lambda: 7) == 7
     assert run("""
         import os, arrayd as ad
@@ -418,7 +419,7 @@ def test_failures_are_inherited():
 
 
 def test_a_fork_while_threads_work():
-    """Whatever a thread is in the middle of, the child finds the session whole."""
+    """The child finds the session whole, whatever a thread is in the middle of."""
     import threading
     a, stop = ad.asarray(X), False
 
@@ -441,7 +442,7 @@ def test_a_fork_while_threads_work():
 
 
 def test_a_fork_beside_a_server_that_stands_still(own_server):
-    """It does not wait for ever; the child's arrays then say why."""
+    """The parent does not wait for ever. The child's arrays then say why."""
     process, url = own_server()
     assert run("""
         import arrayd as ad, os, signal, time

@@ -22,7 +22,7 @@ def scale(kernel, a, factor):
 
 
 def test_a_chain_writes_a_published_array():
-    """In place, queued with others: who attached it keeps what it was."""
+    """The array is written in place, queued with others. A process that attached it keeps what it was."""
     b = ad.asarray(X / 7)
 
     def body():
@@ -40,7 +40,7 @@ def test_a_chain_writes_a_published_array():
 
 
 def test_a_chain_writes_what_a_child_has():
-    """Of both, each for itself."""
+    """The arrays of both are written, each for itself."""
     def body():
         a = ad.asarray(X)
 
@@ -72,7 +72,8 @@ def test_a_kernel_writes_a_published_array():
 
 
 def test_a_kernel_is_not_given_what_is_read_only():
-    """What somebody has published, to a kernel that might write it. Where it says what it writes, reading is fine."""
+    """A kernel that might write an array of somebody else does not get it. Where it says what it writes, reading is
+    fine."""
     a = ad.asarray(X)
     ad.publish("raw", a)
     assert run(f"""
@@ -96,7 +97,8 @@ def test_a_kernel_is_not_given_what_is_read_only():
 
 
 def test_a_child_builds_kernels_again():
-    """Its parent's modules are not its own, whether it uses them or drops them; its kernels are compiled when needed."""
+    """The parent's modules are not the child's, whether it uses them or drops them. Its kernels are compiled when
+    needed."""
     kernel = ad.RawKernel(SCALE, "scale")
     module = _core.build(SCALE, (), ("scale",))
     a = ad.asarray(X)
@@ -128,7 +130,7 @@ def test_a_child_builds_kernels_again():
 
 
 def test_variables_of_modules_stay():
-    """With their module, in the process that built it."""
+    """Variables stay with their module, in the process that built it."""
     module = ad.RawModule(code=SCALE)
     values = module.get_global("weight")
     for call in (ad.share, lambda array: ad.publish("weight", array)):

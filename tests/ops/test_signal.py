@@ -167,7 +167,7 @@ def test_spectra(dtype):
 
 
 def test_design():
-    """What SciPy computes on this side takes arrays of the server, and returns them."""
+    """Functions that SciPy computes on this side take arrays of the server, and return them."""
     compare("butter", 4, 0.3)
     compare("firwin", 11, 0.3)
     compare("tf2zpk", np.array([1.0, 2]), np.array([1.0, 0.5, 0.1]))

@@ -314,7 +314,7 @@ def test_hostile_parts():
 
 
 def test_sums_of_diagonals():
-    """What data holds of a diagonal outside of the matrix is no part of it."""
+    """Elements that data holds of a diagonal outside of the matrix are no part of it."""
     data, offsets = np.array([[0.0, 1, 2, 9], [3, 4, 5, 8], [7, 6, 5, 4]]), np.array([0, -1, 2])
     ours = sp.dia_matrix((ad.asarray(data), ad.asarray(offsets)), shape=(3, 4))
     theirs = ss.dia_matrix((data, offsets), shape=(3, 4))

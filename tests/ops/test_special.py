@@ -14,9 +14,9 @@ REAL = [name for name in SPECIAL if name != "lambertw"]
 ANALYTIC = ["erf", "erfc", "erfcx", "ndtr", "log_ndtr", "gamma", "rgamma", "loggamma", "psi", "exp1", "expi", "sici",
             "shichi", "xlogy", "xlog1py"]
 NUMBERS = [np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -3.5, 1e-300, -30.25, 700.0, 1e300]
-# Where SciPy has a loop of its own for whole numbers, for which float16 goes to float32.
+# Functions for which SciPy has a loop of its own for whole numbers. There float16 goes to float32.
 WHOLE = {"nbdtr", "nbdtrc", "nbdtri", "pdtri", "yn", "expn", "spherical_y"}
-# Where SciPy's have another algorithm by now (Boost's), or take whole numbers for another function.
+# Functions whose algorithm in SciPy is another one by now (Boost's), or takes whole numbers for another function.
 APART = {"betainc", "betaincinv", "binom", "pdtri", "nbdtr", "nbdtrc", "nbdtri", "bdtr", "bdtrc", "bdtri", "lpmv", "yn",
          "expn", "spherical_y", "fdtri", "chdtri", "gammaincinv", "gammainccinv", "poch", "wright_bessel",
          "ellipj_sn_cn",

@@ -1,4 +1,4 @@
-"""More than fits: arrays of several times the memory of a device, the rest in host memory; results are NumPy's.
+"""Arrays take several times the memory of a device, and the rest lies in host memory. Results are NumPy's.
 
 Each test here runs on a server with 16 MiB, at once and with operations that complete later than they are asked to.
 ARRAYD_SPILL_EVERY=1 makes the server move the coldest array, however small, at each request for memory.
@@ -88,7 +88,7 @@ def moved():
 
 
 def arrays(n, *shape, dtype="float64", seed=1):
-    """n random arrays: NumPy's, and the same on the server."""
+    """Make n random arrays: NumPy's, and the same on the server."""
     random = np.random.default_rng(seed)
     host = [(random.random(shape) * 100).astype(dtype) for _ in range(n)]
     return host, [ad.array(a) for a in host]
@@ -161,7 +161,7 @@ def test_indexing_and_views(small):
 
 
 def test_uploads_and_downloads(small):
-    """As a whole, in part, and of views that are none in one piece."""
+    """Arrays are moved as a whole, in part, and as views that are none in one piece."""
     host, device = arrays(20, MIB // 2, dtype="int64")
     for i in range(40):
         a, x = host[i % 20], device[i % 20]
@@ -176,7 +176,7 @@ def test_uploads_and_downloads(small):
 
 
 def test_streams(small):
-    """Each with memory of its own, which goes from one to the other by way of host memory."""
+    """Each stream has memory of its own, which goes from one to the other by way of host memory."""
     streams = [ad.cuda.Stream(non_blocking=True) for _ in range(3)]
     host, device = arrays(40, MIB // 5)
     random = np.random.default_rng(3)
@@ -232,7 +232,8 @@ def test_what_is_moved_is_read_where_it_is(small):
 
 
 def test_two_sessions(small):
-    """Each has twice the memory; what small arrays the first leaves in its slabs does not keep the second out."""
+    """Each session uses twice the memory. Small arrays that the first leaves in its slabs do not keep the second
+    out."""
     first, one = arrays(64, MIB // 16, seed=1)
     scalars = [x[:3].sum() for x in one]
     ad.connect(small.url)
@@ -265,7 +266,7 @@ def test_small_arrays_go_last(small):
 
 
 def test_the_end_of_a_session(small):
-    """What it had moved goes with it."""
+    """Arrays that the session had moved go with it."""
     _, device = arrays(20, MIB // 4)
     assert ad.stat()["host_bytes"] >= 20 * 2 * MIB - MEMORY
     del device[::2]
@@ -282,7 +283,7 @@ def test_the_end_of_a_session(small):
 # ---- what else is known of an array ----
 
 def test_errors_stay(small):
-    """Also those that show only when the operation has been executed."""
+    """Errors stay, also those that show only when the operation has been executed."""
     bad = ad.linalg.inv(ad.zeros((300, 300)))
     host, device = arrays(20, MIB // 4)
     with pytest.raises(np.linalg.LinAlgError):
@@ -444,7 +445,7 @@ def test_random_programs(place, every, late):
 
 
 def test_for_long(place):
-    """What is known of arrays that were moved does not pile up."""
+    """The worker's memory of arrays that were moved does not pile up."""
     place("--host-memory=64M", late=True, every=1)
     x, y, results = ad.ones(16), ad.ones(17), [None] * 100
 

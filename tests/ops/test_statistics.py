@@ -155,7 +155,7 @@ def test_quantiles_of_several_dimensions():
 
 @pytest.mark.parametrize("name", ["quantile", "nanquantile", "median", "nanmedian"])
 def test_input_that_may_be_overwritten(name):
-    """It has the same elements, in an order that is not the one it had."""
+    """The input has the same elements, in another order than before."""
     host = np.array([[5.0, 1, 4, 2], [9, 7, 8, 6]])
     a, q = ad.asarray(host), (0.4,) if "quantile" in name else ()
     result = getattr(ad, name)(a, *q, axis=1, overwrite_input=True)

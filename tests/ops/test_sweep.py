@@ -9,7 +9,7 @@ import arrayd as ad
 import surface
 from oracle import DTYPES, SOME, fetch, outcome, same_kind, seed
 
-# How a layout is made: the shape of the memory, and the view of it.
+# Layouts: the shape of the memory, and the view of it.
 LAYOUTS = {
     "plain": ((3, 4), lambda xp, m: m),
     "number": ((), lambda xp, m: m),
@@ -38,7 +38,7 @@ def kinds(letters):
     return lambda dtype, layout: dtype.kind in letters
 
 
-# What differs from NumPy and is meant to, or is NumPy's accident: names, when, why.
+# Differences from NumPy that are meant, or NumPy's accidents: names, when, why.
 DIFFERS = [
     (
         "cross",
@@ -106,7 +106,8 @@ def numbers(dtype, layout):
 
 
 def close(expected, actual, ulps):
-    """One type, shape and whole numbers; floats but for so many units in the last place of the largest."""
+    """Check type, shape and whole numbers exactly, and floats but for so many units in the last place of the
+    largest."""
     if isinstance(expected, (tuple, list)):
         assert isinstance(actual, (tuple, list)) and len(expected) == len(actual), (expected, actual)
         for one, other in zip(expected, actual):

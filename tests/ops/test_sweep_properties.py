@@ -121,7 +121,7 @@ def test_broadcasting(shapes, first, second, name, out, masked, row):
 
 @st.composite
 def subscripts(draw):
-    """einsum's subscripts and the shapes of operands that fit, but for once in a while."""
+    """Draw einsum's subscripts and the shapes of operands that fit, but for once in a while."""
     letters = draw(st.lists(st.sampled_from("abcdZ"), min_size=1, max_size=4, unique=True))
     sizes = {letter: draw(st.integers(1, 3)) for letter in letters}
     dots = draw(st.sampled_from([(), (), (2,), (2, 3)]))

@@ -36,7 +36,7 @@ def test_at_of_many():
 
 
 def test_at_of_int_by_float():
-    """What is stored after each change is an int."""
+    """The value that is stored after each change is an int."""
     check(lambda xp, a, i, b: (xp.multiply.at(a, i, b), a)[1], np.array([3, 5]), np.array([0, 0, 1]), np.array([1.5, 1.5, 2.7]))
 
 

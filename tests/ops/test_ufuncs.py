@@ -12,7 +12,7 @@ SPECIAL = [name for name, row in ad._core.ufuncs.items() if row.special]
 UFUNCS = [name for name in ROWS if isinstance(getattr(np, name, None), np.ufunc)]
 OTHERS = [name for name in ROWS if name not in UFUNCS and name not in SPECIAL]
 BINARY = [name for name in UFUNCS if ROWS[name][0] == 2]
-# What expressions lose to cancellation, or NumPy's own do, stands in their rows; so does what NumPy computes instead.
+# The rows say what expressions lose to cancellation, or NumPy's own do, and what NumPy computes instead.
 TESTS = {name: row.test.partition(" ") for name, row in ad._core.ufuncs.items()}
 ULPS = {name: int(ulps) for name, (ulps, _, _) in TESTS.items() if ulps}
 ORACLE = {name: eval(f"lambda x, y=None, z=None: {expression}", {"np": np, "sp": sp})
@@ -49,13 +49,13 @@ def operands(rng, name, dtype, shapes):
 
 
 def domain_of(domain, operand):
-    """What the operand of that number is drawn from; of a domain of several words each is for one operand."""
+    """Return what the operand of that number is drawn from. In a domain of several words each is for one operand."""
     words = domain.split("_")
     return (words[min(operand, len(words) - 1)], False) if len(words) > 1 else (domain, operand == 1)
 
 
 def has_loop(name, dtype):
-    """Whether the row takes the type; asked only where NumPy has no function to refuse it in the same way."""
+    """Tell whether the row takes the type. Asked only where NumPy has no function to refuse it in the same way."""
     try:
         return name not in ORACLE or ad._core.ufuncs[name](*[ad.zeros(1, dtype)] * ROWS[name][0]) is not None
     except TypeError:
@@ -185,7 +185,7 @@ def test_where_masks(n):
 
 
 def test_where_hides_errors():
-    """What an element would complain of counts only where the mask is true."""
+    """Errors of an element count only where the mask is true."""
     x = np.arange(-100, 100)
     for allowed in (x >= 0, (x >= 0) & (x % 3 == 0)):
         check(lambda xp, x, m: xp.power(3, x, out=xp.zeros(200, int), where=m), x, allowed)
@@ -269,7 +269,8 @@ def test_integer_limits(name):
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 def test_division_by_one_number(dtype):
-    """By multiplying with its reciprocal: dividends at and beside multiples, divisors at and beside powers of two."""
+    """Division multiplies with the reciprocal: dividends lie at and beside multiples, divisors at and beside powers of
+    two."""
     limits = np.iinfo(dtype)
     low, high = int(limits.min), int(limits.max)
     rng = seed("division", dtype)

@@ -1,6 +1,4 @@
-"""What clients do in a soak: small programs, each of which computes something by arrayd and compares it with NumPy.
-
-    python programs.py NAME SEED      runs one again, on the server of $ARRAYD_URL
+"""Programs of a soak's clients. Each is small, computes something by arrayd and compares it with NumPy.
 """
 import gc
 import os
@@ -20,7 +18,7 @@ LACKED, MAY_BE = 2, 3  # how a forked child ends that lacked memory, or lost wha
 
 
 def is_lost(error):
-    """It is what a worker that was killed may cost: what was being changed."""
+    """Tell whether an error is what a worker that was killed may cost: the array that was being changed."""
     return may_lose and isinstance(error, ad.DeviceLostError) and any(why in str(error) for why in LOST)
 
 
@@ -59,7 +57,7 @@ class Draw(random.Random):
 
 @program
 def counts(draw):
-    """In place, on slices, without waiting."""
+    """Count in place, on slices, without waiting."""
     n = 1 + draw.size(20000)
     mine, theirs = np.zeros(n, np.int64), ad.zeros(n, np.int64)
     for _ in range(draw.randrange(50, 400)):
@@ -151,7 +149,7 @@ def indexes(draw):
 
 @program
 def errors(draw):
-    """Each says what it is about, and what comes after it works."""
+    """Each error says what it is about, and what comes after it works."""
     n = draw.randrange(2, 100)
     a = ad.arange(n)
     for wrong in (lambda: a + ad.zeros(n + 1), lambda: a[n + draw.randrange(9)], lambda: a.reshape(n + 1)):
@@ -182,7 +180,8 @@ def copies(draw):
 
 @program
 def much(draw):
-    """More than fits: some of it is moved to host memory; what a quota does not allow is said, and then it goes on."""
+    """Compute with more than fits. Some of it is moved to host memory. An error says what a quota does not allow, and
+    the program goes on."""
     held, expected = [], []
     try:
         for i in range(draw.randrange(5, 60)):
@@ -282,7 +281,7 @@ def forks(draw):
 
 @program
 def kernels(draw):
-    """Of four, so that most are compiled already."""
+    """Launch one of four kernels, so that most are compiled already."""
     k = draw.randrange(1, 5)
     f = ad.ElementwiseKernel("float64 x, float64 y", "float64 z", f"z = x * {k} + y", f"soak_{k}")
     x, y = draw.floats(draw.size(20000)), draw.random()
@@ -290,8 +289,8 @@ def kernels(draw):
 
 
 def run(url, token, without, seed, report, workers_are_killed):
-    """Some programs, one after another; each is told of when it is over: whether it has lost what it was changing when
-    a worker was killed, and what went wrong."""
+    """Run some programs, one after another. Tell each time whether it has lost what it was changing when a worker was
+    killed, and what went wrong."""
     global may_lose
     may_lose, draw = workers_are_killed, random.Random(seed)
     os.environ["ARRAYD_URL"] = url

@@ -38,7 +38,7 @@ ENGINE_THREADS = 4  # of a worker, for long operations of one principal; each is
 
 
 class Wrong(Exception):
-    """What a soak must not find."""
+    """A fault that a soak must not find."""
 
 
 # ---- the server ----
@@ -103,7 +103,7 @@ class Clients:
             self.end(pipe)
 
     def told(self, pipe):
-        """Of one more program. False: there are no more."""
+        """Read of one more program that it is over. False: there are no more."""
         try:
             name, number, lost, error = pipe.recv()
         except (EOFError, ConnectionError):
@@ -123,7 +123,7 @@ class Clients:
         pipe.close()
 
     def kill(self, pipe):
-        """As it is: what it has sent and not yet told is lost."""
+        """Kill a client as it is: what it has sent and not yet told is lost."""
         client = self.running[pipe]
         client.kill()
         self.killed += 1
@@ -132,7 +132,7 @@ class Clients:
         self.end(pipe, killed=True)
 
     def round(self, seconds, also):
-        """So many clients for so long; then those that are left are ended, half of them by a signal."""
+        """Run so many clients for so long. Then those that are left are ended, half of them by a signal."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             while len(self.running) < self.count:
@@ -235,7 +235,7 @@ def settle(place, raw, limit=60):
 
 
 def look(place, raw, trouble):
-    """What each process of the server has; descriptors of kept slabs are not counted."""
+    """Read what each process of the server has; descriptors of kept slabs are not counted."""
     said = settle(place, raw)
     workers = {w["domain"]: w for w in said["workers"]}
     seen = {"front": process(place.server.pid)}
@@ -285,7 +285,7 @@ def budget(rng):
 
 
 def urls_of(place, proxies):
-    """Where clients connect to: url, token, and what they leave out there."""
+    """Return where clients connect to: url, token, and what they leave out there."""
     urls = [(f"unix:{place.path}", None, set())] * 3 + [(f"unix:{proxies[0].path}", None, set())]
     for token in place.tokens.values():
         urls += [(f"tcp:127.0.0.1:{port}", token, {"forks", "kernels"}) for port in (place.address[1], proxies[1].port)]
@@ -302,7 +302,7 @@ def tell(number, clients, proxies, trouble, seen):
 
 @contextlib.contextmanager
 def kept_log(server, file):
-    """What the server has said lies in the file when something was wrong."""
+    """Keep the server's log in the file when something was wrong."""
     try:
         yield
     except BaseException:

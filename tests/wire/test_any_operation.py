@@ -18,7 +18,7 @@ class Chaos:
     def __init__(self, client, seed):
         self.client, self.rng = client, random.Random(seed)
         rng = np.random.default_rng(seed)
-        # Any bits, small numbers (as indices and masks), and zeros.
+        # Contents are any bits, small numbers (as indices and masks), and zeros.
         contents = [rng.bytes(SIZE), rng.integers(-4, 4, SIZE // 8).tobytes(), rng.integers(0, 2, SIZE, "u1").tobytes(),
                     rng.normal(size=SIZE // 8).tobytes(), bytes(SIZE)]
         self.buffers = [client.upload(np.frombuffer(data, "u1")) for data in contents]

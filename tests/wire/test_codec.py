@@ -191,7 +191,7 @@ def test_bombs(native, name):
 
 
 def test_limits_are_reached(native):
-    """What just fits is read."""
+    """A message that just fits is read."""
     ids = list(range(60_000))
     assert native.texts(pack([17, ids])) == ["free " + " ".join(f"#{i}" for i in ids[:16]) + " ... 60000 in all"]
     most = 2**19 - 3  # the message, its id, the list
@@ -236,7 +236,7 @@ def changed(rng, value, path):
 
 
 def test_changed_messages(native, model):
-    """Any one change to a good message: accepted or refused as wire.md has it."""
+    """Any one change to a good message is accepted or refused as wire.md has it."""
     rng, verdicts = random.Random(5), {True: 0, False: 0}
     for _ in range(40_000):
         message = rng.choice(MESSAGES)[0]

@@ -101,7 +101,7 @@ def test_what_was_queued_before_is_seen(one):
 
 
 def test_snapshots_stay_what_they_are(server, one):
-    """Who was handed the array before keeps what it was; who is handed it later shares the memory."""
+    """A session that was handed the array before keeps what it was. One that is handed it later shares the memory."""
     buffer = one.upload(X)
     before = one.share(buffer)
     export = one.export(buffer)
@@ -124,7 +124,8 @@ def test_snapshots_stay_what_they_are(server, one):
 
 
 def test_a_common_array_moves_under_its_holders(server, one):
-    """One that was published to be written lies among others: exported, it moves, and all who hold it go on."""
+    """An array that was published to be written lies among others. When it is exported it moves, and all who hold it go
+    on."""
     buffer = one.upload(X)
     one.publish("common", whole(buffer), 1)
     with server.client() as other:
@@ -243,7 +244,7 @@ def test_killed_in_either_order_a_hundred_times(server, one):
 # ---- all of it at random ----
 
 class Memory:
-    """What a memory that is common holds, as it should be."""
+    """The elements that common memory should hold."""
 
     def __init__(self, values):
         self.values, self.exports = values, 0
@@ -391,7 +392,8 @@ def test_what_is_read_only_is_refused(server, one):
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be somebody else")
 def test_another_users_memory(build, tmp_path):
-    """Who may write an array of somebody else may do so by operations only: memory once given cannot be taken back."""
+    """A session that may write an array of somebody else does so by operations only: memory once given cannot be taken
+    back."""
     with Server(build / "bin" / "arrayd", tmp_path, kernels="none") as server, server.client() as one:
         buffer = one.upload(X)
         one.publish("theirs", whole(buffer), 1, "*")
@@ -410,7 +412,7 @@ def test_another_users_memory(build, tmp_path):
 
 
 def test_a_client_that_goes_in_the_middle(server, one):
-    """It asks, and nobody is there for the answer: at any point."""
+    """The client asks, and nobody is there for the answer, at any point."""
     pick = random.Random(6)
     for _ in range(40):
         client = server.client()
@@ -447,7 +449,7 @@ def test_the_quota(build, tmp_path):
 
 
 def test_so_many_at_a_time(server, one):
-    """All of a user's sessions together; one that is over makes room for another."""
+    """All of a user's sessions count together. One that is over makes room for another."""
     least, most = 1024 + 200, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if most != resource.RLIM_INFINITY and most < least:
         pytest.skip("too few descriptors")

@@ -21,7 +21,7 @@ def extremes(rng, shape):
 
 
 def mixed(rng, shape, *choices):
-    """Each number from one of the choices."""
+    """Draw each number from one of the choices."""
     return np.choose(rng.integers(0, len(choices), shape), choices)
 
 
@@ -47,7 +47,7 @@ def draw(rng):
 
 
 def oracle(ndim, dtype, offset, shape, strides):
-    """low, high or None for an extent that no buffer has; and the status of the whole check, size aside."""
+    """Return low and high, or None for an extent that no buffer has; and the status of the whole check, size aside."""
     shape, strides = shape[:ndim], strides[:ndim]
     item, low, high, count = ITEMSIZE[dtype], offset, offset, 1
     for n, stride in zip(shape, strides):

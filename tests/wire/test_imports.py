@@ -51,7 +51,7 @@ def loan_of(values):
 
 
 def is_over(lease):
-    """Whether the server has let go, without waiting."""
+    """Tell whether the server has let go, without waiting."""
     lease.setblocking(False)
     try:
         return lease.recv(1) == b""
@@ -90,7 +90,7 @@ def test_both_see_what_the_other_writes(one):
 
 
 def test_a_piece_of_an_allocation(one):
-    """At an offset, with a strided view; what is beside it nobody touches."""
+    """The piece is at an offset, with a strided view. Nobody touches what is beside it."""
     with Loan(4 * PAGE) as loan:
         all_of_it = loan.array(np.zeros(4 * PAGE // 8))
         all_of_it[...] = np.arange(4 * PAGE // 8)
@@ -108,7 +108,8 @@ def test_a_piece_of_an_allocation(one):
 
 
 def test_chains_take_it_and_leave_it(one):
-    """What is computed from it is fused as ever; what is written to it is there, also when the buffer has gone before."""
+    """Operations that read it are fused as ever. Elements that are written to it are there, also when the buffer has
+    gone before."""
     values = np.arange(50_000.0)
     with loan_of(values) as loan:
         for _ in range(20):
@@ -130,8 +131,8 @@ def test_chains_take_it_and_leave_it(one):
 
 
 def test_pieces_that_overlap_are_one_memory(one):
-    """Whatever is computed from one of them sees what was written to the other, and an operation that has both gives
-    what it would of one array."""
+    """An operation on one piece sees what was written to the other. An operation on both gives what it would of one
+    array."""
     n = 3000
     values = np.arange(float(n))
     pick = random.Random(3)
@@ -167,7 +168,7 @@ def test_pieces_that_overlap_are_one_memory(one):
 
 
 def test_streams_are_ordered(one):
-    """Also between pieces of one memory, and with one that was given up while it is still used."""
+    """Streams are ordered also between pieces of one memory, and with one that was given up while it is still used."""
     one.send([STREAM, 64, 0, 0], [STREAM, 65, 0, 0])
     values = np.zeros(200_000)
     with loan_of(values) as loan:
@@ -223,7 +224,7 @@ def test_the_session_ends(server, one):
 # ---- who else gets it ----
 
 def test_others_get_copies(server, one):
-    """By a capability, a name, and a fork; what is written to them stays theirs."""
+    """Others get it by a capability, a name, and a fork. What is written to their copies stays theirs."""
     with loan_of(X) as loan, server.client() as other:
         buffer, lease = one.lend(loan, X.nbytes)
         add(one, buffer)
@@ -345,7 +346,7 @@ def test_no_descriptor(one):
 
 
 def test_quotas(build, tmp_path):
-    """It counts for its user as a module's variable does."""
+    """The memory counts for its user as a module's variable does."""
     principals = tmp_path / "principals"
     principals.write_text(f"uid:{os.getuid()} memory=1M\n")
     values = np.zeros(90_000)

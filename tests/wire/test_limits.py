@@ -71,7 +71,7 @@ def test_memory(small):
 
 
 def test_acknowledged_within_the_window(small):
-    """At least each quarter of the window."""
+    """Acknowledgements come at least each quarter of the window."""
     with small.client() as c:
         whole = view(c.upload(np.zeros(4)), "float64", [4])
         for _ in range(200):
@@ -84,7 +84,7 @@ def test_acknowledged_within_the_window(small):
 
 
 def test_reader_that_stops(small):
-    """More waits for a client than it may: it is disconnected. Others read on."""
+    """More waits for a client than may, so it is disconnected. Others read on."""
     with small.client() as slow, small.client() as c:
         x = slow.upload(np.zeros(3 << 20, "uint8"))
         for i in range(64):

@@ -21,8 +21,8 @@ def test_promote_types(native):
 
 
 def test_promote_bfloat16(native):
-    """As ml_dtypes has it; where that refuses, the smallest type that holds both, which is what NumPy does for float16
-    and integers."""
+    """ml_dtypes gives the type. Where that refuses, it is the smallest type that holds both, as NumPy has it for
+    float16 and integers."""
     refused = {"int16": "float32", "uint16": "float32", "int32": "float64", "uint32": "float64", "int64": "float64",
                "uint64": "float64", "float16": "float32"}
     for name in DTYPES:
@@ -123,7 +123,7 @@ def message(call):
 
 @pytest.mark.parametrize("name", ["subtract", "negative", "invert", "left_shift", "arctan2", "floor", "bitwise_count"])
 def test_messages_are_numpys(native, name):
-    """Of ufuncs that lack a loop for bool, or for complex numbers."""
+    """Ufuncs lack a loop for bool, or for complex numbers."""
     kind = "bool" if name in ("subtract", "negative") else "complex128"
     function = ufunc(name)
     expected = message(lambda: function(*[np.zeros(1, kind)] * function.nin))

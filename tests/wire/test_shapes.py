@@ -52,7 +52,7 @@ def pair(own):
 
 
 def computes(other):
-    """Another principal, in the same worker, goes on meanwhile."""
+    """Check that another principal, in the same worker, goes on meanwhile."""
     values = np.arange(1000.0)
     buffer = other.upload(values)
     whole = view(buffer, "float64", [1000])
@@ -78,7 +78,8 @@ def test_a_new_array_of_any_size_stalls_nobody(pair, opcode, name):
 
 
 def messages_with(client, shape, dtype):
-    """Each kind of operation, with a view of this shape of one element; (message, its output) or (request, None)."""
+    """Yield each kind of operation, with a view of this shape of one element: (message, its output) or (request,
+    None)."""
     x = client.upload(np.zeros(2, "int8" if dtype == "bool" else "uint8").repeat(SIZES[dtype]))
     huge, flat = view(x, dtype, shape, [0] * len(shape)), view(client.upload(np.zeros(2, "int64")), "int64", [2])
     loop = DTYPE[dtype]
@@ -134,7 +135,7 @@ def test_what_operations_would_make(pair):
 
 
 def test_random_extremes(pair):
-    """Whatever is too big is VALUE; what is only too big for this server is MEMORY."""
+    """A shape that is too big is VALUE. One that is only too big for this server is MEMORY."""
     client, other = pair
     rng = random.Random(2262)
     x = client.upload(np.zeros(16, "int8"))
@@ -161,7 +162,7 @@ def test_random_extremes(pair):
 
 
 def test_scatter_of_too_many(pair):
-    """What is selected is bounded, too, though nothing of that size is made."""
+    """The selection is bounded, too, though nothing of that size is made."""
     client, other = pair
     x, indices = client.upload(np.zeros((1, 16), "int8")), client.upload(np.zeros(1, "int64"))
     client.call("scatter", "int8", [view(x, "int8", [1, 16])], [1, view(indices, "int64", [2**59 - 1], [0])], [0])

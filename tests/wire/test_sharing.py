@@ -53,7 +53,7 @@ def two(server):
 # ---- capabilities ----
 
 def test_a_snapshot(two):
-    """Who attaches sees what was there; whoever writes gets a copy, and the others do not see it."""
+    """A session that attaches sees what was there. A session that writes gets a copy, and the others do not see it."""
     a, b = two
     buffer = a.upload(X)
     theirs, size, kind = b.attach(a.share(buffer))
@@ -318,7 +318,7 @@ def test_a_name_is_a_snapshot_that_cannot_be_written(two):
         write()
         assert "read-only" in refused("VALUE", b.sync)
     assert np.array_equal(b.read(theirs), X) and np.array_equal(a.read(whole(buffer)), X + 1)
-    # What is handed on is still read-only, and cannot be published to be written.
+    # An array that is handed on is still read-only, and cannot be published to be written.
     again, _, kind = a.attach(b.share(theirs[0], 1))
     assert kind == 2
     a.write(again, bytes(8))
@@ -387,7 +387,7 @@ def test_there_are_so_many_names(build, tmp_path):
 
 
 def test_names_are_a_grant(build, tmp_path):
-    """Who may have none can still hand on capabilities."""
+    """A user that may have no names can still hand on capabilities."""
     (tmp_path / "principals").write_text("uid:* names=no\n")
     with Server(build / "bin" / "arrayd", tmp_path, principals=tmp_path / "principals") as own, own.client() as a:
         array = whole(a.upload(X))
@@ -490,7 +490,7 @@ def test_a_fork_that_nobody_takes_up(two):
 
 
 def sent_away(name, child):
-    """What a child is told whose session has not begun."""
+    """Return what a child is told whose session has not begun."""
     with pytest.raises(Closed) as closed:
         child.receive()
     assert closed.value.bye[0] == ERROR[name]

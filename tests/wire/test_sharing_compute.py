@@ -14,7 +14,7 @@ def op(name, output, *inputs, loop="float64"):
 
 
 def chain(client, array, other):
-    """One frame that changes the array in place, in three operations that go together; and what comes out."""
+    """Send one frame that changes the array in place, in three operations that go together. Return what comes out."""
     between = client.id()
     before = client.stat()["fused_chains"]
     client.send(op("add", array, array, 1.0), op("multiply", fresh(between, "float64", X.shape), array, other),
@@ -59,7 +59,7 @@ def test_a_chain_that_writes_what_must_not_be_written(two):
 
 
 def test_a_fork_or_a_capability_comes_after_what_waits(two):
-    """In one frame: what was to be executed together is, before anybody else has the array."""
+    """All is in one frame. Operations that were to be executed together are, before anybody else has the array."""
     a, b = two
     array, made = whole(a.upload(X)), a.id()
     ours, theirs = socket.socketpair()
@@ -151,7 +151,7 @@ def test_a_kernel_that_must_not_write(two):
 
 
 def test_a_kernel_writes_what_is_common(two):
-    """In place, between the operations of others."""
+    """The kernel writes in place, between the operations of others."""
     a, b = two
     build_kernels(b)
     array = whole(a.upload(X))
@@ -167,7 +167,7 @@ def test_a_kernel_writes_what_is_common(two):
 
 
 def test_variables_of_modules_are_not_shared(two):
-    """Their memory is the module's. A child has neither, and may build its own."""
+    """The variables' memory is the module's. A child has neither, and may build its own."""
     a, _ = two
     build_kernels(a)
     variable = a.id()

@@ -129,7 +129,7 @@ def test_poison(client):
 # ---- descriptors ----
 
 def test_only_sealed_memory(client, tmp_path):
-    """What the client could take away from under the server is refused."""
+    """The server refuses memory that the client could take away from under it."""
     client.window(4096, seals=0)
     fails(client, "VALUE", "window")
     client.window(4096, seals=fcntl.F_SEAL_GROW)
@@ -150,7 +150,7 @@ def test_only_sealed_memory(client, tmp_path):
 
 
 def refused(client, fd, size=4096):
-    """What the server says of a descriptor."""
+    """Return what the server says of a descriptor."""
     client.windows += 1
     client.pass_along(fd, [WINDOW, client.windows, size])
     return fails(client, "VALUE", "window").text
@@ -171,7 +171,7 @@ def huge_pages():
 
 
 def test_huge_pages_are_refused(client):
-    """Those of a hole come from a pool that may be empty: whoever touches it gets SIGBUS."""
+    """Pages of a hole come from a pool that may be empty: whoever touches it gets SIGBUS."""
     fd = huge_pages()
     said = refused(client, fd, 2 << 20)
     os.close(fd)
@@ -179,7 +179,7 @@ def test_huge_pages_are_refused(client):
 
 
 def test_what_is_expected_is_said(client, tmp_path):
-    """Of each descriptor that is refused."""
+    """The server says what it expects of each descriptor that it refuses."""
     fd = os.memfd_create("window", os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, 4096)
     assert "is not sealed against shrinking" in refused(client, fd)
@@ -221,7 +221,7 @@ def test_an_id_twice(client):
 
 
 def test_descriptors_that_nobody_asks_for(server):
-    """More than a few, and the connection ends; the server does not."""
+    """With more than a few the connection ends; the server does not."""
     with server.client() as c:
         fd = os.memfd_create("x")
         try:

@@ -146,12 +146,12 @@ class Client:
         self.socket.sendall(data)
 
     def send(self, *messages, payload=b""):
-        """One frame of messages. Operations are counted."""
+        """Send one frame of messages. Operations are counted."""
         self.number += sum(NEW <= m[0] < READ for m in messages)
         self.raw(frame(b"".join(map(msgpack.packb, messages)), payload))
 
     def pass_along(self, fd, *messages):
-        """One frame of messages, with a descriptor at its first byte."""
+        """Send one frame of messages, with a descriptor at its first byte."""
         self.number += sum(NEW <= m[0] < READ for m in messages)
         data = frame(b"".join(map(msgpack.packb, messages)))
         sent = socket.send_fds(self.socket, [data], [fd])

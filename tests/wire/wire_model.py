@@ -1,4 +1,4 @@
-"""What a well-formed message is, written from wire.md and not from the library: the oracle of test_codec."""
+"""A model of well-formed messages, written from wire.md and not from the library: the oracle of test_codec."""
 import msgpack
 
 # id: (fields, class, most outputs, inputs and parameters by row are looked up in the tables)
@@ -39,7 +39,7 @@ def is_scalar(x):
 
 
 def form(x):
-    """view, fresh or sized; None for what is no description."""
+    """Return view, fresh or sized; None for what is no description."""
     if not isinstance(x, list) or not 3 <= len(x) <= 5 or not is_unsigned(x[0]) or not is_unsigned(x[1]):
         return None
     if x[1] >= NDTYPE or (len(x) == 3 and x[0] == 0):

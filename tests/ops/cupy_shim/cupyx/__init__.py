@@ -1,4 +1,4 @@
-"""What the programs use of cupyx, by NumPy."""
+"""A part of cupyx that the programs use, by NumPy."""
 import numpy
 
 scatter_add = numpy.add.at
