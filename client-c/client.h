@@ -92,8 +92,8 @@ static inline bool ad__must_send_receipt(const ad_session *s) {
            (s->resume.confirm ||
             atomic_load_explicit(&s->input.received, memory_order_relaxed) - s->input.reported >= AD_RECEIPT_BYTES);
 }
-/* Tell whether a fork message is not acknowledged: if the connection breaks the message must be sent again, as the
- * child's session begins with it. */
+/* Tell whether a fork message is not acknowledged. If the connection breaks it must be sent again, as the child's
+ * session begins with it. */
 static inline bool ad__has_pending_fork(const ad_session *s) {
     return s->resume.enabled && s->child.operation > s->window.acked;
 }
@@ -127,7 +127,7 @@ int ad__begin(ad_session *s);
 int ad__begin_ask(ad_session *s);
 /* As ad__begin_ask, in a frame of its own, for a long request. */
 int ad__begin_alone(ad_session *s);
-/* End an operation: send it or leave it to the flusher, and release the lock. status: the encoder's; mark: size of
+/* End an operation: send it or leave it to the flusher, and release the lock. status: the encoder's. mark: size of
  * output.gathered before the message. AD_E_MEMORY, AD_E_CONNECTION, AD_E_INTERRUPTED, the encoder's errors. */
 int ad__commit(ad_session *s, size_t mark, int status);
 /* Complete the open frame's header. payload: size of the payload that follows the frame. The caller holds the lock. */

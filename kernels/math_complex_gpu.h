@@ -1,4 +1,4 @@
-/* Complex sqrt, exp, log, sin, cos, sinh and cosh for the GPU. Zeros, infinities and NaN give what C says, and so do
+/* Complex sqrt, exp, log, sin, cos, sinh and cosh for the GPU. Zeros, infinities and NaN give what C says. So do
  * numbers for which a part of the formula overflows though the result does not. libcu++'s give NaN there, or the sign
  * of another zero. */
 #ifndef AD_KERNELS_MATH_COMPLEX_GPU_H

@@ -1,4 +1,4 @@
-/* Complex tan, tanh and the inverse functions for the GPU, where libcu++ loses digits near poles, cuts and for large
+/* Complex tan, tanh and the inverse functions for the GPU. There libcu++ loses digits near poles, cuts and for large
  * arguments, and has other zeros, infinities and NaN than C. Everything is computed in double: complex64 has then
  * nothing to lose. The inverse sine and cosine go by way of the two distances to the branch points (Hull, Fairgrieve
  * and Tang, 1997), the tangents by Kahan's formulas. */

@@ -1,12 +1,12 @@
-/* Splines on both backends: how coordinates beyond the edges are mapped, the weights of a coordinate's neighbours, and
+/* Splines on both backends. How coordinates beyond the edges are mapped, the weights of a coordinate's neighbours, and
  * the recursive filter that makes coefficients of samples. */
 #ifndef AD_KERNELS_NDIMAGE_SPLINE_H
 #define AD_KERNELS_NDIMAGE_SPLINE_H
 
 #include "kernels/ndimage.h"
 
-/* Modes of `sample`: those of filters, where reflect and wrap are between the outermost elements' middles, and two whose
- * edges are those of a grid of cells. */
+/* Modes of `sample`. They are those of filters, where reflect and wrap are between the outermost elements' middles, and
+ * two whose edges are those of a grid of cells. */
 enum { AD_EDGE_GRID_WRAP = AD_EDGE_WRAP + 1, AD_EDGE_GRID_CONSTANT, AD_NSAMPLE_MODES };
 
 constexpr int AD_SPLINE_MOST = 5;       /* order */
@@ -60,8 +60,8 @@ AD_HD int spline_edge(int mode) {
     }
 }
 
-/* The first of the order+1 elements that a coordinate depends on, and their weights: the B-splines of each order come
- * from those of the one below. */
+/* Find the first of the order+1 elements that a coordinate depends on, and their weights. The B-splines of each order
+ * come from those of the one below. */
 template <class T> AD_HD int64_t weigh_neighbours(double c, int order, T *w) {
     const double shifted = order % 2 == 0 ? c + 0.5 : c, whole = floor(shifted);
     const T t = T(shifted - whole);

@@ -55,8 +55,8 @@ static int find_loop(const ad_rule_row *rule, int n, const uint8_t *types) {
     return common != 0 ? __builtin_ctz(common) : AD_NO_DTYPE;
 }
 
-/* Collect the types of the operands that have the loop's type, and return how many there are. -1: another operand
- * cannot be cast to its fixed type. */
+/* Collect the types of the operands that have the loop's type, and return their number. -1: another operand cannot be
+ * cast to its fixed type. */
 static int collect_loop_types(const ad_ufunc_row *row, const uint8_t *types, uint8_t *own) {
     const ad_rule_row *rule = &ad__rules[row->rule];
     int n = 0;

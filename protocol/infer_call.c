@@ -104,8 +104,8 @@ int ad__infer_iota(const ad_op *op, ad_result *result, ad_fault *fault) {
     return status;
 }
 
-/* Check the k index arrays from input 1 on, which have one shape, and infer the shape that they select from x: their
- * shape, then the rest of x's. */
+/* Check the k index arrays from input 1 on, which have one shape. Infer the shape that they select from x: their shape,
+ * then the rest of x's. */
 static int infer_indexed_shape(const ad_op *op, const ad_desc *x, ad_result *result, ad_fault *fault) {
     const int k = op->nin - 1;
     const ad_desc *first = NULL, *index;

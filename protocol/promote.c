@@ -10,7 +10,7 @@
 #define U32_UP (AD_BIT(AD_UINT32) | AD_BIT(AD_UINT64))
 
 /* The types that hold every value of a type, as NumPy defines it (int64 casts safely to float64). bfloat16 has 8 bits
- * of precision: int8 and uint8 cast to it safely, as in ml_dtypes. Wider integers do not. With them it promotes to
+ * of precision. int8 and uint8 cast to it safely, as in ml_dtypes. Wider integers do not. With them it promotes to
  * float32 or float64 as float16 does; ml_dtypes refuses those. */
 static const uint32_t safe[AD_NDTYPE] = {
     [AD_BOOL] = AD_M_ALL,

@@ -29,7 +29,7 @@ struct ad_lease {
  * or this process does not see the device; AD_E_DEVICE, AD_E_MEMORY. */
 int ad__cuda_map(ad_lease *l, void *stream);
 /* Copy from other memory of the same device, after what this process has begun there, and wait. ordinal: number of the
- * GPU that the memory should be on; below 0: unknown. AD_E_VALUE: it is another GPU; AD_E_DEVICE. */
+ * GPU that the memory should be on. Below 0: unknown. AD_E_VALUE: it is another GPU; AD_E_DEVICE. */
 int ad__cuda_copy(const ad_lease *l, int ordinal, void *to, const void *from, size_t size);
 /* Wait until this process uses the memory no more, and unmap it. */
 void ad__cuda_unmap(ad_lease *l);

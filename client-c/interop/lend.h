@@ -16,7 +16,7 @@ typedef struct ad_place {
 
 /* ---- lend_cuda.c ---- */
 /* Find the allocation of size bytes at data, and its name. Waits until what the stream holds is complete (NULL: all
- * that this process has begun on the GPU). device: number of the GPU that the memory should be on; below 0: unknown.
+ * that this process has begun on the GPU). device: number of the GPU that the memory should be on. Below 0: unknown.
  * AD_E_UNSUPPORTED: the memory has no name, there is no driver, or several allocations; AD_E_VALUE: it is another
  * GPU's. */
 int ad__cuda_find(const void *data, size_t size, int device, void *stream, ad_place *place);

@@ -1,6 +1,6 @@
 /* Windows during a fork; resume/inherit.c calls these. Parent, child and server would see each other's writes in
  * windows that all have mapped. So the child copies the parts in use into memory of its own before any of its code
- * runs, and the parent waits for that. */
+ * runs. The parent waits for that. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

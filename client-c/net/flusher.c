@@ -24,17 +24,17 @@
 static bool has_work(const ad_session *s) { return s->output.gathered.size || s->frees.count || ad__has_unsent(s); }
 
 /* Read acknowledgements when many operations are in flight. A program that waits for no reply then need not stop at a
- * full window to read them, and the unacknowledged bytes stay few enough for the cache. */
+ * full window to read them. The unacknowledged bytes stay few enough for the cache. */
 static void read_due_acks(ad_session *s) {
     const uint64_t in_flight = s->encoded.ops - s->window.acked;
     if (s->input.reading || s->resume.lost || (in_flight < DEEP && in_flight < s->window.ops / 32)) return;
     ad__read_now(s, false);
 }
 
-/* Sleep until there is work, or until the connection is to be checked. Two kinds of connections are checked: those over
- * a network, as the server waits for a limited time only, and those with a fork message on its way. That message must
- * be sent again when the connection breaks: the parent may wait for its child, and the child for the server. *look:
- * time until the next check. */
+/* Sleep until there is work, or until the connection is to be checked. Two kinds of connections are checked. The server
+ * waits only for a limited time for those over a network. Others have a fork message on its way. That message must be
+ * sent again when the connection breaks: the parent may wait for its child, and the child for the server. *look: time
+ * until the next check. */
 static void sleep_until_signal(ad_session *s, uint64_t *look) {
     const bool forked = ad__has_pending_fork(s);
     if (!forked && (!s->resume.enabled || !ad__is_remote(&s->connection.address))) {

@@ -25,8 +25,8 @@
 
 /* ---- the window ---- */
 
-/* Limits for all messages but frees, below the server's: frees join a frame without asking, and a message's size is
- * known only when it has been encoded. */
+/* Limits for all messages but frees, below the server's. Frees join a frame without asking. A message's size is known
+ * only when it has been encoded. */
 static uint64_t get_usable_ops(const ad_session *s) { return s->window.ops - s->window.ops / 8; }
 static uint64_t get_usable_bytes(const ad_session *s) { return s->window.bytes - s->window.bytes / 4; }
 

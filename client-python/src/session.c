@@ -50,7 +50,7 @@ static void note_fork(void) {
 }
 
 /* Look after the session in a fork's child. Where libarrayd goes on with the parent's arrays, it does so with another
- * connection, so objects of the parent's (streams, events) are known to be strangers. Else a connection of its own is
+ * connection. So objects of the parent's (streams, events) are known to be strangers. Else a connection of its own is
  * opened when needed. */
 static void look_after_fork(void) {
     forked = false;
@@ -168,8 +168,8 @@ ad__py_session *ad__py_session_of(PyObject *const *objects, Py_ssize_t n) {
 
 /* ---- functions ---- */
 
-/* Text, or NULL for None and what was not given; false with a TypeError, which says nothing of a wrong value but its
- * type: it may be a token. */
+/* Get a text, or NULL for None and what was not given. False with a TypeError, which names only the type of a wrong
+ * value: it may be a token. */
 static bool text_or_none(const char *name, PyObject *o, const char **out) {
     Py_ssize_t size = 0;
     *out = NULL;

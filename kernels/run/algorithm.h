@@ -388,7 +388,7 @@ template <class S> AD_AL void rotate(const S &s, ptrdiff_t a, ptrdiff_t m, ptrdi
 }
 /* Merge the neighbours [a, m) and [m, b) by Kim and Kutzner's SymMerge. It exchanges elements of the left that are
  * greater than those of the right around the middle, then merges both halves. The halves that wait have a stack here,
- * as a GPU's own is small: each is at most half as long as that below it. */
+ * as a GPU's own is small. Each is at most half as long as that below it. */
 template <class S> AD_AL void merge_neighbours(const S &s, ptrdiff_t a, ptrdiff_t m, ptrdiff_t b) {
     ptrdiff_t waiting[3 * 64];
     int depth = 0;

@@ -6,8 +6,8 @@
 #include "server/common/grants.h"
 
 /* Tell whether a principal may run kernels: its grant decides, else option kernels, unless that is `none`. On backend
- * "cpu" a kernel is native code with all rights of the server's user, so that kernels=unix lets only this user and root
- * run them. backend NULL: not known. */
+ * "cpu" a kernel is native code with all rights of the server's user. So kernels=unix lets only this user and root run
+ * them. backend NULL: not known. */
 bool ad__may_run_kernels(const ad_config *c, const char *principal, const ad_grants *grants, const char *backend);
 /* Tell whether the principal is the user that runs the server. */
 bool ad__is_server_user(const char *principal);

@@ -188,8 +188,8 @@ static char *clean_log(const place *p, ad_watched *w) {
     return log;
 }
 
-/* Tell whether the log says that a limit or a want of this machine stopped one of the programs that the compiler's driver
- * runs: the same source may compile later. Sources that say so themselves are just compiled again. */
+/* Tell whether the log says that a limit or a want of this machine stopped one of the programs that the compiler's
+ * driver runs. The same source may compile later. Sources that say so themselves are just compiled again. */
 static bool is_stop_message(const char *log) {
     static const char *const words[] = {"signal terminated program", "out of memory",
                                         "virtual memory exhausted",  "File size limit",

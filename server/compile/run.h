@@ -16,7 +16,7 @@ typedef struct ad_watched {
     bool flood;    /* the watcher stopped it, as it wrote more than `most` */
 } ad_watched;
 
-/* A process to be run in the jail: `inside`, in a process group of its own, with its output in a pipe (descriptor 1;
+/* A process to be run in the jail: `inside`, in a process group of its own. Its output goes to a pipe (descriptor 1;
  * with `both` also 2). Output beyond `most` bytes ends it if `strict`, and is dropped otherwise. */
 typedef struct ad_watch {
     void (*inside)(const ad_compile_request *request, void *user);
@@ -38,8 +38,8 @@ void ad__compile_refuse(const ad_fault *fault, ad_compile_result *out);
 /* Write the result to standard output and exit, with status 0, or `failed` when it cannot be written. */
 _Noreturn void ad__compile_leave(const ad_compile_result *r, int failed);
 
-/* Hide all files outside these folders (NULL at the end) from the C library's functions. from: this process's
- * folder, where relative paths begin; NULL: relative paths are refused. */
+/* Hide all files outside these folders (NULL at the end) from the C library's functions. from: this process's folder,
+ * where relative paths begin. NULL: relative paths are refused. */
 #define AD_PATHS_MOST 16
 void ad__paths_close(const char *const *folders, const char *from);
 /* Remove every occurrence of word from text. */

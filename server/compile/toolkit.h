@@ -7,9 +7,9 @@
 
 #define AD_TOOLKIT_PATH 4096
 
-/* Find NVRTC's library. The places are, in this order: a Python package nvidia-* beside the installed wheel (program is
- * the path of a program in it), LD_LIBRARY_PATH, CUDA_HOME or CUDA_PATH, the toolkit, and the system's libraries.
- * False: there is none. */
+/* Find NVRTC's library. The places are, in this order: a Python package nvidia-* beside the installed wheel,
+ * LD_LIBRARY_PATH, CUDA_HOME or CUDA_PATH, the toolkit, and the system's libraries. program: the path of a program in
+ * the wheel. False: there is none. */
 bool ad__toolkit_nvrtc(const char *program, char out[AD_TOOLKIT_PATH]);
 /* Find the toolkit's folder of headers number `index`, from 0; false: there are no more. */
 bool ad__toolkit_include(const char *nvrtc, int index, char out[AD_TOOLKIT_PATH]);

@@ -1,5 +1,5 @@
-/* client-c/interop/export_cuda.c and client-c/interop/lend_cuda.c beside a driver made for tests (fake_libcuda.c): with
- * each call failing in turn nothing is left behind, and without a failure the memory is there. Prints how many calls
+/* Runs client-c/interop/export_cuda.c and client-c/interop/lend_cuda.c beside a driver made for tests (fake_libcuda.c).
+ * With each call failing in turn nothing is left behind. Without a failure the memory is there. Prints how many calls
  * there were. */
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* The frames between the worker and arrayd-compile: what is read is written again as it was, and what a job asks for is
- * checked without harm. */
+/* Fuzzes the frames between the worker and arrayd-compile. A frame that is read is written again as it was, and a job
+ * is checked without harm. */
 #include "server/compile/frame.h"
 #include "server/compile/options.h"
 

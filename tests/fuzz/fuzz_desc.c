@@ -1,5 +1,5 @@
-/* Array descriptions: the extent against an oracle that adds saturated numbers of 128 bits corner by corner, and the
- * other functions against what must be true of them. */
+/* Fuzzes array descriptions. The extent is compared with an oracle that adds saturated numbers of 128 bits corner by
+ * corner. The other functions must have properties that hold for all. */
 #include "protocol/desc.h"
 #include "protocol/tables.h"
 

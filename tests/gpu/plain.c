@@ -1,5 +1,5 @@
-/* The cuda backend whose slabs have no descriptors (sanitize.py): once one has been taken of memory, the first memset
- * there fails below compute-sanitizer's initcheck of CUDA 13.0. */
+/* The cuda backend whose slabs have no descriptors (sanitize.py). Below compute-sanitizer's initcheck of CUDA 13.0 the
+ * first memset of memory fails once a descriptor has been taken of it. */
 #include "tests/fault/copied_backend.h"
 
 const ad_backend *ad_backend_get(void) {

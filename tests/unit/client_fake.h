@@ -70,8 +70,8 @@ typedef struct fake {
 fake *fake_start(const fake_options *options);
 /* Starts one and opens a session with it. */
 fake *fake_open(const fake_options *options, ad_session **session);
-/* fork(), after which the child has no other end of its connection: what the session sends before a fork has been
- * taken, and let go, when that happens. For a session that sends something. */
+/* Fork. The child has no other end of its connection: what the session sends before a fork has been taken, and let go,
+ * when that happens. For a session that sends something. */
 pid_t fake_fork(fake *f);
 void fake_stop(fake *f);
 void fake_wait(fake *f);        /* until it has closed */

@@ -30,8 +30,8 @@ template <class S> std::vector<value> values(const nd<S> &x) {
     return v;
 }
 
-/* Of every line along an axis of row-major v, `out` frequencies of what is taken for n points; a half of them implies
- * the other, and then parts that cannot be are left out. */
+/* Of every line along an axis of row-major v, make `out` frequencies of what is taken for n points. A half of them
+ * implies the other, and then parts that cannot be are left out. */
 std::vector<value> sums(const std::vector<value> &v, dims shape, size_t axis, int64_t n, int64_t out, int direction,
                         bool half) {
     int64_t outer = 1, inner = 1;

@@ -149,8 +149,8 @@ Test(kernels_reduce, the_first_of_equal_elements) {
     cr_assert_eq(reduce_all(AD_REDUCTION_argmax, AD_FLOAT32, infinite, AD_INT64), 0);
 }
 
-/* Rows of n with many equal elements, the least and the greatest of the type, zeros of both signs, and in some rows NaN
- * and infinities, against a plain loop. */
+/* Compare with a plain loop: rows of n with many equal elements, the least and the greatest of the type, zeros of both
+ * signs, and in some rows NaN and infinities. */
 template <class S> static void check_places(int64_t n, numbers &random) {
     using L = std::numeric_limits<S>;
     constexpr int64_t ROWS = 6;

@@ -1,6 +1,6 @@
 /* The threads of a block, which run one after another on one fiber, as plain calls. When one of them waits for the
- * others it stays where it is, and the next one goes on with the rest on a fiber of its own. When none is left to
- * begin, threads go on whose wait is over. */
+ * others it stays where it is. The next one goes on with the rest, on a fiber of its own. When none is left to begin,
+ * threads go on whose wait is over. */
 #include "kernels/cpu/backend/block.h"
 
 #include <memory>

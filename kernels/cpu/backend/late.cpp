@@ -1,7 +1,7 @@
 /* The cpu backend as an asynchronous one, for tests of whoever uses a backend. With ARRAYD_CPU_LATE=1 in the
  * environment operations are only queued. A thread for each stream executes them later, now and then after a while.
- * Mistakes that a GPU would punish go wrong here, too, and the sanitizers see them: memory used again too early, a
- * stream that does not wait for another, a result read before it is there. */
+ * Mistakes that a GPU would punish go wrong here, too, and the sanitizers see them. Examples are memory that is used
+ * again too early, a stream that does not wait for another, and a result that is read before it is there. */
 #include <atomic>
 #include <condition_variable>
 #include <deque>

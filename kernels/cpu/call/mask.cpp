@@ -102,8 +102,8 @@ void offsets_of(const walk<1> *w, const int64_t *list, int64_t n, int64_t *at) {
     });
 }
 
-/* Elements of `axes` (whose first axes the mask has) at the mask's true places, from or to a run of blocks that lie
- * `step` bytes apart. */
+/* Copy elements at the mask's true places, from or to a run of blocks that lie `step` bytes apart. The mask has the
+ * first of `axes`. */
 void move_true(const mask *m, const ad_move *move, const walk<1> *places, int64_t step, bool pick) {
     const int64_t inner = move->inner.count, grain = inner > 16 ? 1 : 2;
     each_list(m, grain, [&](const int64_t *list, int64_t n, int64_t rank) {

@@ -42,8 +42,8 @@ void join_places(int32_t *parent, int32_t a, int32_t b) {
     else parent[a] = b;
 }
 
-/* The range of columns, of those from `first` on, that have neighbour k in the row whose first element is `row`; none if
- * it is in no row. */
+/* Find the columns from `first` on that have neighbour k in the row whose first element is `row`. None have it if it is
+ * in no row. */
 bool find_columns(const field *f, int64_t row, int64_t k, int64_t *begin, int64_t *end) {
     const int64_t *offset = f->offset + k * f->ndim;
     int64_t rest = row / f->row;

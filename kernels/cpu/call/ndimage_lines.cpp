@@ -1,7 +1,7 @@
 /* Filters along one axis: correlate1d and window1d.
  *
  * An array is cut into tiles: so many neighbouring lanes, so many elements of each. A tile is copied with what its
- * windows reach beyond it, lane beside lane, so that the same loop over memory in order serves every axis. */
+ * windows reach beyond it, lane beside lane. So the same loop over memory in order serves every axis. */
 #include "kernels/call.h"
 
 #include <algorithm>
@@ -120,8 +120,8 @@ template <class T, int What> T combine(T a, T b) {
     else return a < b || b != b ? b : a;
 }
 
-/* Sums of 1, 2, 4 ... neighbours are made in place, and those that make up the window are added; of minima and maxima
- * two that overlap do. */
+/* Sums of 1, 2, 4 ... neighbours are made in place, and those that make up the window are added. For minima and maxima
+ * two that overlap are enough. */
 template <class T, int What> struct combining {
     void begin(T *, int64_t) const {}
     void take(T *sum, int64_t n, T *x, int64_t step, int64_t first, int64_t taps) const {

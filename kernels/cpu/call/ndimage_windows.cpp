@@ -1,7 +1,7 @@
 /* Filters with windows of any shape, which are lists of offsets: correlate, rank_filter and grey_filter.
  *
  * A block of neighbouring results of a row is made at a time. For each offset of the window there is a run of elements
- * that stand side by side, in the array itself or, near an edge, in a copy. */
+ * that stand side by side. It is in the array itself or, near an edge, in a copy. */
 #include "kernels/call.h"
 
 #include <algorithm>
@@ -157,7 +157,7 @@ template <class T, bool Greatest> void raise_windows(const windows *w, const T *
 
 /* ---- rank_filter ---- */
 
-/* A comparison of a network: the lesser of two goes to a, the greater to b; one of them may be wanted no more. */
+/* Compare two elements of a network: the lesser goes to a, the greater to b. One of them may be wanted no more. */
 struct comparison {
     uint8_t a, b;
     bool least, greatest;

@@ -141,8 +141,8 @@ template <class Op> void scan_four(const lane *l, int64_t begin, const typename 
 
 template <class C> bool finite(C v) { return adm::isfinite(v); }
 
-/* Memory for long lanes, one after another: what comes before each block of a wave and after it, and what its elements
- * are if they are made. */
+/* Memory for long lanes, one after another. It has what comes before each block of a wave and after it, and the block's
+ * elements if they are made. */
 template <class Op> struct wave {
     int64_t fours;
     typename Op::C *before, *after;
@@ -169,8 +169,8 @@ const typename Op::type *load_of_wave(const lane *l, const wave<Op> *w, int64_t 
     return load_block(l, b * BLOCK, BLOCK, w->made != nullptr ? w->made + b * BLOCK : buffer);
 }
 
-/* The blocks' totals, then what comes before each, then the blocks, the first and the last in parallel. sum: what comes
- * before them all, and then what comes after. */
+/* Compute the blocks' totals, then what comes before each, then the blocks. The first and the last step are parallel.
+ * sum: what comes before them all, and then what comes after. */
 template <class Op> void scan_wave(const lane *l, const wave<Op> *w, int64_t fours, typename Op::C *sum) {
     using S = typename Op::type;
     ad_cpu_parallel(fours * 4, 16, [&](int64_t begin, int64_t end) {

@@ -41,8 +41,8 @@ void filter_piece(const filter<T> *f, const T *section, T *state, T *x, int64_t 
     }
 }
 
-/* SECTIONS sections for one lane, of an order that the compiler knows: their states stay in registers, and one section
- * filters an element while the next one is still at those before. */
+/* Filter one lane with SECTIONS sections of an order that the compiler knows. Their states stay in registers, and one
+ * section filters an element while the next one is still at those before. */
 template <class T, int ORDER, int SECTIONS>
 void filter_line(const filter<T> *f, const T *section, T *state, T *x, int64_t count) {
     T b[SECTIONS][ORDER + 1], a[SECTIONS][ORDER + 1], z[SECTIONS][ORDER + 1] = {};

@@ -68,7 +68,7 @@ template <class S> struct sort_values {
     }
 };
 
-/* Indices of a real type: keys of at most four bytes have their index in four more, so far as there are so many. */
+/* Sort indices of a real type. Keys of at most four bytes have their index in four more, if there are not too many. */
 template <class S, class K, class I> struct sort_indices {
     using element = indexed<K, I>;
     static constexpr bool mends = false;

@@ -9,8 +9,8 @@
 #define AD_CHAIN_SLOTS 512
 #define AD_CHAIN_BLOCK 1024 /* least bytes of a block, and what divides it */
 
-/* Elements in a row that a step reads or makes, all of one type: in a block, in an array itself where that lies so, or
- * one element for all. */
+/* Elements in a row that a step reads or makes, all of one type. They are in a block, in an array itself where that
+ * lies so, or one element stands for all. */
 struct ad_chain_slot {
     uint8_t size;
     bool one;            /* element, at `constant` */
@@ -55,7 +55,7 @@ struct ad_chain_program {
 /* False: as a chain it would be no faster. */
 bool ad_cpu_chain_suits(const ad_chain *chain);
 /* Make the program. Its outputs are the chain's. Where there is an end, `value` comes before them: the operand that the
- * end takes, in memory of its own and of a type that need not be the value's (NULL: none). */
+ * end takes. It has memory of its own, and a type that need not be the value's (NULL: none). */
 void ad_cpu_chain_plan(ad_chain_program *p, const ad_chain *chain, const ad_operand *value);
 void ad_cpu_chain_run(const ad_chain_program *p);
 /* Elements begin..end of the value go to `to`, whatever its data are; by this thread alone. The chain has no outputs.

@@ -1,4 +1,4 @@
-/* Sorting many short lanes at once: a vector has the i-th key of each, and a network of comparisons, which are a
+/* Sorting many short lanes at once. A vector has the i-th key of each lane, and a network of comparisons, each a
  * minimum and a maximum, sorts them all.
  *
  * Keys are signed, in the order of sort: NaN is the greatest, -0.0 comes just before 0.0. */
@@ -104,8 +104,8 @@ template <class List, class E> void compare_blocks(E *e, int64_t n) {
                                    std::make_index_sequence<BLOCK<E>>());
 }
 
-/* Do two steps on four elements at once, which saves half of the memory accesses: a with c and b with d, or turned a
- * with d and b with c; then a with b and c with d. Elements beyond n count as greater than all. */
+/* Do two steps on four elements at once, which saves half of the memory accesses. First a is compared with c and b with
+ * d, or turned a with d and b with c; then a with b and c with d. Elements beyond n count as greater than all. */
 template <bool Turned, class E> inline void order_four(E *e, int64_t a, int64_t b, int64_t c, int64_t d, int64_t n) {
     if (d < n) {
         E p = e[a], q = e[b], r = e[c], s = e[d];
@@ -120,8 +120,8 @@ template <bool Turned, class E> inline void order_four(E *e, int64_t a, int64_t 
     if (b < n) E::order(e[a], e[b]);
 }
 
-/* Sorted runs of `size` into runs of twice as many, of n elements (a multiple of the block): as merging, with the
- * second run turned round in the first step. */
+/* Merge sorted runs of `size` into runs of twice as many, of n elements (a multiple of the block). The second run is
+ * turned round in the first step. */
 template <class E> void merge_runs(E *e, int64_t size, int64_t n) {
     constexpr int64_t block = BLOCK<E>;
     int64_t k = size / 2;
@@ -172,8 +172,8 @@ template <class S> struct signed_order {
 
 /* ---- vectors of lanes ---- */
 
-/* L rows of L elements, in steps that stay within blocks of 16 bytes or move whole ones: what crosses blocks element by
- * element is several times slower. */
+/* Transpose L rows of L elements, in steps that stay within blocks of 16 bytes or move whole ones. Element by element,
+ * what crosses blocks is several times slower. */
 template <class K> struct transposition {
     using V = vec<K>;
     static constexpr int L = AD_VECTOR_BYTES / sizeof(K), B = 16 / sizeof(K), BLOCKS = L / B;

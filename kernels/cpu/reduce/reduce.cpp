@@ -1,8 +1,8 @@
 /* Reductions: the loop over the kept dimensions around the loop over the reduced ones.
  *
- * Outputs are made in groups: one after another, folding runs of elements (rows), or all at once, each taking one
- * element of every run (columns), whichever reads memory in order. The reduced elements are taken in pieces
- * of a fixed size, whose states are merged pairwise: the result does not depend on the number of threads. */
+ * Outputs are made in groups, in one of two ways, whichever reads memory in order. One after another folds runs of
+ * elements (rows); all at once takes one element of every run each (columns). The reduced elements are taken in pieces
+ * of a fixed size, whose states are merged pairwise. So the result does not depend on the number of threads. */
 #include <algorithm>
 #include <atomic>
 #include <memory>

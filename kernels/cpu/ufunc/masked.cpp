@@ -1,5 +1,5 @@
 /* Ufuncs with a mask. Where the mask is true for long they run as without one. Elsewhere the places where it is true
- * are listed, and their elements gathered, computed and spread, because nobody can predict what a random mask picks. */
+ * are listed, and their elements gathered, computed and spread: nobody can predict what a random mask picks. */
 #include <string.h>
 
 #include "kernels/cpu/ufunc/plan.h"

@@ -26,8 +26,8 @@ struct ad_ufunc_plan {
     alignas(16) char slot[AD_LOOP_OPERANDS][16];
 };
 
-/* The kernel of a row for loop (NULL: a copy), and the type that it computes in: float32 does for float16 and bfloat16
- * where nothing else is there. */
+/* Find the kernel of a row for loop (NULL: a copy), and the type that it computes in. float32 serves float16 and
+ * bfloat16 where nothing else is there. */
 int ad_ufunc_choose(const ad_cpu_kernels *kernels, int row, int loop, ad_ufunc_kernel *kernel);
 /* Elements worth waking a thread for. */
 int64_t ad_ufunc_grain(int row);

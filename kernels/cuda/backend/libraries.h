@@ -4,9 +4,9 @@
  * beginning of each operation and never keep it. Each stream has a handle of cuSOLVER of its own: one that goes from
  * stream to stream fails now and then (Xgetrs with CUSOLVER_STATUS_INTERNAL_ERROR).
  *
- * Nothing here allocates device memory behind the quota's back. cuBLAS works in the scratch memory that it is given,
- * and cuSOLVER's 64-bit interface takes its own as arguments. Make plans of cuFFT with cufftSetAutoAllocation(plan, 0),
- * and run them with cufftSetWorkArea. */
+ * Nothing here allocates device memory behind the quota's back. cuBLAS works in the scratch memory that it is given.
+ * cuSOLVER's 64-bit interface takes its own as arguments. Make plans of cuFFT with cufftSetAutoAllocation(plan, 0), and
+ * run them with cufftSetWorkArea. */
 #ifndef AD_KERNELS_CUDA_BACKEND_LIBRARIES_H
 #define AD_KERNELS_CUDA_BACKEND_LIBRARIES_H
 

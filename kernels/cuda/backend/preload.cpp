@@ -1,7 +1,7 @@
 /* Loading all kernels of this library ahead of time. CUDA would load a kernel when it is first launched, and then it
  * may wait for whatever runs on the device. So the first sum of one user would wait for the end of another one's long
- * product. nvcc's code registers its kernels with the runtime before `main`, and the linker leads those calls here
- * first (--wrap in flags.mk). */
+ * product. nvcc's code registers its kernels with the runtime before `main`. The linker leads those calls here first
+ * (--wrap in flags.mk). */
 #include <cuda_runtime.h>
 
 #include "kernels/cuda/backend/device.h"

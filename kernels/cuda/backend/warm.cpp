@@ -1,6 +1,6 @@
-/* A thread that loads kernels before anybody needs them: this library's (preload.cpp), and those of cuBLAS and cuFFT,
- * which take 20 to 60 ms for each family. It begins with ours at once. It loads those of the libraries a little later,
- * so that a server that lives for one short program does not pay for them. */
+/* A thread loads kernels before anybody needs them. They are this library's (preload.cpp), and those of cuBLAS and
+ * cuFFT, which take 20 to 60 ms for each family. It begins with ours at once. It loads those of the libraries a little
+ * later, so that a server that lives for one short program does not pay for them. */
 #include <errno.h>
 #include <new>
 #include <pthread.h>

@@ -2,8 +2,8 @@
  * same order into the same states, so results have the same bits. Compiled at run time.
  *
  * Addresses are offsets into a row-major array that does not exist. The generated source has `values`: chunk<V>(f, e)
- * gives elements e .. e + V - 1, where e is a multiple of V; ROLLED says that its instructions are many, and to be
- * written out once. */
+ * gives elements e .. e + V - 1, where e is a multiple of V. ROLLED: its instructions are many, and to be written out
+ * once. */
 #ifndef AD_KERNELS_CUDA_FUSE_FOLD_CUH
 #define AD_KERNELS_CUDA_FUSE_FOLD_CUH
 

@@ -1,10 +1,10 @@
 /* Chains of elementwise operations as kernels of their own. Their source is made from the rows of ufunc.def, compiled
  * at run time by the device's compiler, and kept by the signature of the chain.
  *
- * A chain is made ready once (ad_fuse_plan_make): its operands' dimensions are brought into a good order and joined,
+ * A chain is made ready once (ad_fuse_plan_make). Its operands' dimensions are brought into a good order and joined,
  * and the form that its kernel needs is chosen. Signature and source are functions of chain and form alone. The rest of
  * a launch (addresses, sizes, strides, scalars) is the kernel's argument. source.cpp, plan.cpp and headers.cpp need no
- * CUDA, so they can be tested without it. */
+ * CUDA. So they can be tested without it. */
 #ifndef AD_KERNELS_CUDA_FUSE_FUSE_H
 #define AD_KERNELS_CUDA_FUSE_FUSE_H
 

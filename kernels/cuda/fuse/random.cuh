@@ -12,8 +12,8 @@
 namespace ad {
 inline namespace AD_ISA {
 
-/* As it follows the scalars of a kernel's argument: the parameters as the loop's type has them, for integers the first
- * and how many more there are. */
+/* It follows the scalars of a kernel's argument. It has the parameters as the loop's type has them; for integers the
+ * first one, and how many more there are. */
 struct fuse_random_value {
     uint64_t key, parameter[3];
 };

@@ -1,5 +1,5 @@
-/* Every row of reduction.def by its accumulator, for inputs of any type and under any mask: one kernel for each type
- * computed in, elements converted as they are read. */
+/* Every row of reduction.def by its accumulator, for inputs of any type and under any mask. There is one kernel for
+ * each type computed in, and elements are converted as they are read. */
 #ifndef AD_KERNELS_CUDA_REDUCE_ANY_CUH
 #define AD_KERNELS_CUDA_REDUCE_ANY_CUH
 
@@ -120,7 +120,7 @@ template <template <class> class A, class T, class O> struct any_work {
     }
 };
 
-/* Rows that the plan replaces by others need no kernel: deviations are roots of variances, integers have no NaN, and
+/* Rows that the plan replaces by others need no kernel. Deviations are roots of variances, integers have no NaN, and
  * truth is computed in bytes. */
 template <int Traits, int Rule, class T> constexpr bool fold_has() {
     return (rule<Rule>::loops >> dtype_of<T>::value & 1) && !(Traits & AD_F_ROOT) &&

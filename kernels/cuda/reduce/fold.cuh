@@ -295,8 +295,8 @@ template <class A> struct side_work {
     }
 };
 
-/* By 16 bytes along axis over[0], whose elements lie next to each other; what is left at the ends of its runs one by
- * one. */
+/* Read by 16 bytes along axis over[0], whose elements lie next to each other. The rest at the ends of its runs is read
+ * one by one. */
 template <class A> struct wide_work {
     using state = A;
     using S = typename A::element;
@@ -377,8 +377,9 @@ template <class A> struct wide_work {
 };
 
 #ifndef __CUDACC_RTC__
-/* Short rows that follow each other: a block's come into shared memory by 16 bytes a thread, then each thread takes one
- * row in order. Rows of an even number of elements lie one further apart there, or threads would wait for each other.
+/* Reduce short rows that follow each other. A block's rows come into shared memory by 16 bytes a thread, then each
+ * thread takes one row in order. Rows of an even number of elements lie one further apart there, or threads would wait
+ * for each other.
  */
 template <class A> __global__ void __launch_bounds__(AD_FOLD_THREADS) fold_short(const __grid_constant__ ad_fold f) {
     using S = typename A::element;

@@ -1,6 +1,6 @@
-/* Reductions: the choice of a kernel, the additional work for it, and its launch. Whole arrays in the order in which
- * they lie in memory, of a type that a sum or an extreme can be taken of directly, have kernels of their own. All
- * others go through one kernel that takes everything. */
+/* Reductions: the choice of a kernel, the additional work for it, and its launch. Arrays that are reduced whole, in the
+ * order in which they lie in memory, have kernels of their own: for types that a sum or an extreme can be taken of
+ * directly. All others go through one kernel that takes everything. */
 #include "kernels/cuda/backend/device.h"
 #include "kernels/cuda/reduce/plan.h"
 #include "protocol/infer.h"

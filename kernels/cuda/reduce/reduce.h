@@ -67,9 +67,9 @@ typedef struct ad_fold_kernel {
 /* Kinds of states of fast kernels (states.cuh). */
 enum { AD_FOLD_NO_FAMILY, AD_FOLD_SUMS, AD_FOLD_COUNTS, AD_FOLD_TOPS, AD_FOLD_PLACES };
 
-/* Ways in which kernels read inputs of one type: element by element with any strides; by 16-byte loads along the
- * reduced axis; by 8-byte loads of neighbouring outputs (elements of up to 4 bytes); through shared memory, where short
- * rows follow each other. */
+/* Ways in which kernels read inputs of one type. Element by element takes any strides. Loads of 16 bytes go along the
+ * reduced axis. Loads of 8 bytes take neighbouring outputs (elements of up to 4 bytes). Shared memory serves short rows
+ * that follow each other. */
 enum { AD_FOLD_UNIT, AD_FOLD_WIDE, AD_FOLD_SIDE, AD_FOLD_SHORT, AD_FOLD_WAYS };
 ad_fold_kernel ad_fold_sum(int input, int loop, int way); /* sums, and means by AD_FOLD_DIVIDE */
 ad_fold_kernel ad_fold_product(int input, int way);       /* of the loop's type */

@@ -1,5 +1,5 @@
-/* Kernels of special functions: for each family and type one that takes operands of any types, strides and order, as
- * the general kernels of the other rows do. Nearly all its time is in the functions. */
+/* Kernels of special functions. For each family and type there is one that takes operands of any types, strides and
+ * order, as the general kernels of the other rows do. Nearly all its time is in the functions. */
 #ifndef AD_KERNELS_CUDA_SPECIAL_SPECIAL_CUH
 #define AD_KERNELS_CUDA_SPECIAL_SPECIAL_CUH
 

@@ -6,8 +6,8 @@ inline namespace AD_ISA {
 
 constexpr int WARPS = AD_UFUNC_THREADS / 32;
 
-/* K elements along the input's fast dimension of K neighbours along the other one are K words; they become K words the
- * other way round. */
+/* K elements along the input's fast dimension, of K neighbours along the other one, are K words. They become K words
+ * the other way round. */
 template <int K> __device__ __forceinline__ void turn(uint32_t (&w)[K]) {
     if constexpr (K == 2) {
         uint32_t a = w[0], b = w[1];
@@ -44,7 +44,7 @@ __device__ __forceinline__ tile_place locate(const ad_ufunc_transpose &t, uint32
 }
 
 /* Words W of K elements; a tile has 32*G words of either dimension. Rows of the tile lie in shared memory with their
- * words exchanged (w ^ row), so that both ways of going through it touch every bank once. */
+ * words exchanged (w ^ row). So both ways of going through it touch every bank once. */
 template <class W, int K, int G> __global__ void __launch_bounds__(AD_UFUNC_THREADS)
     transpose(const __grid_constant__ ad_ufunc_transpose t) {
     constexpr int SIDE = 32 * K * G, LOADS = 32 * G * G / WARPS, STORES = LOADS * K;

@@ -7,7 +7,7 @@
 #include "server/common/config.h"
 
 /* Grants without a line in a file. A user's kernel can reach all that its process can, and names need a machine in
- * common, so that strangers must be granted both. Capabilities are useless to others, so that everybody may export. */
+ * common. So strangers must be granted both. Capabilities are useless to others, so that everybody may export. */
 static const ad_grants of_strangers = {.may = AD_GRANT_CONNECT | AD_GRANT_EXPORTS, .devices = AD_GRANT_ALL_DEVICES};
 static const ad_grants of_users = {.may = AD_GRANT_CONNECT | AD_GRANT_KERNELS | AD_GRANT_EXPORTS | AD_GRANT_NAMES,
                                    .devices = AD_GRANT_ALL_DEVICES};

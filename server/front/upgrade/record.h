@@ -1,10 +1,10 @@
-/* The record that one front hands over to the next in an upgrade, in a memory file, with the descriptors that it names,
- * which stay open across the exec.
+/* The record that one front hands over to the next in an upgrade. It is a memory file, and names descriptors, which
+ * stay open across the exec.
  *
  *     old front                             new front
  *     ad__hand_number(h, &x): out <- x      ad__hand_number(h, &x): x <- at
  *
- * The same functions write and read it, so that the two cannot differ: each takes a place that is written to the
+ * The same functions write and read it, so that the two cannot differ. Each takes a place that is written to the
  * record, or read from it. Values beyond their bounds make all further reading fail. Only fronts of the same
  * AD_HAND_VERSION understand each other; the new one is asked before anything is stopped (upgrade.c). */
 #ifndef AD_SERVER_FRONT_UPGRADE_RECORD_H

@@ -11,8 +11,8 @@
  * A message is left out after three crashes with it at hand. Kills from outside say less: it takes eight deaths then.
  *
  * Often several messages come into question: a chain executes many as one, and several sessions use an asynchronous
- * device. So before the last of these deaths each suspect is executed carefully: by itself, with nothing else under way
- * in the worker, and followed by a checkpoint. Then the last death has a single message at hand.
+ * device. So before the last of these deaths each suspect is executed carefully. It runs by itself, with nothing else
+ * under way in the worker, and is followed by a checkpoint. Then the last death has a single message at hand.
  *
  * Runner only, except where a comment says otherwise. */
 #ifndef AD_SERVER_WORKER_CHECKPOINT_BLAME_H

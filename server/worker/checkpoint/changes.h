@@ -36,15 +36,15 @@ static inline void ad__checkpoint_mark_executed(ad_checkpoint *v) { v->behind = 
 static inline void ad__checkpoint_invalidate(ad_checkpoint *v) { v->pending_checkpoint.invalid = true; }
 
 /* ---- descriptors ---- */
-/* Tell arrayd, once that is committed, that nobody needs this descriptor any more: the message at hand asked for it,
+/* Tell arrayd, once that is committed, that nobody needs this descriptor any more. The message at hand asked for it,
  * and no window keeps it. */
 void ad__checkpoint_release_descriptor(struct ad_session *s, uint64_t number);
 /* Tell arrayd at once that nobody needs this descriptor any more. */
 void ad__checkpoint_release_descriptor_now(struct ad_session *s, uint64_t number);
 
 /* ---- before it happens ---- */
-/* True if an operation that changes the buffer in place and reads nothing of it would give the same when it is executed
- * again: then ad__checkpoint_before_write is not needed. */
+/* True if an operation that changes the buffer in place, and reads nothing of it, would give the same when it is
+ * executed again. Then ad__checkpoint_before_write is not needed. */
 bool ad__checkpoint_is_repeatable_write(const struct ad_session *s, const struct ad_buffer *b);
 /* Write down that an operation is about to change a buffer in place. */
 void ad__checkpoint_before_write(struct ad_session *s, struct ad_buffer *b, uint64_t number, const char *name);

@@ -16,7 +16,7 @@
  * - Memory of a buffer in the committed checkpoint is not used again before the buffer has left the checkpoint, or the
  *   journal says that its bytes are elsewhere.
  * - An operation that changes a buffer in place writes that down first. If the worker ends meanwhile, the buffer has
- * lost its contents, and whoever reads it is told.
+ *   lost its contents, and whoever reads it is told.
  *
  * Where operations are complete when they return, a checkpoint is committed at once. A device that completes operations
  * later (v->late) has one committed checkpoint and at most one pending, which is committed once the device has passed
@@ -28,15 +28,15 @@
  * Such a device has three more rules:
  *
  * - What is executed again, and what came after it, may have been executed already. So every operation that changes a
- *   buffer in place writes that down, unless it reads nothing of it and nothing has read it since the committed
+ *   buffer in place writes that down, unless it reads nothing of it, and nothing has read it since the committed
  *   checkpoint. Memory, windows and shared memory that are given up are freed only after a checkpoint without them
  *   (deferred_free.c).
  * - Answers are sent without waiting for the device. The committed checkpoint says how far they reach, and what is
- * executed again up to there answers nothing. A session that shares memory with others waits, as those may have changed
- * it.
+ *   executed again up to there answers nothing. A session that shares memory with others waits, as those may have
+ *   changed it.
  * - Deferred checks (checkpoint/deferred_check.h) are read before a checkpoint is committed.
  *
- * A buffer that moves to host memory, or back, keeps its contents. So the move is no part of a checkpoint: it is
+ * A buffer that moves to host memory, or back, keeps its contents. So the move is no part of a checkpoint. It is
  * recorded as soon as the copy is complete, and counts for every checkpoint (ad__checkpoint_record_place). Moves of a
  * buffer are counted, and the later place holds.
  *

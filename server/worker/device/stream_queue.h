@@ -7,8 +7,8 @@
  *                        reached, so 1 to 4 are complete
  *
  * Operations of a session take effect in the order in which they were sent. Within a stream queue its stream ensures
- * that. A stream queue waits for another one before it reads a buffer that the other writes, and before it writes a
- * buffer that the other uses. A synchronous backend needs none of this. Runner only. */
+ * that. A stream queue waits for another one before it reads a buffer that the other writes. It also waits before it
+ * writes a buffer that the other uses. A synchronous backend needs none of this. Runner only. */
 #ifndef AD_SERVER_WORKER_DEVICE_STREAM_QUEUE_H
 #define AD_SERVER_WORKER_DEVICE_STREAM_QUEUE_H
 

@@ -1,5 +1,5 @@
-/* Users' kernels that are under way: their names, for the message when the device is lost, and a thread that ends the
- * worker when a kernel exceeds its session's kernel-time. */
+/* Users' kernels that are under way. Their names are for the message when the device is lost. A thread ends the worker
+ * when a kernel exceeds its session's kernel-time. */
 #ifndef AD_SERVER_WORKER_DEVICE_WATCHDOG_H
 #define AD_SERVER_WORKER_DEVICE_WATCHDOG_H
 

@@ -23,8 +23,8 @@ typedef struct ad_drr {
 
 /* Add a node to the circle; no effect on a member. The node keeps what it had left of this round. Its debt shrinks by a
  * quantum per round since it left, and is forgiven when the circle is empty; unused credit is not saved up. A node with
- * a full quantum, or with more left than the head, becomes the head, so that light users wait for one turn and not for
- * a round. Other nodes join at the end. */
+ * a full quantum, or with more left than the head, becomes the head. So light users wait for one turn and not for a
+ * round. Other nodes join at the end. */
 void ad__drr_add(ad_drr *d, ad_drr_node *n);
 /* Remove a node from the circle; no effect on a node outside it. */
 void ad__drr_remove(ad_drr *d, ad_drr_node *n);

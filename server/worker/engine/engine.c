@@ -11,7 +11,7 @@
 #include "server/worker/session.h"
 #include "server/worker/io/reply.h"
 
-/* Turns are short while clients wait for answers: one that takes 20 us by itself should not take 100 because another
+/* Turns are short while clients wait for answers. One that takes 20 us by itself should not take 100 because another
  * session has much to enqueue. */
 #define HURRY 1000000 /* ns after the latest such wait in which turns are short */
 #define SLICE 5000    /* ns of a short turn */
@@ -20,7 +20,7 @@
 #define QUEUE_FRAMES 4096
 
 /* The time of turns on end. Where the runner executes operations itself, a session with many small ones gets several
- * turns on end: its arrays are in the processor's cache after the first. A session that has used little more than its
+ * turns on end. Its arrays are in the processor's cache after the first. A session that has used little more than its
  * share ends this at once. The session pays by a longer wait for its next turns. */
 #define STAY 2000000 /* ns that a session may have turns on end */
 #define STAY_OPS 10  /* least operations of a turn that is worth another */

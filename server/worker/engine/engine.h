@@ -6,8 +6,8 @@
  *     engine thread                                              └─ all operations until nothing is left ┘
  *
  * Waking a second thread and being woken by it costs 20 to 60 us (measured on a 2-processor virtual machine), more than
- * most operations. So the I/O thread, which has just read an operation and holds it in its cache, executes cheap ones
- * itself while no other thread runs the engine. At the first costly one an engine thread takes over until nothing is
+ * most operations. So the I/O thread executes cheap operations itself while no other thread runs the engine: it has
+ * just read them and holds them in its cache. At the first costly one an engine thread takes over until nothing is
  * left. During a long operation an engine thread lets other threads run the engine (background.h). */
 #ifndef AD_SERVER_WORKER_ENGINE_ENGINE_H
 #define AD_SERVER_WORKER_ENGINE_ENGINE_H

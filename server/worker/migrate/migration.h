@@ -8,11 +8,11 @@
  *                        writes a journal ────────▶ passes it on ────────▶ recovers sessions
  *                        frees what it had ◀─────── note
  *
- * Only a worker that principals share (ad_worker.shared) does so. The session whose message needs a worker of its
- * own waits, and arrayd starts that worker. Then the sessions of the principal are halted. When the device has
- * completed their operations, and they share no memory with other principals, their state is written as a journal of
- * its own, like that of a worker that was killed. Memory stays where it is: a slab has one principal, and arrayd has
- * the descriptors.
+ * Only a worker that principals share (ad_worker.shared) does so. The session whose message needs a worker of its own
+ * waits, and arrayd starts that worker. Then the sessions of the principal are halted. Once the device has completed
+ * their operations, and they share no memory with other principals, their state is written. It becomes a journal of its
+ * own, like that of a worker that was killed. Memory stays where it is: a slab has one principal, and arrayd has the
+ * descriptors.
  *
  * When arrayd has the journal, this worker frees what the principal had, and tells nobody. If the principal cannot
  * migrate, its sessions go on as before. */

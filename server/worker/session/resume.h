@@ -5,7 +5,7 @@
  *                                       └─resume-time is over, or the client's process ends──▶ the session ends
  *
  * Both directions of a session are streams of bytes that each end counts. A closed connection does not change the
- * session: complete frames are executed, half a frame stays half read, and output that the client has not acknowledged
+ * session. Complete frames are executed, and half a frame stays half read. Output that the client has not acknowledged
  * is held (output.h). A new connection with the session's id and secret continues both streams at exactly these bytes.
  * So every frame is executed once. I/O thread. */
 #ifndef AD_SERVER_WORKER_SESSION_RESUME_H

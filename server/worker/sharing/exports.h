@@ -5,11 +5,11 @@
  *                   ▲
  *                   └── lease ═══ socket ═══════════════════ end that it holds open
  *
- * The array's buffer moves to a slab of its own, so that nothing else can be seen in it. The slab's descriptor goes
- * to the client over a socket that came with the request. That socket is the lease: while any process has its other
- * end open, the lease holds the memory as a name or a capability does (sharing.h), even after the session is over. A
- * slab that was exported is never used for another array, because its descriptor may still be somewhere. Exported
- * memory is common: all its holders write into the same elements.
+ * The array's buffer moves to a slab of its own, so that nothing else can be seen in it. The slab's descriptor goes to
+ * the client over a socket that came with the request. That socket is the lease. While any process has its other end
+ * open, the lease holds the memory as a name or a capability does (sharing.h), even after the session is over. A slab
+ * that was exported is never used for another array, because its descriptor may still be somewhere. Exported memory is
+ * common: all its holders write into the same elements.
  *
  * Programs that take only CUDA's 64-byte handles get a handle of plain memory (kernels/backend.h), which goes with
  * the worker. A buffer can be exported by descriptors or by handles, not by both.

@@ -10,15 +10,14 @@
  *        │     in use: stays  ◀──────────────────────┘ stream that uses the buffer
  *        └────────┘ ad__spill_end
  *
- * A request that finds no device memory moves out the coldest buffers of the device, of any principal. The copy runs
- * on the stream whose memory it is, after all that has used the buffer, and the memory goes back to that stream's
- * arena. So everything stays in stream order, and only a request for memory of another stream waits. An operation
- * brings its buffers back first, on its own stream. A moved buffer has no address; its id, its poison and its
- * dependencies stay.
+ * A request that finds no device memory moves out the coldest buffers of the device, of any principal. The copy runs on
+ * the stream whose memory it is, after all that has used the buffer. The memory goes back to that stream's arena. So
+ * everything stays in stream order, and only a request for memory of another stream waits. An operation brings its
+ * buffers back first, on its own stream. A moved buffer has no address; its id, its poison and its dependencies stay.
  *
  * Host memory consists of slabs, too: memory files, whose descriptors arrayd has, so that another worker finds moved
- * buffers. If a checkpoint has the buffer, the memory that it leaves is used again only when the copy is complete
- * and the journal says so (checkpoint/checkpoint.h).
+ * buffers. A buffer's memory may be in a checkpoint. Then it is used again only when the copy is complete and the
+ * journal says so (checkpoint/checkpoint.h).
  *
  * Whatever takes a buffer's address does so between ad__spill_begin and ad__spill_end. Shared memory
  * (sharing/sharing.h) and variables of modules are never moved. Small buffers are moved when nothing else is left.

@@ -62,8 +62,8 @@ bool fit_side(const array &x, const axis_list &axes, ad_cuda_fft_side *side) {
     return true;
 }
 
-/* Choose the axis of the batch for a plan, among those that both sides can step along: one whose elements lie beside
- * each other where the points do not, else the longest. -1: none. */
+/* Choose the axis of the batch for a plan, among those that both sides can step along. It is one whose elements lie
+ * beside each other where the points do not, else the longest. -1: none. */
 int best_batch(const walk<2> &w, const int64_t (&size)[2], bool apart) {
     int best = -1;
     bool best_beside = false;
@@ -235,8 +235,8 @@ int through_copies(ad_call *c, const transform &t, const array &from, const arra
     return scale(c, to, after, factor);
 }
 
-/* One axis from the input to the output, and the others within the output, if that needs no copies: 0 when it does,
- * 1 when it is done. */
+/* Transform one axis from the input to the output, and the others within the output, if that needs no copies. 0: it
+ * does; 1: it is done. */
 int in_turn(ad_call *c, const transform &t, const array &from, const array &to, double factor) {
     transform first = t, others = t;
     fitted f, g;
@@ -318,8 +318,8 @@ int from_real(ad_call *c, const array &x, const array &out) {
     return apply_all(c, -1, out, out, others, factor);
 }
 
-/* Clear the imaginary parts that a transform to real numbers ignores: those at frequency zero and, for an even number
- * of points, at half the number. */
+/* Clear the imaginary parts that a transform to real numbers ignores. They are at frequency zero and, for an even
+ * number of points, at half the number. */
 int clear_imaginary(ad_call *c, const array &x, int axis, int64_t n) {
     static const char nothing[16] = {};
     array parts = x, zero;
@@ -335,8 +335,8 @@ int clear_imaginary(ad_call *c, const array &x, int axis, int64_t n) {
     return ad_call_copy(c, &parts, &zero);
 }
 
-/* The transform to real numbers works on a copy: it overwrites its input, and where imaginary parts are to be ignored
- * it does not. */
+/* The transform to real numbers works on a copy, as it overwrites its input. Where imaginary parts are to be ignored it
+ * does not. */
 int to_real(ad_call *c, const array &x, const array &out) {
     const int axis = int(c->op->param[0].as.i);
     const int64_t n = c->op->param[2].as.i;

@@ -15,14 +15,14 @@ struct ad_cuda_fft_side {
     long long embed[AD_CUDA_FFT_RANK], stride, dist;
 };
 
-/* The properties of a plan, all of which are its key; unused places are 0. n: points along each axis, counted on the
+/* The properties of a plan, all of which are its key. Unused places are 0. n: points along each axis, counted on the
  * real side where there is one. */
 struct ad_cuda_fft_plan {
     long long kind, wide, rank, n[AD_CUDA_FFT_RANK], batch;
     ad_cuda_fft_side from, to;
 };
 
-/* The plan with this key, made if it is not there, with a work area from ad_call_workspace, ready for any number of
+/* Find the plan with this key, or make it. It has a work area from ad_call_workspace, and is ready for any number of
  * runs in this call. AD_E_UNSUPPORTED when cuFFT has no such transform. */
 int ad_cuda_fft_prepare(ad_call *c, const ad_cuda_fft_plan *plan, int *handle);
 /* Transform at `from` to `to`; they may be the same for the complex kind. direction: -1 forward, 1 inverse. */

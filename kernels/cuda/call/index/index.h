@@ -27,8 +27,8 @@ struct ad_cuda_selection {
 
 constexpr int64_t AD_NO_PLACE = INT64_MIN;
 
-/* The selection of a call, on the host. plain: a block's place in order; both: the elements of a block, in the plain
- * array and in the indexed one; index: k arrays of shape B. */
+/* The selection of a call, on the host. plain: a block's place in order. both: the elements of a block, in the plain
+ * array and in the indexed one. index: k arrays of shape B. */
 struct ad_cuda_request {
     int k;
     ad::array index[AD_MAX_NDIM];

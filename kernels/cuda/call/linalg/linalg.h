@@ -19,8 +19,8 @@ int ad_linalg_identity(ad_call *c, const ad::array *a);
 int ad_linalg_pivots(ad_call *c, int64_t *to, const void *from, bool wide, int64_t n);
 /* Numbers that are infinite or NaN become 0; then *flag is 1. */
 int ad_linalg_clean(ad_call *c, const ad::array *a, int *flag);
-/* Eigenvectors of real matrices, as geev gives them by columns (of a conjugate pair the parts of the first one's
- * vector), as complex numbers, by columns. */
+/* Make complex eigenvectors, by columns, of those that geev gives for real matrices. Of a conjugate pair it gives the
+ * parts of the first one's vector. */
 int ad_linalg_join(ad_call *c, const ad::array *to, const char *from, const ad::array *values);
 int ad_linalg_conjugate(ad_call *c, const ad::array *a);
 /* q by rows of reflectors by columns (m by n for each of a stack of q's), from geqrf. */

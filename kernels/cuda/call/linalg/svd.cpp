@@ -122,7 +122,7 @@ int qr_one(const ad_solver &s, const svd_job &job, svd_one *one, int64_t i) {
 }
 
 /* Get the scratch memory of gesvdp, and wait for the device. gesvdp uses polar decomposition and eigenvalues. It is
- * several times as fast, but only in double precision as accurate, and it changes matrices that are nearly singular and
+ * several times as fast, but as accurate only in double precision. It changes matrices that are nearly singular, and
  * says how far. */
 int polar_room(const ad_solver &s, const svd_job &job, svd_one *one) {
     const bool complex = is_complex_dtype(job.x.dtype);

@@ -1,5 +1,5 @@
-/* Matrix products by cuBLAS. It thinks in columns: what it is given of a matrix that lies by rows is the transposed
- * one, so the transposed product is computed, c^T = b^T a^T. */
+/* Matrix products by cuBLAS. It counts by columns: a matrix that lies by rows is to it the transposed one. So the
+ * transposed product is computed, c^T = b^T a^T. */
 #include "kernels/cuda/call/matmul/matmul.h"
 
 #include "kernels/cuda/backend/libraries.h"

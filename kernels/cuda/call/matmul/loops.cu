@@ -101,8 +101,8 @@ template <class N> __device__ void put(const task &t, const part &r, int64_t row
 
 template <class T> struct alignas(16) four { T v[SIDE]; };
 
-/* A thread's share of a and b on its way to shared memory: TILE lines of the result, DEPTH of the inner dimension, with
- * neighbouring threads along whichever lies contiguous. */
+/* A thread's share of a and b on its way to shared memory: TILE lines of the result, DEPTH of the inner dimension.
+ * Neighbouring threads go along whichever lies contiguous. */
 template <class N> struct reader {
     static constexpr int EACH = TILE * DEPTH / THREADS;
     const char *at;         /* this thread's first element */

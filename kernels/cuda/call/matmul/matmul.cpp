@@ -42,7 +42,7 @@ int zero(ad_call *c, const array *out) {
     return ad_call_copy(c, out, &from);
 }
 
-/* Make the result's rows contiguous: where its columns are, the transposed product is computed (1 is returned), where
+/* Make the result's rows contiguous. Where its columns are, the transposed product is computed (returns 1). Where
  * neither is, *out becomes scratch memory. */
 int lay_out(ad_call *c, ad_cuda_product *p, array *out) {
     const int64_t size = itemsize(out->dtype);

@@ -1,5 +1,5 @@
 /* Elements of any real type as unsigned integers in the same order. The type is a number of bytes and a few values, not
- * a template's argument, so there is one kernel for all types of a size. */
+ * a template's argument. So there is one kernel for all types of a size. */
 #ifndef AD_KERNELS_CUDA_CALL_NDIMAGE_KEYS_CUH
 #define AD_KERNELS_CUDA_CALL_NDIMAGE_KEYS_CUH
 

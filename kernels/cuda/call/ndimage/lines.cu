@@ -1,8 +1,8 @@
 /* Filters along one axis: correlate1d and window1d.
  *
  * A block copies a tile into shared memory: some lanes, some elements of each, and what windows reach beyond them. Each
- * thread makes EACH neighbouring results of a lane from elements that pass through its registers, so that an element is
- * read once for EACH of them. Lanes that are longer than a tile, or windows that are, take several. */
+ * thread makes EACH neighbouring results of a lane from elements that pass through its registers. So an element is read
+ * once for EACH of them. Lanes that are longer than a tile, or windows that are, take several. */
 #include "kernels/cuda/backend/divide.h"
 #include "kernels/cuda/call/ndimage/keys.cuh"
 #include "kernels/cuda/call/ndimage/ndimage.h"

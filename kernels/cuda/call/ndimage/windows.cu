@@ -16,8 +16,8 @@ using namespace ad;
 constexpr int THREADS = 256, PREPARERS = 512;
 constexpr int64_t MOST_BLOCKS = int64_t(1) << 30, SMALL = int64_t(1) << 31;
 
-/* Scratch memory: offsets, cut off as AD_FARTHEST says, elements from the middle of a window to each of its others, and
- * the least and the greatest offset along each axis. */
+/* Scratch memory. It has offsets, cut off as AD_FARTHEST says, elements from the middle of a window to each of its
+ * others, and the least and the greatest offset along each axis. */
 struct taps {
     int64_t *offset, *away, *low, *high;
     int64_t n;

@@ -67,7 +67,7 @@ template <class M> __global__ void __launch_bounds__(AD_RANDOM_THREADS) in_block
     put(b.out, whole, b.count, made);
 }
 
-/* Units of the output straddle two blocks, of which the neighbouring thread makes the second; the last thread of each
+/* Units of the output straddle two blocks, of which the neighbouring thread makes the second. The last thread of each
  * warp makes that one only. */
 template <class M> __global__ void __launch_bounds__(AD_RANDOM_THREADS)
     in_shifted_blocks(const __grid_constant__ bulk<M> b) {

@@ -43,7 +43,7 @@ template <class S> struct to_equals {
     __device__ void operator()(int64_t i) const { keys[i] = order<S>::equal(x[i]); }
 };
 
-/* Numbers with a NaN have keys above all others, in this order: NaN as the real part, with the imaginary part's key
+/* Numbers with a NaN have keys above all others. Their order is: NaN as the real part, with the imaginary part's key
  * below it; NaN and the real part; the imaginary part and NaN; NaN twice. The second key is 0 where the first says all.
  */
 template <class T> struct pair_of_keys {

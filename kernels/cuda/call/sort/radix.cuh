@@ -6,8 +6,8 @@
 
 #include "kernels/cuda/call/sort/sort.h"
 
-/* A floating-point number as CUB is to see it: as its own does, both zeros alike, but with the NaNs whose sign is set
- * after all others too. Their keys, the least `Nans` ones, wrap around. */
+/* Make a floating-point number as CUB is to see it. Both zeros are alike, as CUB's own are, but NaNs whose sign is set
+ * come after all others too. Their keys, the least `Nans` ones, wrap around. */
 template <class U, U Nans> struct ad_radix_float { U bits; };
 template <class U, U Nans> inline constexpr bool cuda::is_floating_point_v<ad_radix_float<U, Nans>> = true;
 

@@ -1,5 +1,5 @@
 /* sort and argsort on the device. Long rows of real types are sorted by radix one after the other, short ones together
- * by merging; complex numbers by sorting indices by keys. Elements of equal keys keep their order throughout. */
+ * by merging. Complex numbers are sorted by indices and keys. Elements of equal keys keep their order throughout. */
 #include "kernels/cuda/call/sort/sort.h"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 #include "kernels/call.h"
 
 /* ---- keys (keys.cu) ---- Keys are those of call_order.h. They have 32 bits for real types of up to 4 bytes, and 64
- * for those of 8 and for complex64. complex128 has two of 64 bits, of which the first counts more. */
+ * for those of 8 and for complex64. complex128 has two keys of 64 bits, of which the first counts more. */
 
 enum { AD_KEYS_VALUES, AD_KEYS_EQUAL /* one for both zeros */, AD_KEYS_SECOND /* as that, of a complex128 */ };
 inline int ad_cuda_key_size(int dtype) { return ad::itemsize(dtype) > 4 ? 8 : 4; }

@@ -1,5 +1,5 @@
-/* Triangular solves. A warp takes the next row of the order of elimination, waits until the rows that it depends on
- * are known, and makes its own known. Only rows that a running warp has taken before are waited for, so it ends. */
+/* Triangular solves. A warp takes the next row of the order of elimination, and waits until the rows that it depends on
+ * are known. Then it makes its own known. Only rows that a running warp has taken before are waited for, so it ends. */
 #include "kernels/cuda/call/sparse/sparse.cuh"
 
 namespace {

@@ -1,7 +1,7 @@
 /* The compile service: an ad_compiler (kernels/compile.h) with a cache in memory and one on disk.
  *
- * A thread of its own does all that takes time: it reads the cache on disk, starts a process for each compilation,
- * and reads the result. Users' jobs go before those that backends begin by themselves. */
+ * A thread of its own does all that takes time. It reads the cache on disk, starts a process for each compilation, and
+ * reads the result. Users' jobs go before those that backends begin by themselves. */
 #ifndef AD_SERVER_WORKER_MODULES_COMPILE_SERVICE_H
 #define AD_SERVER_WORKER_MODULES_COMPILE_SERVICE_H
 
