@@ -15,7 +15,9 @@ C_FOLDERS = ("protocol", "server", "client-c", "client-python/src")
 ROOMS = ["base", "memory", "journal", "device", "spill", "io", "checkpoint", "engine", "modules", "exec", "fusion", "session",
          "sharing", "recover", "migrate", "."]
 UPWARD_MOST = 0  # calls from a room to one above it
+LOOPS_MOST = 0  # files of the worker that call each other in a loop
 MEMBERS = 30  # of a structure, above which it is named
+LARGE = {"ad_backend": "a table of functions", "ad_fold": "the argument of kernels"}  # why these may be larger
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _STATIC = re.compile(r"^static (?:inline )?(?:[\w ]+?[ *]+)(\w+)\(", re.M)
 _FUNCTION = re.compile(r"^(?!static)\w[\w *]*?\b(ad__\w+)\([^;{]*\)\s*\{", re.M)
@@ -148,7 +150,7 @@ def measure():
             ("calls between the worker's files that go up a room", f"{len(upward)} of {len(calls)}"),
             ("static functions named by one word", f"{one} of {total}"),
             ("static functions whose name three files or more have", f"{many} of {total}"),
-            (f"structures above {MEMBERS} members", ", ".join(f"`{name}` {n}" for n, name, _ in large) or "none"),
+            (f"structures above {MEMBERS} members", ", ".join(f"`{name}` {n} ({LARGE.get(name, '?')})" for n, name, _ in large) or "none"),
             ("decisions by a message's opcode", str(len(find_opcodes()))),
             ("words in a sentence of a comment, on average",
              f"{sum(words) / len(words):.0f}; {sum(each > 30 for each in words)} of {len(words)} sentences have more than 30")]
@@ -166,6 +168,13 @@ def check(whole=False):
     if len(upward) > UPWARD_MOST:
         yield (f"{len(upward)} calls of the worker go up a room, {UPWARD_MOST} may: "
                f"e.g. {upward[-1][0].relative_to(TOP)} calls {upward[-1][2]}")
+    loops = find_loops(find_calls())
+    if len(loops) > LOOPS_MOST:
+        yield (f"{len(loops)} files of the worker call each other in a loop, {LOOPS_MOST} may: "
+               + ", ".join(str(path.relative_to(TOP / "server/worker")) for path in sorted(loops)))
+    for members, name, path in find_large_structs():
+        if name not in LARGE:
+            yield f"{path.relative_to(TOP)}: {name} has {members} members, {MEMBERS} may be: make parts of it"
     if whole and table() not in PAGE.read_text():
         yield f"{PAGE.relative_to(TOP)}: the table is not what tests/architecture.py --write makes"
 
