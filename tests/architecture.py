@@ -16,8 +16,11 @@ ROOMS = ["base", "memory", "journal", "device", "spill", "io", "checkpoint", "en
          "sharing", "recover", "migrate", "."]
 UPWARD_MOST = 0  # calls from a room to one above it
 LOOPS_MOST = 0  # files of the worker that call each other in a loop
+SENTENCE = 15  # words in a sentence of a comment, on average
 MEMBERS = 30  # of a structure, above which it is named
 LARGE = {"ad_backend": "a table of functions", "ad_fold": "the argument of kernels"}  # why these may be larger
+# Types that stand for two things. No program has both: one is the client's, the other the worker's or a backend's.
+TWICE = {"ad_session", "ad_module"}
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _STATIC = re.compile(r"^static (?:inline )?(?:[\w ]+?[ *]+)(\w+)\(", re.M)
 _FUNCTION = re.compile(r"^(?!static)\w[\w *]*?\b(ad__\w+)\([^;{]*\)\s*\{", re.M)
@@ -25,6 +28,7 @@ _INLINE = re.compile(r"^static inline [\w *]+?\b(ad__\w+)\([^;{]*\)\s*\{", re.M)
 _NOTE = re.compile(r"/\*((?:[^*]|\*(?!/))*)\*/|//[ \t]([^\n]*)")
 _DRAWING = re.compile(r"[─│▶◀▼▲┌└┐┘├┤┬┴]|-->|<--|^    ")
 _STRUCT = re.compile(r"^(?:typedef )?struct (\w+) \{\n(.*?)^\}", re.M | re.S)
+_TYPE = re.compile(r"^(?:typedef )?(?:struct|union|enum) (ad_\w+) \{", re.M)
 
 
 def sources(folder, *kinds):
@@ -100,6 +104,16 @@ def find_large_structs():
     return sorted(found, key=lambda each: (-each[0], each[1]))
 
 
+def find_types_twice():
+    """Types that two programs define each for itself. The two backends implement the same handles, which is meant."""
+    homes = collections.defaultdict(set)
+    for folder in (*C_FOLDERS, "kernels"):
+        for path in sources(folder, "c", "h", "cpp", "cu", "cuh"):
+            for name in _TYPE.findall(read_code(path)):
+                homes[name].add("/".join(path.relative_to(TOP).parts[:2 if folder == "server" else 1]))
+    return sorted(name for name, where in homes.items() if len(where) > 1)
+
+
 def find_sentences():
     """Sentences of the comments of C, C++ and CUDA, of three words or more, without drawings and code."""
     found = []
@@ -151,6 +165,7 @@ def measure():
             ("static functions named by one word", f"{one} of {total}"),
             ("static functions whose name three files or more have", f"{many} of {total}"),
             (f"structures above {MEMBERS} members", ", ".join(f"`{name}` {n} ({LARGE.get(name, '?')})" for n, name, _ in large) or "none"),
+            ("types that two programs define", ", ".join(f"`{name}`" for name in find_types_twice()) or "none"),
             ("decisions by a message's opcode", str(len(find_opcodes()))),
             ("words in a sentence of a comment, on average",
              f"{sum(words) / len(words):.0f}; {sum(each > 30 for each in words)} of {len(words)} sentences have more than 30")]
@@ -168,6 +183,8 @@ def check(whole=False):
     if len(upward) > UPWARD_MOST:
         yield (f"{len(upward)} calls of the worker go up a room, {UPWARD_MOST} may: "
                f"e.g. {upward[-1][0].relative_to(TOP)} calls {upward[-1][2]}")
+    for name in set(find_types_twice()) - TWICE:
+        yield f"{name} is a type of two programs: name what each of them is"
     loops = find_loops(find_calls())
     if len(loops) > LOOPS_MOST:
         yield (f"{len(loops)} files of the worker call each other in a loop, {LOOPS_MOST} may: "
@@ -175,8 +192,16 @@ def check(whole=False):
     for members, name, path in find_large_structs():
         if name not in LARGE:
             yield f"{path.relative_to(TOP)}: {name} has {members} members, {MEMBERS} may be: make parts of it"
-    if whole and table() not in PAGE.read_text():
+    words = sum(len(each.split()) for each in find_sentences()) / len(find_sentences())
+    if words > SENTENCE:
+        yield f"comments have {words:.1f} words in a sentence on average, {SENTENCE} may be"
+    if whole and leave_out_totals(table()) not in leave_out_totals(PAGE.read_text()):
         yield f"{PAGE.relative_to(TOP)}: the table is not what tests/architecture.py --write makes"
+
+
+def leave_out_totals(text):
+    """The text without the totals that every change of code changes."""
+    return re.sub(r"\d+ of \d+ sentences|of \d+", "", text)
 
 
 def table():
