@@ -140,9 +140,9 @@ void ad__save_gathered(ad_session *s);
 /* Send a window message, whose first byte takes fd along over a Unix socket. fd is closed also on failure.
  * *number: the operation's number. */
 int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint64_t *number);
-/* Send a request whose first byte takes fd along, and wait for its reply. fd is closed also on failure.
- * buffer: gets the id of the buffer that the request makes, which is put before the other fields; NULL: it makes none.
- * text: the last field; NULL: there is none. */
+/* Send a request whose first byte takes fd along, and wait for its reply. fd is closed also on failure. buffer: gets
+ * the id of the buffer that the request makes, which is put before the other fields. NULL: it makes none. text: the
+ * last field. NULL: there is none. */
 int ad__pass_ask(ad_session *s, int opcode, size_t n, const uint64_t *fields, const char *text, int fd, ad_slot *slot,
                  uint64_t *buffer);
 /* Send a fork message, whose first byte takes fd along. fd is closed also on failure. The caller holds the lock, and no

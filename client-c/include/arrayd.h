@@ -1,8 +1,8 @@
 /* arrayd.h: the C client of arrayd, an array server.
  *
- * A session is a connection to a server; an array is a handle on elements that live there. Operations are sent and
- * not waited for: a function that makes an array returns at once, and what goes wrong on the server is reported by
- * the call that asks for the data (or by ad_sync).
+ * A session is a connection to a server; an array is a handle on elements that live there. Operations are sent and not
+ * waited for. A function that makes an array returns at once. What goes wrong on the server is reported by the call
+ * that asks for the data (or by ad_sync).
  *
  *     ad_session *s;
  *     ad_array *x, *y, *sum;
@@ -79,8 +79,8 @@ typedef struct ad_session_info {
 AD_API void ad_session_get_info(ad_session *session, ad_session_info *info);
 /* Send what is buffered, without waiting. Buffered operations are sent within a fraction of a millisecond anyway. */
 AD_API int ad_flush(ad_session *session);
-/* Cancel what has been sent: computations that the server has not begun are not executed, and what is under way ends
- * early where the backend can do that. Their results carry AD_E_CANCELLED. Arrays that exist by then, and data that was
+/* Cancel what has been sent. Computations that the server has not begun are not executed. What is under way ends early
+ * where the backend can do that. Their results carry AD_E_CANCELLED. Arrays that exist by then, and data that was
  * written into them, stay. Does not wait. AD_E_UNSUPPORTED: the server is too old. */
 AD_API int ad_cancel(ad_session *session);
 /* Wait until all operations so far are complete; reports the first error that no array carries. */
@@ -92,7 +92,7 @@ AD_API int ad_stat(ad_session *session, int n, uint64_t *counters, int *got);
 AD_API void ad_session_set_interrupt(ad_session *session, int (*check)(void *), void *argument);
 
 /* ---- scalars and operands ---- */
-/* A value given in place of an array. A strong one has a dtype and promotes as a 0-d array; a weak one (dtype -1)
+/* A value given in place of an array. A strong one has a dtype and promotes as a 0-d array. A weak one (dtype -1)
  * promotes as a Python int, float or complex does under NEP 50. */
 typedef enum ad_value_kind {
     AD_VALUE_BOOL = 1,
@@ -187,10 +187,10 @@ typedef enum ad_pool_action { AD_POOL_LOOK, AD_POOL_TRIM, AD_POOL_LIMIT } ad_poo
 AD_API int ad_pool_ask(ad_session *s, int device, ad_pool_action action, uint64_t value, ad_pool_facts *facts);
 
 /* ---- streams and events ----
- * Operations of one session take effect in the order in which they were called, on whatever streams; those that do
- * not touch the same arrays may overlap when their streams differ. A stream is a number: 0 to 63 are the default
- * streams of the devices of those numbers, others are opened. What a thread calls runs on the stream that the thread
- * has chosen (of one session at a time; at first 0), and new arrays lie on that stream's device. */
+ * Operations of one session take effect in the order in which they were called, on whatever streams; those that do not
+ * touch the same arrays may overlap when their streams differ. A stream is a number: 0 to 63 are the default streams of
+ * the devices of those numbers, others are opened. What a thread calls runs on the stream that the thread has chosen
+ * (of one session at a time; at first 0). New arrays lie on that stream's device. */
 #define AD_DEFAULT_STREAMS 64
 /* priority: 0 usual, 1 before others. */
 AD_API int ad_stream_open(ad_session *s, int device, int priority, uint64_t *stream);
@@ -223,8 +223,8 @@ AD_API int ad_download_host(const ad_array *a, ad_host **host);
 AD_API void ad_host_count(ad_session *s, uint64_t *free_blocks, uint64_t *bytes);
 /* Unmap such memory that is not in use. */
 AD_API int ad_host_trim(ad_session *s);
-/* Set a function that is called now and then during a transfer of more than a GiB, by the thread that asked for it, and
- * with done == total at its end. */
+/* Set a function that is called now and then during a transfer of more than a GiB. The thread that asked for the
+ * transfer calls it, and with done == total at its end. */
 AD_API void ad_session_set_progress(ad_session *s,
                                     void (*progress)(void *argument, uint64_t done, uint64_t total, bool up),
                                     void *argument);
@@ -272,7 +272,7 @@ AD_API int ad_module_get_global(ad_module *m, const char *name, ad_array **out);
 
 /* ---- arrays for other processes ----
  * Processes of one user that use the same server may hold the same elements; nothing is copied. A process that is
- * handed an array has a snapshot of it: it does not see what others write, as whoever writes first gets a copy. */
+ * handed an array has a snapshot of it. It does not see what others write: a holder that writes first gets a copy. */
 /* A permission to attach an array, to be sent to another process. A process that knows it needs nothing else. */
 typedef struct ad_capability {
     uint64_t half[2], server; /* server: the server that has the array */
@@ -293,20 +293,20 @@ AD_API int ad_capability_attach(ad_session *s, const ad_capability *capability, 
                                 ad_array **out);
 AD_API int ad_capability_revoke(ad_session *s, const ad_capability *capability);
 /* Publish an array, which must be all of its buffer, by a name; waits. The array stays when the session ends. A process
- * that attaches it gets a snapshot that cannot be written; writable: all write into the same elements. grant:
- * principals besides the user that may attach it ("uid:1000,uid:1001"; "*": all); NULL: none. A name that the user has
+ * that attaches it gets a snapshot that cannot be written. writable: all write into the same elements. grant:
+ * principals besides the user that may attach it ("uid:1000,uid:1001"; "*": all). NULL: none. A name that the user has
  * published before is given to this array. */
 AD_API int ad_publish(const ad_array *a, const char *name, bool writable, const char *grant);
 /* Attach a published array; waits. principal: the one that has published it; NULL: the user. AD_E_NAME: there is no
  * such name. */
 AD_API int ad_attach(ad_session *s, const char *principal, const char *name, ad_array **out);
 AD_API int ad_unpublish(ad_session *s, const char *name); /* attached arrays stay */
-/* List the arrays that may be attached, a line each: name, principal, 1 if it may be written, dtype, bytes, dimensions
- * with commas between; tabs between these. *text is to be freed. */
+/* List the arrays that may be attached, a line each. Tabs stand between name, principal, 1 if it may be written, dtype,
+ * bytes, and dimensions with commas between. *text is to be freed. */
 AD_API int ad_names(ad_session *s, char **text);
 /* Tell whether this process can use the session. After a fork the child goes on with the parent's sessions that have
- * arrays, each a snapshot at the fork. false: the session is the parent's only (it is remote, or the server was not
- * there). Streams and events are always the parent's. */
+ * arrays, each a snapshot at the fork. false: the session is the parent's only. It is remote, or the server was not
+ * there. Streams and events are always the parent's. */
 AD_API bool ad_session_usable(const ad_session *s);
 /* Register this library's handlers for forks. To be called before the program registers handlers that want to call this
  * library. */
@@ -316,11 +316,11 @@ AD_API void ad_watch_forks(void);
  * Over a Unix socket a process may have the memory of an array itself, and read and write it without the server: as
  * memory of its own where the server computes on the CPU, as memory of the GPU where it uses that. The server sees what
  * is written there, and this process what the server writes. What this process calls after it has written is ordered
- * behind that; before it looks at what the server writes it must wait (ad_sync). */
+ * behind that. Before it looks at what the server writes it must wait (ad_sync). */
 typedef struct ad_lease ad_lease;
 /* Get a lease of the array's memory for this process; waits until all that was called for it before is complete. The
- * memory exists, and counts for the user, until ad_export_close or the end of this process, also when the session or
- * the array are gone. The array moves once for that; sessions that get it from then on share its memory.
+ * memory exists, and counts for the user, until ad_export_close or the end of this process. That holds also when the
+ * session or the array are gone. The array moves once for that; sessions that get it from then on share its memory.
  * AD_E_UNSUPPORTED: the session is remote, or there are no elements; AD_E_VALUE: it is read-only, or another user's;
  * AD_E_DENIED, AD_E_LIMIT, AD_E_MEMORY, and failures of operations on the array. */
 AD_API int ad_export(const ad_array *a, ad_lease **lease);
@@ -344,9 +344,9 @@ AD_API void ad_export_get_info(const ad_lease *lease, ad_lease_info *info);
 /* Unmap the memory, after waiting for what this process does with it on the GPU. NULL is allowed. In a fork's child the
  * lease is its parent's, and ends with that. */
 AD_API void ad_export_close(ad_lease *lease);
-/* Overwrite an array's elements as ad_write does, from memory of this process on the GPU that has the array (device:
- * its number here, or -1); waits. The copy comes after all that this process has begun on that GPU. AD_E_VALUE also
- * when it is another GPU, AD_E_UNSUPPORTED where the server uses none, or as ad_import. */
+/* Overwrite an array's elements as ad_write does, and wait. The data is memory of this process on the GPU that has the
+ * array (device: its number here, or -1). The copy comes after all that this process has begun on that GPU. AD_E_VALUE
+ * also when it is another GPU, AD_E_UNSUPPORTED where the server uses none, or as ad_import. */
 AD_API int ad_write_device(const ad_array *a, int device, const void *data, size_t size);
 /* Memory that this process has on a GPU. */
 typedef struct ad_loan {
@@ -357,9 +357,9 @@ typedef struct ad_loan {
     void (*release)(void *argument); /* called once, by any thread, when the server uses the memory no more */
     void *argument;
 } ad_loan;
-/* Make an array that is this memory: nothing is copied, and both sides see what the other writes; waits. layout: its
- * offset is not used. The memory must stay as it is until release is called, some time after the array has been
- * released or the session or the server has ended; release is not called when this fails. What is called for the array
+/* Make an array that is this memory, and wait. Nothing is copied, and both sides see what the other writes. layout: its
+ * offset is not used. The memory must stay as it is until release is called. That is some time after the array has been
+ * released, or the session or the server has ended. When this fails release is not called. What is called for the array
  * is ordered behind what the stream held. Before this process looks at what the server writes, or writes what the
  * server may still use, it must wait (ad_sync). Other processes that get the array, and a fork's child, have a copy.
  * The array is lost with the server's worker; its bytes count for the user. AD_E_UNSUPPORTED: the session is remote,
@@ -370,11 +370,11 @@ AD_API int ad_lend(ad_session *s, const ad_loan *loan, const ad_layout *layout, 
 /* Wait until what was called on the calling thread's stream is complete. Failures of operations are reported by the
  * calls that follow, as ever. */
 AD_API int ad_settle(ad_session *s);
-/* Get a handle of the array's memory for a program that opens it by cudaIpcOpenMemHandle or cuIpcOpenMemHandle: *handle
- * gets 64 bytes, those of a cudaIpcMemHandle_t. The lease is as ad_export's, but has no descriptor and is not to be
+/* Get a handle of the array's memory for a program that opens it by cudaIpcOpenMemHandle or cuIpcOpenMemHandle. *handle
+ * gets the 64 bytes of a cudaIpcMemHandle_t. The lease is as ad_export's, but has no descriptor and is not to be
  * imported. The array begins ad_lease_info.offset bytes behind the address that opening gives. That program must close
  * the memory before the lease is closed. The lease lasts as long as this process, and the memory as long as the
- * server's worker: what CUDA makes of a mapping after that is not defined. AD_E_UNSUPPORTED: the server uses no GPU;
+ * server's worker. What CUDA makes of a mapping after that is not defined. AD_E_UNSUPPORTED: the server uses no GPU;
  * AD_E_VALUE also when a lease of the other kind stands; and those of ad_export. */
 AD_API int ad_ipc_handle(const ad_array *a, void *handle, ad_lease **lease);
 /* Add a reference, which ad_export_close takes back: the last one closes the lease. */
@@ -384,18 +384,19 @@ AD_API ad_lease *ad_export_retain(ad_lease *lease);
  * Arrays for, and of, other libraries of this process that know DLPack 1 (LibTorch, ONNX Runtime, NumPy ...), whose
  * header <dlpack/dlpack.h> has this structure. */
 struct DLManagedTensorVersioned;
-/* Make a tensor that is the array's memory, as ad_export and ad_import give it: nothing is copied. lease: a mapped
- * lease of an array of the same buffer, of which the tensor takes a reference; NULL: one is got. stream: as of
+/* Make a tensor that is the array's memory, as ad_export and ad_import give it. Nothing is copied. lease: a mapped
+ * lease of an array of the same buffer, of which the tensor takes a reference. NULL: one is got. stream: as of
  * ad_import. The tensor needs neither array nor session; call its deleter, on any thread, when it is not used any more.
  * Its read-only flag is set when the array cannot be written. AD_E_VALUE: strides are no multiples of an element; and
  * those of ad_export and ad_import. */
 AD_API int ad_to_dlpack(const ad_array *a, ad_lease *lease, void *stream, struct DLManagedTensorVersioned **out);
-/* Make an array of a tensor. One in memory of the GPU that the server uses becomes the array, as by ad_lend: stream is
- * the loan's, and a tensor whose read-only flag is set is lent read-only. One in the host's memory is copied. When this
- * succeeds the tensor is the array's, and its deleter is called once, on any thread, when it is not needed any more: a
- * copied one's before this returns. release, unless it is NULL, is called with argument instead of the deleter; the
- * structure itself is read before this returns only. When this fails the tensor is still the caller's. AD_E_TYPE:
- * arrayd lacks the type; AD_E_UNSUPPORTED: another version or another kind of device; AD_E_VALUE, and those of ad_lend.
+/* Make an array of a tensor. A tensor in memory of the GPU that the server uses becomes the array, as by ad_lend.
+ * stream is the loan's. A tensor whose read-only flag is set is lent read-only. One in the host's memory is copied.
+ * When this succeeds the tensor is the array's. Its deleter is called once, on any thread, when it is not needed any
+ * more; for a copied one before this returns. release, unless it is NULL, is called with argument instead of the
+ * deleter. The structure itself is read only before this returns. When this fails the tensor is still the caller's.
+ * AD_E_TYPE: arrayd lacks the type; AD_E_UNSUPPORTED: another version or another kind of device; AD_E_VALUE, and those
+ * of ad_lend.
  */
 AD_API int ad_from_dlpack(ad_session *s, struct DLManagedTensorVersioned *tensor, void *stream,
                           void (*release)(void *argument), void *argument, ad_array **out);
@@ -437,12 +438,12 @@ AD_API int ad_ufunc_call(ad_session *s, int ufunc, const ad_in *in, const ad_opt
 AD_API int ad_reduce_call(int reduction, ad_in in, const ad_options *options, ad_array **out);
 /* Make a library call by its id (call.def). out: NULL to have outputs made, or arrays to be written (iota, bincount and
  * rows of kind UPDATE need them: their outputs' sizes are the caller's, or they change them). For ASK calls out is
- * ignored; they wait, and values (8 places, or NULL) takes the integers of the reply. dtype: the loop's, -1: the first
+ * ignored. They wait, and values (8 places, or NULL) takes the integers of the reply. dtype: the loop's. -1: the first
  * array input's. */
 AD_API int ad_call_call(ad_session *s, int call, int dtype, int nin, const ad_in *in, int nparam, const ad_value *param,
                         ad_array *const *out, ad_array **outs, int64_t *values);
-/* As ad_call_call, for a call whose first output has the loop's type and a shape that the caller chooses (random,
- * curand). out has a place for each output. */
+/* Make a library call whose first output has the loop's type and a shape that the caller chooses (random, curand). out
+ * has a place for each output. */
 AD_API int ad_call_shaped(ad_session *s, int call, int dtype, int nin, const ad_in *in, int nparam,
                           const ad_value *param, int ndim, const int64_t *shape, ad_array **out);
 /* Cast elements into an existing array: out[...] = in, broadcast. */
