@@ -37,7 +37,7 @@ template <size_t N> bool find(const name_row (&rows)[N], const char *name, size_
     return false;
 }
 
-/* One SITE:N or SITE:N:STATUS. */
+/* Parse one SITE:N or SITE:N:STATUS. */
 bool parse_item(ad_faults *faults, const char *item, size_t length) {
     const char *end = item + length, *colon = static_cast<const char *>(memchr(item, ':', length));
     int site, status;

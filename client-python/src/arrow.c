@@ -21,7 +21,7 @@ typedef struct arrow_array {
     void *private_data;
 } arrow_array;
 
-/* On a GPU nothing has to be waited for: no event. */
+/* The structure of Arrow. On a GPU nothing has to be waited for, so there is no event. */
 typedef struct arrow_device_array {
     arrow_array array;
     int64_t device_id;

@@ -143,7 +143,7 @@ static void delete_plain(DLManagedTensor *m) {
     free(p);
 }
 
-/* Nobody has taken it: who does renames it. */
+/* Free a capsule that nobody has taken: a consumer that takes it renames it. */
 static void destroy_capsule(PyObject *o) {
     if (PyCapsule_IsValid(o, AD_PY_DL_PLAIN)) {
         DLManagedTensor *m = PyCapsule_GetPointer(o, AD_PY_DL_PLAIN);

@@ -7,7 +7,7 @@ typedef struct flags_object {
     PyObject_HEAD int bits;
 } flags_object;
 
-/* all: bits that must be set; any: of which one must be; none: that must not be. */
+/* Rows of flags. all: bits that must be set; any: of which one must be; none: that must not be. */
 static const struct flag_row {
     const char *key, *attribute;
     int all, any, none;

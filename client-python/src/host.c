@@ -27,7 +27,7 @@ PyObject *ad__py_item(PyObject *a) {
     return ad__py_element(info.dtype, element);
 }
 
-/* numpy.empty; bfloat16, which has no buffers, is made as uint16. */
+/* Make numpy.empty. bfloat16, which has no buffers, is made as uint16. */
 static PyObject *empty_host(const ad_array_info *info) {
     PyObject *shape = ad__py_tuple(info->ndim, info->shape);
     PyObject *dtype = ad__py_dtype_get(info->dtype == AD_BFLOAT16 ? AD_UINT16 : info->dtype);
@@ -45,7 +45,7 @@ static int fill_host(PyObject *a, PyObject *host) {
     return status;
 }
 
-/* host, which is taken over, as what it is in truth. */
+/* Return host, which is taken over, as what it is in truth. */
 static PyObject *finish_host(PyObject *host, int dtype) {
     PyObject *real, *view;
     if (!host || dtype != AD_BFLOAT16) return host;
@@ -90,7 +90,7 @@ PyObject *ad__py_get(PyObject *a, char order) {
     return result;
 }
 
-/* out[...] = the elements, straight into its memory where that has their type and layout. */
+/* Do out[...] = the elements, straight into its memory where that has their type and layout. */
 static PyObject *get_into(PyObject *a, PyObject *out) {
     ad_array_info info = ad__py_info(a);
     PyObject *shape = NULL, *dtype = NULL, *host;
@@ -191,7 +191,7 @@ static PyObject *pack_array(PyObject *array, PyObject *type, PyObject *native, i
     return there == 0 ? PyObject_CallFunction(ad__py.np_asarray, "OOs", array, native, "C") : packed;
 }
 
-/* host as a row-major NumPy array of a type of arrayd's; *dtype: that. */
+/* Get host as a row-major NumPy array of a type of arrayd's. *dtype: that. */
 static PyObject *packed_host(PyObject *host, int *dtype, ad__py_session *s) {
     PyObject *array, *type, *native, *packed;
     if (PyObject_TypeCheck(host, ad__py.np_ndarray)) array = Py_NewRef(host);
@@ -235,7 +235,7 @@ static ad_array *upload_buffer(ad__py_session *s, int dtype, const ad__py_shape 
     return array;
 }
 
-/* host: from packed_host. */
+/* Upload a host array that packed_host has made. */
 static PyObject *upload_packed(PyObject *host, int dtype, ad__py_session *s) {
     ad__py_shape shape;
     Py_buffer buffer;

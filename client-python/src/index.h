@@ -58,7 +58,7 @@ int ad__py_indices_make(ad__py_indices *x, const ad__py_key *k, const ad_array_i
 void ad__py_indices_free(ad__py_indices *x);
 /* The view with the chosen axes first. */
 ad_array *ad__py_axes_first(ad_array *view, int count, const int *axes);
-/* n axes from `from` on moved to `to`. */
+/* Move n axes from `from` on to `to`. */
 ad_array *ad__py_axes_moved(ad_array *view, int from, int n, int to);
 /* The only index array is one mask, on the server or here. */
 static inline bool ad__py_is_one_mask(const ad__py_key *k) {

@@ -55,7 +55,7 @@ static int check_bounds(PyObject *host, int axis, int64_t size) {
     return status;
 }
 
-/* One index array for the server, checked: the handle, or NULL. */
+/* Upload one index array, checked. Returns the handle, or NULL. */
 static ad_array *upload_index(PyObject *host, int axis, int64_t size, ad__py_session *s) {
     PyObject *dtype = ad__py_dtype_get(AD_INT64), *array = NULL;
     PyObject *packed = dtype ? PyObject_CallFunction(ad__py.np_asarray, "OOs", host, dtype, "C") : NULL;

@@ -124,7 +124,7 @@ static int copy_array(ad_array *to, const ad_array *from) {
     return raise_status(status);
 }
 
-/* From this process: straight into place where it fits. */
+/* Copy from this process, straight into place where it fits. */
 static int copy_host(PyObject *a, PyObject *o) {
     ad_array_info info = ad__py_info(a);
     PyObject *host = host_value(o, info.dtype), *shape, *array = NULL;
@@ -177,7 +177,7 @@ static ad_array *spread_mask(const masked *m) {
     return raise_status(ad_view(m->mask, AD_BOOL, info.offset, ndim, shape, strides, &view)) ? NULL : view;
 }
 
-/* view[...] = in where the mask is true. */
+/* Do view[...] = in where the mask is true. */
 static int copy_where(const masked *m, ad_in in) {
     ad_options options = AD_OPTIONS_INIT;
     ad_array *where = spread_mask(m), *out;
@@ -215,7 +215,7 @@ static int copy_same(const masked *m, const ad_array *v) {
     return status;
 }
 
-/* One value, or row of values, for each place of the mask: how many there are, the server checks. */
+/* Place one value, or row of values, for each place of the mask. The server checks how many there are. */
 static int place_values(const masked *m, const ad_array *v) {
     ad_array_info info, turned_info;
     int axes[AD_MAX_NDIM];

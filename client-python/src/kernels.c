@@ -33,7 +33,7 @@ static const char **texts_of(PyObject *tuple, const char *what, int *n) {
     return texts;
 }
 
-/* log becomes the module's. */
+/* Wrap a module. log becomes the module's. */
 static PyObject *wrap_module(ad_module *handle, ad__py_session *s, char *log) {
     module_object *self = PyObject_Malloc(sizeof *self);
     if (!self) {
@@ -174,7 +174,7 @@ static PyObject *launch_kernel(PyObject *o, PyObject *const *args, Py_ssize_t na
 
 /* ---- attributes ---- */
 
-/* In the order of ad_kernel_facts. */
+/* Names in the order of ad_kernel_facts. */
 static const char *const facts[] = {"max_threads_per_block",
                                     "shared_size_bytes",
                                     "const_size_bytes",

@@ -16,7 +16,7 @@ static kept *_Atomic dropped;
 static atomic_bool asked;
 static pid_t lender; /* who has lent anything; 0: nobody */
 
-/* With the GIL. */
+/* Drop loans that have ended. The caller has the GIL. */
 static int drop_lent(void *unused) {
     (void)unused;
     atomic_store(&asked, false);
@@ -28,7 +28,7 @@ static int drop_lent(void *unused) {
     return 0;
 }
 
-/* On whatever thread. */
+/* Release a loan. Any thread calls it. */
 static void release_loan(void *argument) {
     kept *k = argument;
     k->next = atomic_load(&dropped);

@@ -50,7 +50,7 @@ static PyObject *reshape_c(PyObject *a, const ad__py_shape *shape, int copy) {
     return result;
 }
 
-/* In column-major order: the transposed array in the reversed shape, transposed. */
+/* Reshape in column-major order: the transposed array in the reversed shape, transposed. */
 static PyObject *reshape_f(PyObject *a, const ad__py_shape *shape, int copy) {
     ad__py_shape reversed = {.ndim = shape->ndim};
     PyObject *turned = ad__py_permuted(a, NULL), *shaped = NULL, *result = NULL;

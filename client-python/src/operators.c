@@ -199,7 +199,7 @@ static int nb_bool(PyObject *x) {
     return truth;
 }
 
-/* make(element) of a 0-d array. */
+/* Return make(element) of a 0-d array. */
 static PyObject *convert_element(PyObject *x, PyObject *(*make)(PyObject *)) {
     if (ad__py_info(x).ndim != 0) {
         PyErr_SetString(PyExc_TypeError, "only 0-dimensional arrays can be converted to Python scalars");

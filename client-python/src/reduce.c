@@ -63,7 +63,7 @@ static int set_options(PyObject **v, ad_options *options, ad_value *initial, PyO
     return 0;
 }
 
-/* dtype= is the result's type, also where the loop is a wider one: sums of int16 are made in int64. */
+/* Give the result the type of dtype=, also where the loop is a wider one: sums of int16 are made in int64. */
 static PyObject *as_asked(int row, const ad_options *options, PyObject *result) {
     int code = ad__rules[ad__reduction((uint64_t)row)->rule].out[0];
     if (!result || options->dtype < 0 || (code != AD_CODE_T && code != AD_CODE_R)) return result;

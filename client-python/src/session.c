@@ -106,7 +106,8 @@ static ad__py_session *wrap_session(ad_session *handle) {
     return current = s;
 }
 
-/* What the package calls this program, as text that lives as long as the result; NULL: it does not know. */
+/* Get the name that the package has for this program, as text that lives as long as the result. NULL: it does not
+ * know. */
 static PyObject *name_program(const char **text) {
     PyObject *name = ad__py.program_name ? PyObject_CallNoArgs(ad__py.program_name) : NULL;
     *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
@@ -114,7 +115,7 @@ static PyObject *name_program(const char **text) {
     return name;
 }
 
-/* One thread opens while others that need a session wait for it. */
+/* Open the session. One thread opens while others that need a session wait for it. */
 static ad__py_session *open_session(const char *url, const ad_connection *with, bool another) {
     ad__py_session *s = NULL;
     ad_session *handle = NULL;
@@ -241,7 +242,7 @@ static PyObject *py_cancel(PyObject *module, PyObject *unused) {
     return (void)module, (void)unused, call_current(ad_cancel);
 }
 
-/* dict[name] = value, which is taken over. */
+/* Set dict[name] = value, which is taken over. */
 static int put_value(PyObject *dict, const char *name, PyObject *value) {
     int status = value ? PyDict_SetItemString(dict, name, value) : -1;
     Py_XDECREF(value);

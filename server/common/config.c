@@ -20,7 +20,7 @@ typedef struct option_row {
     size_t offset;
 } option_row;
 
-/* How values of one type are read and written. */
+/* Functions that read and write values of one type. */
 struct option_type {
     const char *word, *expected;
     bool (*parse)(const char *text, void *out);
@@ -231,7 +231,7 @@ static int load_environment(ad_config *c, ad_fault *fault) {
     return 0;
 }
 
-/* One argument "--name=value" or "--name value". */
+/* An argument "--name=value" or "--name value". */
 typedef struct argument {
     char name[64];
     const char *value;

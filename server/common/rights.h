@@ -11,13 +11,13 @@
 bool ad__may_run_kernels(const ad_config *c, const char *principal, const ad_grants *grants, const char *backend);
 /* Tell whether the principal is the user that runs the server. */
 bool ad__is_server_user(const char *principal);
-/* How many operations, and bytes of them, a session's client may have in flight: the window that it is told. */
+/* Get how many operations, and bytes of them, a session's client may have in flight: the window that it is told. */
 uint64_t ad__window_ops(const ad_config *c, const ad_grants *g);
 uint64_t ad__window_bytes(const ad_config *c, const ad_grants *g);
-/* How many ns a kernel of the principal may take; 0: any time. Its grant kernel-time decides, else the option. */
+/* Get how many ns a kernel of the principal may take; 0: any time. Its grant kernel-time decides, else the option. */
 int64_t ad__kernel_limit(const ad_config *c, const char *principal, const ad_grants *g);
 
-/* How many buffers a session of the principal may have: option buffers, or a smaller grant. */
+/* Get how many buffers a session of the principal may have: option buffers, or a smaller grant. */
 uint64_t ad__most_buffers(const ad_config *c, const ad_grants *grants);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "server/compile/frame.h"
 
-/* How the jailed process ended. */
+/* The end of the jailed process. */
 typedef struct ad_watched {
     ad_bytes said; /* the bytes that it wrote, up to the limit */
     int status;    /* status of waitpid */

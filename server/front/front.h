@@ -32,7 +32,7 @@ typedef struct ad_inherited ad_inherited;
 #define AD_FRONT_SIGNALS 4 /* signals that it handles: to stop, to read its configuration again, to be upgraded */
 #define AD_HAND_LAYOUT 112 /* bytes of the text that describes the layouts of a record and a journal */
 
-/* How a client has connected. */
+/* Ways in which a client has connected. */
 typedef enum ad_way { AD_WAY_UNIX, AD_WAY_TCP, AD_WAY_TLS } ad_way;
 
 /* The state of spinning: the loop may spin before it sleeps (net/spin.c). */

@@ -28,7 +28,7 @@ typedef int ad_handler(struct ad_session *s, ad_message *m, ad_fault *fault);
 #undef AD_HANDLER_OP
 #undef AD_HANDLER_ASK
 
-/* By opcode; NULL: no client sends such a message to a worker. */
+/* Handlers by opcode; NULL: no client sends such a message to a worker. */
 extern ad_handler *const ad__handlers[AD_REQUEST_LIMIT];
 
 #endif

@@ -127,7 +127,7 @@ typedef struct ad_session_usage {
     int64_t share_since;
 } ad_session_usage;
 
-/* How far the session is. Runner. */
+/* Progress of the session. Runner. */
 typedef struct ad_session_progress {
     ad_poison *pending;              /* first failure that belongs to no buffer */
     uint64_t done, complete, told;   /* operations: executed; complete; acknowledged */

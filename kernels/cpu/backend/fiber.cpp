@@ -32,7 +32,7 @@ spare *take() {
         return nullptr;
     }
     made++;
-    /* At its high end, which is touched anyway. */
+    /* The link lies at the stack's high end, which is touched anyway. */
     return reinterpret_cast<spare *>(static_cast<char *>(p) + GUARD + STACK - 64);
 }
 

@@ -7,7 +7,7 @@
 
 namespace {
 
-/* f(line) for each line of a file until it returns true. */
+/* Call f(line) for each line of a file until it returns true. */
 template <class F> void each_line(const char *path, F f) {
     FILE *file = fopen(path, "re");
     if (file == nullptr) return;

@@ -28,7 +28,7 @@ const ad_backend *now; /* the one that does the work */
 
 /* ---- streams: a queue, and a thread that works it off ---- */
 
-/* How far a stream has come. Outlives it where events still ask. */
+/* Progress of a stream. It outlives the stream where events still ask. */
 struct progress {
     std::mutex lock;
     std::condition_variable moved;
@@ -61,7 +61,7 @@ struct late_stream {
         work.notify_one();
         return ++at->queued;
     }
-    /* One in eight takes up to a tenth of a millisecond longer. */
+    /* Wait. One wait in eight takes up to a tenth of a millisecond longer. */
     void dawdle() {
         random = random * 1664525u + 1013904223u;
         if (random >> 29) return;

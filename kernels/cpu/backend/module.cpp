@@ -57,7 +57,7 @@ const char *level() {
 #endif
 }
 
-/* In arena memory; NULL: there is none. */
+/* Keep a text in arena memory. NULL: there is none. */
 const char *keep(const std::string &text, ad_arena *arena) {
     char *copy = static_cast<char *>(ad__arena_alloc(arena, text.size() + 1));
     if (copy != nullptr) memcpy(copy, text.c_str(), text.size() + 1);

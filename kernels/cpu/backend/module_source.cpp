@@ -194,7 +194,7 @@ class rewriter {
         return true;
     }
 
-    /* At __global__: the name of the function that is known by it alone; "": it is not. */
+    /* Get the name of the function at __global__ that is known by it alone; "": it is not. */
     std::string kernel_at(size_t i) const {
         if (!extern_c_only() || among(begin, i, "template")) return "";
         if (braces.empty() && !among(begin, tokens.size() < i + 4 ? tokens.size() : i + 4, "\"C\"")) return "";

@@ -26,7 +26,8 @@ constexpr uint64_t mapped(uint64_t size) { return 2 * size + APART; }
 /* Nothing but OpenBLAS, which AddressSanitizer does not see, is to read those next to a slab. */
 constexpr uint64_t red(uint64_t size) { return size < APART ? size : APART; }
 
-/* So many bytes of zeros from a multiple of HUGE_PAGE on, as the kernel takes large pages there only; MAP_FAILED. */
+/* Reserve so many bytes of zeros from a multiple of HUGE_PAGE on, as the kernel takes large pages there only.
+ * MAP_FAILED. */
 void *reserve(uint64_t bytes) {
     void *p = mmap(nullptr, bytes + HUGE_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) return p;

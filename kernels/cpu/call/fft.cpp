@@ -45,7 +45,7 @@ void closest_last(walk<2> *w) {
     }
 }
 
-/* How many lines are transformed side by side, and few enough that each thread has some. */
+/* Choose how many lines are transformed side by side: few enough that each thread has some. */
 int64_t group_of(int64_t length, int64_t all, int64_t points) {
     const int64_t many = std::max(PIECE / points, FEW_LINES) / FEW_LINES * FEW_LINES;
     const int64_t each = (all + ad_cpu_parallel_threads() - 1) / ad_cpu_parallel_threads();
@@ -112,7 +112,7 @@ template <class R> void scale_row(char *at, int64_t step, int64_t n, int parts, 
         for (int k = 0; k < parts; k++) reinterpret_cast<R *>(at + i * step)[k] *= factor;
 }
 
-/* to = from * factor. */
+/* Compute to = from * factor. */
 int scale(ad_call *c, const array &to, const array &from, double factor) {
     const int rc = to.data == from.data ? 0 : ad_call_copy(c, &to, &from);
     if (rc < 0 || factor == 1) return rc;

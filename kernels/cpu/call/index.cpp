@@ -12,7 +12,7 @@ using namespace ad;
 constexpr int64_t CHECK_GRAIN = 1 << 15;
 constexpr int64_t MOVE_GRAIN = 1 << 14; /* elements */
 
-/* k index arrays of one shape B, which index the first k axes of an array. */
+/* An indexing: k index arrays of one shape B, which index the first k axes of an array. */
 struct indexing {
     int k;
     array index[AD_MAX_NDIM];
@@ -30,8 +30,8 @@ int64_t index_at(const walk<1> &w, const char *data, int64_t position) {
     return v;
 }
 
-/* How far an index is inside -size .. size - 1; negative: it is outside. An index and its complement are as far, and no
- * size is too large for that. */
+/* Count how far an index is inside -size .. size - 1. Negative: it is outside. An index and its complement are as far,
+ * and no size is too large for that. */
 inline int64_t room_at(const char *index, int64_t size) {
     const int64_t j = *reinterpret_cast<const int64_t *>(index);
     return size - 1 - (j ^ (j >> 63));

@@ -16,7 +16,7 @@ double cube(int64_t n) { return double(n) * double(n) * double(n); }
 
 /* ---- cholesky ---- */
 
-/* By rows: zero above (or below) the diagonal. */
+/* Zero what is above (or below) the diagonal of a matrix by rows. */
 template <class T> void clear_triangle(T *a, int64_t n, bool above) {
     for (int64_t i = 0; i < n; i++)
         if (above) std::fill(a + i * n + i + 1, a + (i + 1) * n, T(0));
@@ -222,7 +222,7 @@ int ad_call_lu(ad_call *c) {
     return ad_call_finish(c, 1, &pivots);
 }
 
-/* One matrix for many right sides is a single system: by columns they lie side by side. */
+/* One matrix with many right sides is a single system: the right sides lie side by side, by columns. */
 int ad_call_solve(ad_call *c) {
     const array a = linalg_input(c, 0), b = linalg_input(c, 1);
     const int loop = c->op->loop;

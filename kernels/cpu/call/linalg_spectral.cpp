@@ -25,7 +25,7 @@ template <class T> T *matrix(const array &a, int64_t i) {
     return reinterpret_cast<T *>(a.data) + i * rows(a) * columns(a);
 }
 
-/* Without it LAPACK's iterations may have no end. */
+/* Check that all is finite: without that LAPACK's iterations may have no end. */
 template <class T> bool is_finite(const T *a, int64_t n) {
     using R = real_t<T>;
     const R *part = reinterpret_cast<const R *>(a);
@@ -36,7 +36,8 @@ template <class T> bool is_finite(const T *a, int64_t n) {
 
 /* ---- singular values ---- */
 
-/* By columns a copy w of the matrices is their transpose, whose right vectors are u and whose left ones are vh. */
+/* A job. By columns a copy w of the matrices is their transpose, whose right vectors are u and whose left ones are
+ * vh. */
 struct svd_job {
     array w, u, s, vh;
     int64_t m, n;
@@ -104,7 +105,7 @@ template <class T> int eigh(ad_call *c, const array &a, const array &values, cha
 
 /* ---- eigenvalues of any matrix ---- */
 
-/* a and vectors by columns; the results are complex. */
+/* A job. a and vectors lie by columns, and the results are complex. */
 struct eig_job {
     array a, values, vectors;
     int n;

@@ -75,7 +75,7 @@ int64_t list_true(const uint8_t *m, int64_t n, int64_t start, int64_t most, int6
     return found;
 }
 
-/* f(list, n, rank) for the true elements, some at a time: their positions, and how many came before. */
+/* Call f(list, n, rank) for the true elements, some at a time: their positions, and how many came before. */
 template <class F> void each_list(const mask *m, int64_t grain, F f) {
     ad_cpu_parallel(m->blocks, grain, [&](int64_t first, int64_t last) {
         int64_t list[AD_MOVE_BLOCK], rank = m->before[first], next;

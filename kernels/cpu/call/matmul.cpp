@@ -153,7 +153,8 @@ bool readable(const array *a) {
     return ad_matmul_blas_takes(&m, itemsize(a->dtype));
 }
 
-/* a and b as OpenBLAS can read them, copied where they have to be, and its function; or the loops, which read all. */
+/* Prepare a and b as OpenBLAS can read them, copied where they have to be, and choose its function; or the loops, which
+ * read all. */
 int choose_function(ad_call *c, array *a, array *b, product *p) {
     const int64_t inner = a->shape[a->ndim - 1];
     const int64_t work = work_of(a->shape[a->ndim - 2], b->shape[b->ndim - 1], inner);

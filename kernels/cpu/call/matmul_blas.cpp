@@ -37,7 +37,7 @@ template <> struct blas<complex<double>> {
 
 template <class T> T *at(const ad_matrix *m) { return reinterpret_cast<T *>(m->data); }
 
-/* How OpenBLAS is told of a matrix: transposed where its columns are the contiguous ones. */
+/* The layout that OpenBLAS is told of a matrix: transposed where its columns are the contiguous ones. */
 struct layout {
     CBLAS_TRANSPOSE transpose;
     int leading;

@@ -65,7 +65,7 @@ template <class S> void multiply_few(const ad_matrix *a, const ad_matrix *b, con
     }
 }
 
-/* sum[j] += a[0]*b[0][j] + ... + a[3]*b[3][j]; a panel's rows lie PANEL_COLUMNS apart. */
+/* Add: sum[j] += a[0]*b[0][j] + ... + a[3]*b[3][j]. A panel's rows lie PANEL_COLUMNS apart. */
 template <class S, class T> AD_HD void add_four(T *sum, const T *a, const T *b, int64_t n) {
     using E = element<S>;
     for (int64_t j = 0; j < n; j++)

@@ -36,7 +36,7 @@ struct lines {
     int64_t chunks() const { return (n + chunk() - 1) / chunk(); }
 };
 
-/* One tile: `count` elements of each of `lanes` lanes, from element `first` on. */
+/* A tile: `count` elements of each of `lanes` lanes, from element `first` on. */
 struct tile {
     int64_t outer, lane, lanes, first, count;
 };
@@ -88,7 +88,7 @@ template <class T> void store_tile(const lines *l, const tile *t, const walk<1> 
 
 /* ---- correlate1d ---- */
 
-/* sum[i] += w[j] * x[i + j*step] over taps j. */
+/* Add: sum[i] += w[j] * x[i + j*step] over taps j. */
 template <class T> void add_block(T *sum, const T *x, int64_t step, const T *w, int64_t taps) {
     T part[BLOCK];
     for (int64_t i = 0; i < BLOCK; i++) part[i] = sum[i];

@@ -56,7 +56,7 @@ template <class T> void filter_lanes(const lanes<T> *l, const spline *s) {
     }
 }
 
-/* In place, of an array without gaps. */
+/* Filter an array without gaps along an axis, in place. */
 template <class T> void filter_axis(const array *x, int axis, const spline *s) {
     const int64_t n = x->shape[axis], inner = count(*x, axis + 1, x->ndim), outer = count(*x, 0, axis);
     const int64_t apart = inner > 1 ? 1 : n, row = inner > 1 ? inner : outer;

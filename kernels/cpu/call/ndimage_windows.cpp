@@ -80,7 +80,7 @@ template <class T> void store_block(const windows *w, const block *b, const T *f
     for (int64_t i = 0; i < b->n; i++) *reinterpret_cast<T *>(b->out + i * step) = from[i];
 }
 
-/* make(block) for every block of results. */
+/* Call make(block) for every block of results. */
 template <class F> void make_blocks(const windows *w, F make) {
     const int64_t cost = w->block * std::min(w->taps, GRAIN);
     ad_cpu_parallel(w->rows * w->blocks, std::max(int64_t(1), GRAIN / cost), [&](int64_t begin, int64_t end) {

@@ -152,7 +152,7 @@ template <class S> void fill_bounded(const random_call *r) {
 
 /* ---- checks ---- */
 
-/* look(offsets, n): what is wrong with a run, 0 nothing. The answer for all runs. */
+/* Call look(offsets, n), which says what is wrong with a run, 0 nothing. Returns the answer for all runs. */
 template <class F> int wrong_anywhere(const random_call *r, F look) {
     std::atomic<int> wrong{0};
     ad_cpu_parallel(r->places.count, GRAIN, [&](int64_t begin, int64_t end) {

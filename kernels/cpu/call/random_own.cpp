@@ -13,8 +13,8 @@ using namespace ad;
 constexpr int64_t GRAIN = 1 << 12;
 constexpr int64_t BLOCKS = 128; /* of elements of their own, at a time */
 
-/* make(place in the chunk, element, parameters) for all elements, as ones of T, after prepare(first element, n) of each
- * chunk. */
+/* Call make(place in the chunk, element, parameters) for all elements, as ones of T, after prepare(first element, n) of
+ * each chunk. */
 template <class T, class P, class Prepare, class Make>
 void one_by_one(const random_call *r, int64_t begin, int64_t end, int64_t chunk, Prepare prepare, Make make) {
     const int64_t step = r->places.inner(0);

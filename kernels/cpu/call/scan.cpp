@@ -46,7 +46,7 @@ template <class S, bool Product, bool SkipNan> struct scan_op {
     static constexpr bool may_overflow = !is_int<C>;
 };
 
-/* One lane, or the lanes at one place of a walk. */
+/* A lane, or the lanes at one place of a walk. */
 struct lane {
     char *to;
     const char *from;
@@ -75,7 +75,7 @@ lane lane_at(const lane *first, int64_t to, int64_t from, int64_t size) {
     return l;
 }
 
-/* n elements of the lane from i on, as contiguous elements of S; buffer: room for BLOCK. */
+/* Load n elements of the lane from i on, as contiguous elements of S. buffer: room for BLOCK. */
 template <class S> const S *load_block(const lane *l, int64_t i, int64_t n, S *buffer) {
     if (l->values != nullptr) {
         ad_cpu_chain_make(l->values, l->first + i, l->first + i + n, buffer);
@@ -272,7 +272,7 @@ template <class Op> int scan(ad_call *c, const lane *first, const walk<2> *lanes
 /* Types that sums are made in. */
 template <class S> constexpr bool is_loop = (LOOPS >> dtype_of<S>::value & 1) != 0;
 
-/* f(op) for the operation's scan_op; false: it is no scan. */
+/* Call f(op) for the operation's scan_op. False: it is no scan. */
 template <bool Product, bool SkipNan, class F> bool with_loop(int loop, F f) {
     return visit(loop, [&](auto t) {
         using S = typename decltype(t)::type;

@@ -88,7 +88,7 @@ int count_parallel(ad_call *c, const array *x, int64_t n, const array *out, int6
     return 0;
 }
 
-/* One after another: floats are then added in the order of the input. */
+/* Count elements one after another: floats are then added in the order of the input. */
 template <class T> void count_serial(const array *x, int64_t n, const array *weights, const array *out, int64_t bins) {
     const int64_t step = out->stride[0];
     for (int64_t b = 0; b < bins; b++) *reinterpret_cast<T *>(out->data + b * step) = T(0);

@@ -22,7 +22,7 @@ template <class T> struct filter {
     int64_t sections, order, n, inner, lanes;
 };
 
-/* One section on elements begin to end of neighbouring lanes: transposed direct form II. */
+/* Filter elements begin to end of neighbouring lanes by one section: transposed direct form II. */
 template <class T>
 void filter_piece(const filter<T> *f, const T *section, T *state, T *x, int64_t lanes, int64_t apart, int64_t count) {
     const T *b = section, *a = section + f->order + 1;
@@ -66,7 +66,8 @@ void filter_line(const filter<T> *f, const T *section, T *state, T *x, int64_t c
 
 template <class T> using line_function = void (*)(const filter<T> *, const T *, T *, T *, int64_t);
 
-/* filter_line for an order and as many of the sections left as it takes at a time; NULL for an order that has none. */
+/* Find filter_line for an order, and for as many of the sections left as it takes at a time. NULL: it has none for the
+ * order. */
 template <class T> line_function<T> find_line(int64_t order, int64_t left, int64_t *taken) {
     static constexpr line_function<T> lines[] = {filter_line<T, 1, 1>, filter_line<T, 2, 1>, filter_line<T, 3, 1>,
                                                  filter_line<T, 4, 1>, filter_line<T, 5, 1>, filter_line<T, 6, 1>,

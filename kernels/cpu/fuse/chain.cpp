@@ -221,7 +221,7 @@ void add_order(ad_loop_wide *all, const ad_chain *chain, void *data, int64_t siz
     ad_loop_add(all, data, chain->ndim, chain->shape, strides);
 }
 
-/* One that there is not. */
+/* Add the order of a dimension that there is not. */
 void add_order(ad_loop_wide *all, const ad_chain *chain) {
     static char nothing;
     add_order(all, chain, &nothing, 1);
@@ -304,7 +304,7 @@ void assign_blocks(ad_chain_program *p) {
     p->block = p->block_bytes / widest;
 }
 
-/* By itself the operation says what is wrong. */
+/* Check the parameters. An operation with bad ones runs by itself, and says what is wrong. */
 bool has_good_randoms(const ad_chain *chain) {
     ad::random_source r;
     for (int i = 0; i < chain->nrandoms; i++) {
@@ -314,7 +314,7 @@ bool has_good_randoms(const ad_chain *chain) {
     return true;
 }
 
-/* For tests: a GPU declines what has not been compiled yet, and so does this backend with some then. */
+/* Decline some chains for tests: a GPU declines what has not been compiled yet. */
 bool is_declined(const ad_chain *chain) {
     static const bool declines = getenv("ARRAYD_CPU_DECLINES") != nullptr;
     return declines && chain->nnodes % 3 > 0;
@@ -332,7 +332,7 @@ bool ad_cpu_chain_suits(const ad_chain *chain) {
     add_views(&all, chain);
     if (all.nop == 0) return false;
     ad_loop_optimize(&all);
-    /* By itself an operation takes arrays that lie across each other in tiles. */
+    /* An operation by itself takes arrays that lie across each other in tiles. */
     if (ad_loop_count(&all) < ORDERED) return true;
     for (int k = 0; k < all.nop; k++)
         if (all.ndim > 1 && llabs(all.stride[k][all.ndim - 1]) >= JUMPS) return false;

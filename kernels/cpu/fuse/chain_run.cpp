@@ -94,7 +94,7 @@ void run_block(work *w, int64_t begin, int64_t n) {
         if (!w->filled[i]) store(w, &p->output[i], begin, n);
 }
 
-/* value: where output 0 goes; NULL: where the program says. */
+/* Run a range. value: where output 0 goes; NULL: where the program says. */
 void run_range(const ad_chain_program *p, int64_t begin, int64_t end, char *value) {
     alignas(64) char blocks[AD_CHAIN_SLOTS * AD_CHAIN_BLOCK]; /* of which as much is touched as the program has */
     work w;

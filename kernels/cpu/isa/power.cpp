@@ -174,7 +174,7 @@ template <class T, class V> inline V positive_power(V x, V y) {
     const __m512i i = place(m);
     const V r = multiply_subtract(m, of_32(C::inverse, i), all(T(1)));
 
-    /* log2(1 + r): the term of r, that of r^2, each with what it was rounded by, and the rest. */
+    /* The terms of log2(1 + r): that of r, that of r^2, each with what it was rounded by, and the rest. */
     const V log2_e = all(C::log2_e[0]), half = r * all(T(-0.5));
     const V first = r * log2_e, first_low = multiply_add(r, all(C::log2_e[1]), multiply_subtract(r, log2_e, first));
     const V second = first * half;
@@ -216,7 +216,7 @@ template <class T, class V> inline V vector_power(V x, V y) {
 } // namespace AD_ISA
 } // namespace ad
 
-/* One element is a vector of its own, so that it has the same bits. */
+/* A single element is a vector of its own, so that it has the same bits. */
 extern "C" {
 __m512 _ZGVeN16vv_ad_powf(__m512 x, __m512 y);
 __m512 _ZGVeN16vv_ad_powf(__m512 x, __m512 y) { return ad::vector_power<float>(x, y); }

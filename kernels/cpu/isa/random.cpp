@@ -15,7 +15,7 @@ extern const ad_random_kernels random_kernels;
 
 namespace {
 
-/* One word of a block in each lane of 64 bits; what is above the word does not matter until the end. */
+/* Lanes: one word of a block in each lane of 64 bits. The bits above the word do not matter until the end. */
 typedef uint64_t lanes __attribute__((vector_size(AD_VECTOR_BYTES)));
 constexpr int LANES = AD_VECTOR_BYTES / 8;
 constexpr int SIDE = AD_VECTOR_BYTES == 64 ? 4 : 2; /* vectors at a time, so that one does not wait for the other */

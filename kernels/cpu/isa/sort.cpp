@@ -86,7 +86,7 @@ template <int N> struct merging {
     }
 };
 
-/* As many elements as registers hold, with room for what is compared. */
+/* A block is as many elements as registers hold, with room for what is compared. */
 template <class E> constexpr int BLOCK = (AD_VECTOR_BYTES == 64 ? 16 : 8) / E::VECTORS;
 
 /* No loop copies them: the compiler makes a memcpy of it, in pieces of 16 bytes by way of memory. */
@@ -139,7 +139,7 @@ template <class E> void merge_runs(E *e, int64_t size, int64_t n) {
     compare_blocks<merging<BLOCK<E>>>(e, n);
 }
 
-/* n: a multiple of the block. */
+/* Sort by the network. n: a multiple of the block. */
 template <class E> void sort_network(E *e, int64_t n) {
     compare_blocks<sorting<BLOCK<E>>>(e, n);
     for (int64_t size = BLOCK<E>; size < n; size *= 2) merge_runs(e, size, n);

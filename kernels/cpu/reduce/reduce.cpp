@@ -148,7 +148,7 @@ void make_plan(plan *p, const ad_op *op) {
 
 /* ---- taking elements ---- */
 
-/* n elements, contiguous and in the kernel's type; gathered into block where they are not. */
+/* Get n elements, contiguous and in the kernel's type. They are gathered into block where they are not. */
 const void *elements(const plan *p, const char *from, int64_t stride, int64_t n, char *block) {
     if (!p->converts && stride == p->in_size) return from;
     if (p->converts) ad_cpu_cast_run(&p->in, block, p->in_size, from, stride, n);
@@ -189,7 +189,7 @@ void take_run(const plan *p, char *state, char *const *q, int64_t n, int64_t ind
     }
 }
 
-/* m neighbours into m states. */
+/* Take m neighbours into m states. */
 void take_each(const plan *p, char *state, char *const *q, int64_t m, int64_t index) {
     const int last = p->keep.ndim - 1;
     const int64_t stride = p->keep.stride[IN][last];
@@ -281,7 +281,7 @@ void take_pieces(plan *p, char *const *base, int64_t m, char *first) {
     memcpy(first, states, size_t(m * p->kernel->state_size));
 }
 
-/* m rows that are one piece each, into m states. */
+/* Take m rows that are one piece each into m states. */
 void take_rows(const plan *p, char *state, char **base, int64_t m) {
     const int last = p->keep.ndim - 1;
     p->kernel->init(state, m);

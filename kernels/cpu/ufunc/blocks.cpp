@@ -8,7 +8,8 @@ using plan = ad_ufunc_plan;
 constexpr int OPERANDS = AD_LOOP_OPERANDS - 1; /* all but the mask */
 constexpr int64_t TILE_COLUMNS = 64;
 
-/* rows x columns elements between a dense block and an array, along the longer or, where it matters, the smoother way.
+/* Copy rows x columns elements between a dense block and an array, along the longer or, where it matters, the smoother
+ * way.
  */
 void gather_block(const plan *p, int k, char *block, const char *from, int64_t row, int64_t column, int64_t rows,
                   int64_t columns, bool down) {
@@ -56,7 +57,7 @@ void gathered_init(const plan *p, int k, gathered *g) {
     }
 }
 
-/* f(address, rows, block) for the rows begin..end, as stretches along the dimension outside the rows. */
+/* Call f(address, rows, block) for the rows begin..end, as stretches along the dimension outside the rows. */
 template <class F> void stretches(const plan *p, int k, gathered *g, int64_t begin, int64_t end, F f) {
     char *block = g->block;
     const int64_t bytes = p->loop.shape[p->loop.ndim - 1] * p->size[k];

@@ -114,7 +114,7 @@ bool make_plan(plan *p, const ad_op *op) {
 
 /* ---- running ---- */
 
-/* n elements of one run through blocks. */
+/* Run n elements of one run through blocks. */
 void run_packed(const plan *p, char *const *ptr, int64_t n) {
     alignas(64) char block[5][AD_BLOCK_BYTES];
     const int last = p->loop.ndim - 1;
@@ -185,8 +185,8 @@ bool same_shape(const ad_desc *a, const ad_desc *b) {
     return a->ndim == b->ndim && std::equal(a->shape, a->shape + a->ndim, b->shape);
 }
 
-/* One call of the kernel: few elements, all operands scalars or contiguous arrays of one shape, of the kernel's types.
- * False: this one is otherwise. */
+/* Call the kernel once, for few elements: all operands are scalars or contiguous arrays of one shape, of the kernel's
+ * types. False: this operation is otherwise. */
 bool run_directly(const ad_op *op, ad_run *run, unsigned *raised) {
     const ad_ufunc_row *row = ad__ufunc(op->row);
     const ad_rule_row *rule = &ad__rules[row->rule];

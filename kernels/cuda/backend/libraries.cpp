@@ -39,7 +39,7 @@ int make_blas(cublasHandle_t *out, ad_fault *fault) {
     return rc;
 }
 
-/* Less scratch memory than wanted is no reason to fail: the session's limit may be small. */
+/* Get workspace. Less of it than wanted is no reason to fail: the session's limit may be small. */
 void *workspace_of(ad_call *c, uint64_t *size) {
     constexpr uint64_t LEAST = 256 << 10;
     for (; *size >= LEAST; *size /= 4) {

@@ -33,7 +33,7 @@ int attribute(ad_kernel *k, CUfunction_attribute which, int *out, ad_fault *faul
     return ad_cuda_driver_status(driver()->cuFuncGetAttribute(out, which, k->cuda), "cuFuncGetAttribute", fault);
 }
 
-/* How many parameters there are is known by asking beyond the last. */
+/* Count the parameters by asking beyond the last. */
 int read_parameters(ad_kernel *k, ad_fault *fault) {
     size_t offset, size;
     int n = 0;

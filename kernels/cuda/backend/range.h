@@ -8,7 +8,7 @@
 
 class ad_range {
   public:
-    /* From here to the end of its scope. name() is asked for only if somebody looks. */
+    /* Begin a range, which ends with its scope. name() is asked for only if somebody looks. */
     template <class Name> explicit ad_range(Name name) : on(domain() != nullptr) {
         if (!on) return;
         nvtxEventAttributes_t a = {};

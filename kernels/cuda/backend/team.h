@@ -8,7 +8,7 @@ struct ad_cuda_team;
 
 ad_cuda_team *ad_cuda_team_open(); /* NULL: out of memory. Its threads start with the first large copy. */
 void ad_cuda_team_close(ad_cuda_team *team);
-/* One caller at a time. */
+/* Copy with a team. One caller at a time. */
 void ad_cuda_team_copy(ad_cuda_team *team, void *to, const void *from, size_t size);
 
 #endif

@@ -49,7 +49,7 @@ bool multiply(ad_cuda_warmer *w, cublasHandle_t blas, void *memory, cudaDataType
                         CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS;
 }
 
-/* With as much workspace as products have: it decides which kernels there are to choose from. */
+/* Multiply with as much workspace as products have: it decides which kernels there are to choose from. */
 void multiply_all(ad_cuda_warmer *w, cublasHandle_t blas, char *memory, size_t workspace) {
     if (cublasSetWorkspace(blas, memory + MATRIX, workspace) == CUBLAS_STATUS_SUCCESS &&
         multiply(w, blas, memory, CUDA_R_32F, SIZE) && multiply(w, blas, memory, CUDA_R_32F, 16) &&
@@ -66,7 +66,8 @@ void transform(ad_cuda_warmer *w) {
     cufftDestroy(plan);
 }
 
-/* With a stream and memory of its own: nobody waits for what is done here. Failures show when somebody needs it. */
+/* Warm up on a stream and memory of its own: nobody waits for what is done here. Failures show when somebody needs
+ * it. */
 void *warm(void *argument) {
     ad_cuda_warmer *w = static_cast<ad_cuda_warmer *>(argument);
     cudaStream_t stream = nullptr;

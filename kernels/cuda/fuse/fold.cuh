@@ -47,7 +47,7 @@ template <class S> __device__ __forceinline__ int64_t fuse_element(const ad_fold
     return fuse_element<S>(in + (f.nover <= 1 ? i * f.over[0].in : fold_locate_in(f.over, f.nover, i)));
 }
 
-/* As wide_work, of one run for each output. */
+/* Does what wide_work does, for one run for each output. */
 template <class A, class Values> struct fuse_wide_work {
     using state = A;
     using S = typename A::element;
@@ -90,7 +90,7 @@ template <class A, class Values> struct fuse_wide_work {
     }
 };
 
-/* As unit_work and, with outputs next to each other, side_work. */
+/* Does what unit_work does and, with outputs next to each other, side_work. */
 template <class A, class Values, int Side> struct fuse_step_work {
     using state = A;
     using S = typename A::element;

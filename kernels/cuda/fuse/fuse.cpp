@@ -28,7 +28,7 @@ int launch(ad_stream *stream, cudaKernel_t kernel, unsigned blocks, void *argume
                           "launching a chain", fault);
 }
 
-/* As fuse_random_value of random.cuh. */
+/* Store what fuse_random_value of random.cuh reads. */
 void store_random(const ad_chain_random *random, char *to) {
     ad::random_source r;
     uint64_t value[4] = {};
@@ -46,7 +46,7 @@ void store_scalars(const ad_chain *chain, ad_fuse_plan *p) {
     for (int k = 0; k < p->form.nrandoms; k++, to += 2 * sizeof(ad_fuse_scalar)) store_random(&chain->random[k], to);
 }
 
-/* By itself the operation says what is wrong. */
+/* Check the parameters. An operation with bad ones runs by itself, and says what is wrong. */
 bool has_good_randoms(const ad_chain *chain) {
     ad::random_source r;
     for (int k = 0; k < chain->nrandoms; k++) {
@@ -74,7 +74,8 @@ bool takes_end(const ad_chain *chain) {
     return end->nout + end->nin <= END_OPERANDS && (!ad_chain_end_scans(end) || !ad_chain_keeps(chain));
 }
 
-/* As fuse_fold of fold.cuh and fuse_scan of scan.cuh: what the end's kernel is told, and the chain's. */
+/* The argument that fuse_fold of fold.cuh and fuse_scan of scan.cuh read: what the end's kernel is told, and the
+ * chain's. */
 template <class End> struct end_argument {
     End end;
     alignas(16) char chain[sizeof(ad_fuse_plan)];
@@ -98,7 +99,7 @@ int launch_fold(ad_call *c, const ad_chain *chain, cudaKernel_t kernel, ad_fold_
     return launch_end(c, chain, kernel, lay->fold, unsigned(lay->groups * lay->fold.blocks), p);
 }
 
-/* One kernel that computes what it reduces. Not tried: the reduction is not one of those. */
+/* Try one kernel that computes what it reduces. Not tried: the reduction is not one of those. */
 int try_fold(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fault, bool *tried) {
     end_op virtually(chain->end.op, nullptr);
     ad_call c = {stream, &virtually.op, run, fault};
@@ -125,7 +126,7 @@ int launch_scan(ad_call *c, const ad_chain *chain, cudaKernel_t kernel, ad_scan_
     return launch_end(c, chain, kernel, lay->scan, unsigned(lay->blocks), p);
 }
 
-/* One kernel that computes what it scans. Not tried: lanes are not rows, or not of whole vectors. */
+/* Try one kernel that computes what it scans. Not tried: lanes are not rows, or not of whole vectors. */
 int try_scan(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fault, bool *tried) {
     ad_call c = {stream, chain->end.op, run, fault};
     ad_scan_layout lay;

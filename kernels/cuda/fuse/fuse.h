@@ -21,7 +21,7 @@
 #define AD_FUSE_KEY 2048   /* bytes of a signature, at most */
 #define AD_FUSE_KERNEL "ad_fused"
 
-/* How a row of an operand lies; RANDOM: nowhere, its elements are made (random.cuh). */
+/* Layouts of a row of an operand. RANDOM: it lies nowhere, and its elements are made (random.cuh). */
 enum { AD_FUSE_PACKED, AD_FUSE_APART, AD_FUSE_ONE, AD_FUSE_RANDOM };
 /* The headers that a kernel's source includes besides those that all include. */
 enum { AD_FUSE_WITH_RANDOM = 1, AD_FUSE_WITH_END = 2, AD_FUSE_WITH_SCAN = 4 };

@@ -170,7 +170,7 @@ void choose_width(const walk *w, ad_fuse_form *f) {
     f->ragged = w->ndim == 1 && width > 1;
 }
 
-/* More chunks for a thread where that is few instructions and few registers. */
+/* Choose the chunks of a thread: more where that is few instructions and few registers. */
 void choose_unrolling(int weight, ad_fuse_form *f) {
     int loaded = 0, step = f->width;
     while (step > 1 && step * weight > UNROLLED) step /= 2;

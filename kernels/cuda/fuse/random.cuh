@@ -44,7 +44,7 @@ template <class R> struct fuse_words {
     }
 };
 
-/* One element after another, so that the code for it is there once. */
+/* Draws one element after another, so that the code for it is there once. */
 template <int Id, class T> struct fuse_real {
     using R = typename random_number<T>::word;
     random_parameters<T> p;

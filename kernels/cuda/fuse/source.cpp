@@ -262,7 +262,8 @@ void write_scan(writer &w, const ad_fuse_form *f) {
 
 void write_end(writer &w, const ad_fuse_form *f) {
     const bool wide = f->end.way == AD_FOLD_WIDE;
-    /* With as many registers as all loads of a step need, or the compiler saves them, and loads come one by one. */
+    /* The kernel gets as many registers as all loads of a step need. Otherwise the compiler saves them, and loads come
+     * one by one. */
     w << "extern \"C\" __global__ void __launch_bounds__(" << AD_FOLD_THREADS << (f->unroll > 1 ? ", 2" : "")
       << ")\n    " AD_FUSE_KERNEL << "(const __grid_constant__ ad::" << argument_of_end(f) << " p) {\n"
       << "    using namespace ad;\n    begin();\n    fold_all<" << (wide ? "fuse_wide_work<" : "fuse_step_work<")

@@ -11,7 +11,7 @@
 namespace ad {
 inline namespace AD_ISA {
 
-/* v as T, by way of the loop's type where that is narrower than T. */
+/* Convert v to T, by way of the loop's type where that is narrower than T. */
 template <class T, class V> __device__ T fold_enter(V v, int through) {
     if constexpr (same<T, float>) {
         if (through == AD_FOLD_HALF) return float(cast<half>(v));

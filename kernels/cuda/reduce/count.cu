@@ -1,4 +1,4 @@
-/* How many elements are not zero; with that, whether any is and whether all are. */
+/* Counts elements that are not zero; with that, whether any is and whether all are. */
 #include "kernels/cuda/reduce/states.cuh"
 
 using namespace ad;

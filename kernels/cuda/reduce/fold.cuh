@@ -205,7 +205,7 @@ template <class S, int N, int W> __device__ void fold_unpack(S (&x)[N], const ui
 __device__ inline void fold_words(uint32_t *w, uint4 v) { w[0] = v.x, w[1] = v.y, w[2] = v.z, w[3] = v.w; }
 __device__ inline void fold_words(uint32_t *w, uint2 v) { w[0] = v.x, w[1] = v.y; }
 
-/* f(offset(i)) for the reduced element i: a multiplication where there is one dimension. */
+/* Call f(offset(i)) for the reduced element i: a multiplication where there is one dimension. */
 template <class Body> __device__ void fold_offsets(const ad_fold &f, Body body) {
     if (f.nover <= 1) {
         const int64_t stride = f.over[0].in;
@@ -215,7 +215,7 @@ template <class Body> __device__ void fold_offsets(const ad_fold &f, Body body) 
     }
 }
 
-/* One by one, with any strides. */
+/* Reads elements one by one, with any strides. */
 template <class A> struct unit_work {
     using state = A;
     using S = typename A::element;

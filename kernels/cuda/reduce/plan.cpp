@@ -141,7 +141,7 @@ bool is_by_rows(const ad_fold *f) {
     return f->nkeep == 0 || (f->nover > 0 && f->over[0].in != 0 && llabs(f->over[0].in) <= llabs(f->keep[0].in));
 }
 
-/* How the states of a block come together: fold.cuh. */
+/* Plan how the states of a block come together: fold.cuh. */
 void plan_joins(ad_fold *f) {
     const int x = 1 << f->log_x, y = 1 << f->log_y;
     f->shuffle_low = 1;

@@ -1,4 +1,4 @@
-/* How a reduction goes over its arrays: dimensions, threads and blocks. */
+/* Plans of reductions over their arrays: dimensions, threads and blocks. */
 #ifndef AD_KERNELS_CUDA_REDUCE_PLAN_H
 #define AD_KERNELS_CUDA_REDUCE_PLAN_H
 
@@ -14,7 +14,8 @@ struct ad_fold_arrays {
 /* Fill in f's addresses, dimensions and counts. ordered: elements are taken in row-major order. False: there are more
  * dimensions than a kernel takes. */
 bool ad_fold_dimensions(ad_fold *f, const ad_fold_arrays *a, bool ordered);
-/* How the elements are best read, of the ways (AD_FOLD_UNIT ...) that `has` has a bit for; f is filled in for it. */
+/* Choose how the elements are best read, of the ways (AD_FOLD_UNIT ...) that `has` has a bit for. f is filled in for
+ * it. */
 int ad_fold_way(ad_fold *f, unsigned has, int64_t itemsize);
 /* Divide the work among the threads of a block, and blocks. multiprocessors: of the device. */
 void ad_fold_divide(ad_fold *f, int way, int multiprocessors);

@@ -96,7 +96,7 @@ void choose_extreme(plan *p) {
     take_family(p, ordered ? ad_fold_place : ad_fold_top, traits & AD_F_SKIP ? AD_FOLD_SKIP : 0);
 }
 
-/* For whole arrays of the loop's own type, or one that a kernel takes instead. */
+/* Choose kernels for whole arrays of the loop's own type, or of one that a kernel takes instead. */
 void choose_fast(plan *p) {
     const ad_reduction_row *row = ad__reduction(uint64_t(p->row));
     if (row->kernel == AD_KERNEL_SUM) return choose_sum(p);
@@ -187,7 +187,7 @@ ad::array kept_first(const ad::array &from, uint64_t axes) {
     return r;
 }
 
-/* More dimensions than kernels take: through copies that have one of each kind. */
+/* Plan through copies that have one dimension of each kind: there are more dimensions than kernels take. */
 int plan_packed(plan *p) {
     ad_fold_arrays *a = &p->arrays;
     const ad::array x = kept_first(a->x, a->axes), mask = kept_first(a->mask, a->axes);
@@ -241,7 +241,7 @@ void plan_parameters(plan *p) {
 
 /* ---- the launch ---- */
 
-/* How the elements are read, and the blocks that share the work: groups of outputs, times f->blocks. */
+/* Plan how the elements are read, and the blocks that share the work: groups of outputs, times f->blocks. */
 int plan_way(plan *p, int64_t *groups) {
     ad_fold *f = &p->fold;
     unsigned has = 0;

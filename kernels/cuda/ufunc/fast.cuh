@@ -180,7 +180,7 @@ template <int Id, class S> __global__ void __launch_bounds__(AD_UFUNC_THREADS)
     if (V > 1 && l.head.ragged) fast_rest<Id, S>(l, first);
 }
 
-/* One body for all elements of a thread: they pass through the first places, so that no register is indexed. */
+/* A body for all elements of a thread. They pass through the first places, so that no register is indexed. */
 template <int Id, class S> __global__ void __launch_bounds__(AD_UFUNC_THREADS)
     fast_heavy(const __grid_constant__ ad_ufunc_fast<fast_row<Id, S>::nop> l) {
     using F = fast_row<Id, S>;

@@ -215,7 +215,7 @@ template <class T, int Class, int U, bool Full> __global__ void __launch_bounds_
     load_operand<T>(l, AD_UFUNC_IN0, p, x);
     if (l.nin > 1) load_operand<T>(l, AD_UFUNC_IN1, p, y);
     if (Full && l.nin > 2) load_operand<T>(l, AD_UFUNC_IN2, p, z);
-    /* Not before, so that all loads are under way together. */
+    /* Masks are looked at here and not before, so that all loads are under way together. */
     if (Full && l.masked) {
 #pragma unroll
         for (int u = 0; u < U; u++) p.here[u] = chosen[u];

@@ -16,7 +16,7 @@ constexpr size_t DEEP_STACK = 4096;   /* bytes of a thread */
 
 int64_t divided(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
-/* One of the two halves of a plan too large for one launch; the second begins as aligned as the first. */
+/* Make one of the two halves of a plan too large for one launch. The second begins as aligned as the first. */
 plan half_of(const plan *p, int d, bool second) {
     plan h = *p;
     const int64_t half = p->walk.shape[d] / 2, first = half < 64 ? half : half / 64 * 64;
@@ -138,7 +138,7 @@ void fill_general(const plan *p, int compute, ad_ufunc_general *g) {
         g->through[s] = AD_UFUNC_AS_IS;
         for (int d = 0; d < w->ndim; d++) g->stride[s][d] = int32_t(w->stride[k][d]);
         if (k >= p->nop || p->row == AD_UFUNC_copy) continue;
-        /* Only what the loop's type does not say already: truth values, and the 16-bit types within float32. */
+        /* Convert only what the loop's type does not say already: truth values, and the 16-bit types within float32. */
         const int want = p->want[k];
         if (want == AD_BOOL && k >= p->nout && p->dtype[k] != AD_BOOL) g->through[s] = AD_BOOL;
         if (want == p->loop && want != compute && p->dtype[k] != want) g->through[s] = uint8_t(want);

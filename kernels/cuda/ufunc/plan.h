@@ -31,7 +31,7 @@ int ad_ufunc_try_cast(const ad_ufunc_plan *p);
 int ad_ufunc_try_transpose(const ad_ufunc_plan *p);
 int ad_ufunc_run_general(const ad_ufunc_plan *p);
 
-/* One launch; argument: of the kernel's own size at least. */
+/* Launch once. argument: of the kernel's own size at least. */
 int ad_ufunc_launch(const ad_ufunc_plan *p, const void *kernel, int64_t blocks, void *argument);
 
 static inline int ad_ufunc_size(int dtype) {

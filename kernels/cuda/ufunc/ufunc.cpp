@@ -70,7 +70,7 @@ void report_check(plan *p, ad_run *run) {
     run->checked = true;
 }
 
-/* By way of scratch memory, for conversions with a third type in between. */
+/* Copy by way of scratch memory, for conversions with a third type in between. */
 int copy_in_two_steps(plan *p, ad_run *run) {
     const int64_t size = ad_ufunc_size(p->loop);
     char *middle = static_cast<char *>(run->workspace(run, uint64_t(ad_loop_count(&p->walk) * size)));

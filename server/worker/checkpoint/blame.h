@@ -1,4 +1,4 @@
-/* Which message of a client is to blame when a worker ends.
+/* Blame: which message of a client is to blame when a worker ends.
  *
  * A session's row in the journal says which of its messages is at hand. It is stored before a message is executed, and
  * cleared after it:

@@ -1,4 +1,4 @@
-/* What has changed since the checkpoint, and what must be written down before it happens. */
+/* Changes since the checkpoint, and what must be written down before it happens. */
 #include <string.h>
 
 #include "server/common/os.h"

@@ -1,4 +1,4 @@
-/* What has changed since the checkpoint, and what must be written down before it happens.
+/* Changes since the checkpoint, and what must be written down before it happens.
  *
  * Runner only, unless a comment says otherwise. */
 #ifndef AD_SERVER_WORKER_CHECKPOINT_CHANGES_H

@@ -1,4 +1,4 @@
-/* What a session has of its checkpoints. */
+/* The part of a session that its checkpoints need. */
 #ifndef AD_SERVER_WORKER_CHECKPOINT_STATE_H
 #define AD_SERVER_WORKER_CHECKPOINT_STATE_H
 

@@ -120,7 +120,7 @@ typedef struct ad_journal_log {
     } entry[];
 } ad_journal_log;
 
-/* How far a session is: all before the checkpoint is executed, and nothing behind. */
+/* Progress of a session: all before the checkpoint is executed, and nothing behind. */
 typedef struct ad_journal_checkpoint {
     uint64_t frame,
         used; /* place of the frame at hand in the client's stream, and executed bytes of its control block */

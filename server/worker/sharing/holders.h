@@ -1,5 +1,5 @@
-/* What holds shared memory other than buffers of sessions: capabilities, names and leases. Each has an
- * ad_holder, with which capabilities and names begin, and the memory lists them.
+/* Holders of shared memory other than buffers of sessions: capabilities, names and leases. Each has an ad_holder, with
+ * which capabilities and names begin, and the memory lists them.
  *
  *     ad_shared ── buffers ──▶ buffer ──▶ buffer
  *        │

@@ -1,4 +1,4 @@
-/* What the files of moved buffers share. */
+/* Declarations that the files of moved buffers share. */
 #ifndef AD_SERVER_WORKER_SPILL_INSIDE_H
 #define AD_SERVER_WORKER_SPILL_INSIDE_H
 

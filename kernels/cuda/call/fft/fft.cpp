@@ -178,7 +178,8 @@ ad_operand operand_of(const array &x) {
     return o;
 }
 
-/* to = from * factor, both of one type; complex numbers as pairs of real ones, so that no infinity becomes a NaN. */
+/* Compute to = from * factor, both of one type. Complex numbers are taken as pairs of real ones, so that no infinity
+ * becomes a NaN. */
 int scale(ad_call *c, const array &to, const array &from, double factor) {
     if (factor == 1 && to.data == from.data) return 0;
     c->run->wrote = true;
@@ -213,7 +214,7 @@ int scale(ad_call *c, const array &to, const array &from, double factor) {
 
 /* ---- one plan's work ---- */
 
-/* From a copy, or to one, or both; whichever the plan needs. */
+/* Transform from a copy, or to one, or both, whichever the plan needs. */
 int through_copies(ad_call *c, const transform &t, const array &from, const array &to, double factor) {
     const bool in_place = from.data == to.data;
     array before = gathered(from, t.axes), after = gathered(to, t.axes);

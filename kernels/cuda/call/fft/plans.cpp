@@ -57,7 +57,7 @@ void drop_all(ad_cuda_fft_plans *plans) {
     for (kept &k : plans->plan) drop(plans, &k);
 }
 
-/* Until few enough bytes are held, or only the plan that was just made is left. */
+/* Drop plans until few enough bytes are held, or only the plan that was just made is left. */
 void drop_oldest(ad_cuda_fft_plans *plans, const kept *made) {
     while (plans->held > MOST_HELD) {
         kept *oldest = nullptr;

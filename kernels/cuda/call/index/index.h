@@ -41,12 +41,12 @@ struct ad_cuda_request {
     const int *stop; /* device memory, or NULL: nothing is to be done when it is not 0 */
 };
 
-/* plain[...] = indexed[index...]; an index out of bounds is reported and gives 0. */
+/* Compute plain[...] = indexed[index...]. An index out of bounds is reported and gives 0. */
 int ad_cuda_gather(ad_call *c, const ad_cuda_request *r);
-/* indexed[index...] = plain[...], mode as in scatter. known: the indices are in bounds. */
+/* Compute indexed[index...] = plain[...], mode as in scatter. known: the indices are in bounds. */
 int ad_cuda_scatter(ad_call *c, const ad_cuda_request *r, int dtype, int mode, bool known);
 
-/* One part of a scatter that combines: update.cu. */
+/* Do a part of a scatter that combines: update.cu. */
 int ad_cuda_update(ad_call *c, const ad_cuda_selection *s, int dtype, int mode);
 
 #ifdef __CUDACC__

@@ -20,7 +20,7 @@ template <class S> __device__ S combined(S old, S v, int mode) {
     return cast<S>(mode == MAXIMUM ? C(adm::maximum(a, b)) : C(adm::minimum(a, b)));
 }
 
-/* By exchanging the 32 or 64 bits around the element until nobody came between. */
+/* Combine by exchanging the 32 or 64 bits around the element until nobody came between. */
 template <class S> __device__ void exchange(S *p, S v, int mode) {
     if constexpr (sizeof(S) == 8) {
         unsigned long long *word = reinterpret_cast<unsigned long long *>(p), seen = *word, old;

@@ -5,8 +5,8 @@ namespace {
 
 using namespace ad;
 
-/* a and the vectors by columns. cuSOLVER gives the values of real matrices as complex numbers, but of the vectors the
- * parts: these go to own. */
+/* A job. a and the vectors lie by columns. cuSOLVER gives the values of real matrices as complex numbers, but of the
+ * vectors the parts: these go to own. */
 struct eig_job {
     array a, values, vectors, own;
     cusolverEigMode_t mode;

@@ -39,7 +39,7 @@ int part_room(const ad_solver &s, const eigh_job &job, int64_t batch, ad_solver_
                    "XsyevBatched");
 }
 
-/* So many at a time as there is room for. */
+/* Decompose as many at a time as there is room for. */
 int eigh_parts(const ad_solver &s, const eigh_job &job) {
     const int64_t n = job.n, line = n * itemsize(job.values.dtype), all = matrices(job.a);
     ad_solver_room room;
@@ -112,7 +112,7 @@ const void *narrow_constant(int64_t value) {
     return narrow + 2 * value;
 }
 
-/* c = b conj(a) for packed a (m by n), b (k by m) and c (k by n), which by columns are transposed. */
+/* Compute c = b conj(a) for packed a (m by n), b (k by m) and c (k by n), which by columns are transposed. */
 int multiply(const ad_solver &s, const array &a, const array &b, const array &out) {
     const bool wide = s.real == CUDA_R_64F;
     const void *one = wide ? constant(1) : narrow_constant(1), *zero = wide ? constant(0) : narrow_constant(0);

@@ -13,11 +13,11 @@ int blocks_for(ad_call *c, int64_t n) {
     return int(wanted < most ? wanted : most);
 }
 
-/* i over [0, n), all threads of the grid together. */
+/* Let i go over [0, n), all threads of the grid together. */
 #define AD_EACH(i, n) \
     for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < (n); i += int64_t(gridDim.x) * blockDim.x)
 
-/* f(tag<W>{}) for the word of an element's size. */
+/* Call f(tag<W>{}) for the word of an element's size. */
 template <class F> void visit_word(int64_t size, F f) {
     if (size == 4) f(tag<uint32_t>{});
     else if (size == 8) f(tag<uint64_t>{});

@@ -123,7 +123,7 @@ template <class T> int back_batched(ad_call *c, const factors &f, cublasOperatio
     });
 }
 
-/* x by columns, k of them for each matrix, becomes the solution. */
+/* Solve for x by columns, k of them for each matrix; x becomes the solution. */
 int back(const ad_solver &s, const factors &f, cublasOperation_t operation, char *x, int64_t k) {
     int *info, rc;
     if (f.batched)
@@ -212,7 +212,7 @@ template <class T> int q_each(const ad_solver &s, const qr_job &job) {
     return rc;
 }
 
-/* a's first columns are by columns; r has its first rows, and zero below the diagonal. */
+/* Take r from a, whose first columns lie by columns. r has its first rows, and zero below the diagonal. */
 int take_r(ad_call *c, const qr_job &job, array *r) {
     array top = job.a, to = *r;
     top.shape[top.ndim - 2] = job.n;
@@ -328,8 +328,8 @@ int ad_call_lu(ad_call *c) {
     return ad_call_finish(c, 1, &pivots);
 }
 
-/* a is factored as it lies, which is its transpose by columns. Where one a has many right sides they lie side by side
- * and are those of one system. */
+/* The matrix is factored as it lies, which is its transpose by columns. Where one matrix has many right sides they lie
+ * side by side, and are those of one system. */
 int ad_call_solve(ad_call *c) {
     const array a = linalg_input(c, 0), b = linalg_input(c, 1);
     const int loop = c->op->loop;

@@ -9,9 +9,9 @@
 
 /* Report `what` (AD_CHECK_...) where one of n infos is not 0; sets c->run->checked. */
 int ad_linalg_report(ad_call *c, const int *info, int64_t n, int what);
-/* to[i] = base + i * step, for i < n. */
+/* Set to[i] = base + i * step, for i < n. */
 int ad_linalg_pointers(ad_call *c, void **to, char *base, int64_t step, int64_t n);
-/* By rows: zero what is below the diagonal (upper), or above it. */
+/* Zero what is below the diagonal of a matrix by rows (upper), or above it. */
 int ad_linalg_triangle(ad_call *c, const ad::array *a, bool upper);
 /* Ones on the diagonals, zero elsewhere. */
 int ad_linalg_identity(ad_call *c, const ad::array *a);
@@ -23,7 +23,7 @@ int ad_linalg_clean(ad_call *c, const ad::array *a, int *flag);
  * parts of the first one's vector. */
 int ad_linalg_join(ad_call *c, const ad::array *to, const char *from, const ad::array *values);
 int ad_linalg_conjugate(ad_call *c, const ad::array *a);
-/* q by rows of reflectors by columns (m by n for each of a stack of q's), from geqrf. */
+/* Make q by rows of reflectors by columns, from geqrf (m by n for each of a stack of q's). */
 int ad_linalg_make_q(ad_call *c, const ad::array *q, const char *factors, const char *tau, int64_t n);
 /* Column j of m, by columns, divided by s[j]; zero for each s[j] not above rcond * s[0]. *rank: how many are. */
 int ad_linalg_divide(ad_call *c, const ad::array *m, const void *s, double rcond, int64_t *rank);

@@ -70,7 +70,7 @@ struct ad_solver_room {
     }
 };
 
-/* n ints of scratch memory, zero. */
+/* Get n ints of scratch memory, zero. */
 inline int ad_linalg_infos(ad_call *c, int64_t n, int **out) {
     *out = static_cast<int *>(ad_call_workspace(c, uint64_t(n) * sizeof(int)));
     if (*out == nullptr) return AD_E_MEMORY;
@@ -84,7 +84,7 @@ inline int ad_linalg_list(ad_call *c, char *base, int64_t step, int64_t n, void 
     return *out == nullptr ? AD_E_MEMORY : ad_linalg_pointers(c, *out, base, step, n);
 }
 
-/* f(first, n) for parts of a batch that fit one batched call. */
+/* Call f(first, n) for parts of a batch that fit one batched call. */
 template <class F> int ad_linalg_parts(int64_t batch, F f) {
     int rc = 0;
     for (int64_t i = 0; i < batch && rc >= 0; i += AD_LINALG_BATCH)

@@ -82,7 +82,7 @@ struct svd_one {
     ad_solver_room room;
 };
 
-/* By QR: slow, but for all matrices. one->q is q' by columns, the conjugate of q by rows. */
+/* Decompose by QR: slow, but for all matrices. one->q is q' by columns, the conjugate of q by rows. */
 int qr_room(const ad_solver &s, const svd_job &job, svd_one *one) {
     const signed char p_wanted = !job.vectors         ? 'N'
                                  : job.width == job.n ? 'S'

@@ -90,7 +90,7 @@ template <class F, class S, class T> cublasStatus_t gemv(F f, const job *j, cubl
              reinterpret_cast<T *>(y), y_inc, y_step / j->size, count);
 }
 
-/* y = m x for every item of a sequence; m as it lies in columns, `op` on it. */
+/* Compute y = m x for every item of a sequence. m is as it lies in columns, with `op` on it. */
 cublasStatus_t gemv_of(const job *j, const ad_cuda_matrix &m, int64_t m_step, const char *x, int64_t x_inc,
                        int64_t x_step, char *y, int64_t y_inc, int64_t y_step, int64_t count) {
     const layout l = layout_of(m, j->size);

@@ -8,7 +8,7 @@
 namespace ad {
 inline namespace AD_ISA {
 
-/* flip: all ones, and then the order is the other way round. */
+/* A ranking. flip: all ones, and then the order is the other way round. */
 template <class K> struct ranking {
     K sign, infinity, quiet_nan, flip; /* infinity: 0 of integers */
     bool truth;                        /* of bool: any byte but 0 is one value */

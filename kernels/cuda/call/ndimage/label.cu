@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(THREADS) count_roots(const __grid_constant__ f
     }
 }
 
-/* One block: sums of those before. */
+/* Add the sums of the tiles before each tile, in one block. */
 __global__ void __launch_bounds__(ADDERS) add_tiles(const __grid_constant__ field f) {
     __shared__ int32_t sums[ADDERS];
     int32_t carry = 0;

@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(THREADS) filter_lines(const __grid_constant__ 
 
 /* ---- launching ---- */
 
-/* How an array is cut: across lanes that lie side by side, else along a lane. */
+/* Cut an array across lanes that lie side by side, else along a lane. */
 template <class T> size_t cut_lines(lines<T> *l, bool across, size_t weight_size) {
     const int64_t room = (SHARED - 64) / int64_t(sizeof(T));
     const int64_t most = across ? room / ACROSS - THREADS / ACROSS * EACH - 1 : (room - RESULTS) / 4;

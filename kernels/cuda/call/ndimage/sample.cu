@@ -71,7 +71,8 @@ template <class T> __global__ void __launch_bounds__(THREADS) filter_backward(co
     }
 }
 
-/* From x, which is not changed, by way of scratch memory to out; all have (outer, n, inner) elements without gaps. */
+/* Filter from x, which is not changed, by way of scratch memory to out. All have (outer, n, inner) elements without
+ * gaps. */
 template <class T> int filter_axis(ad_call *c, const char *x, char *between, char *out, filtering<T> f, const spline *s) {
     f.segment = f.lanes >= ENOUGH ? f.n : SEGMENT;
     f.segments = (f.n + f.segment - 1) / f.segment;
@@ -90,7 +91,7 @@ template <class T> int filter_axis(ad_call *c, const char *x, char *between, cha
     return ad_cuda_launched("spline coefficients", c->fault);
 }
 
-/* a, seen with that axis as its first one. */
+/* Get a as a view with that axis as its first one. */
 array move_axis(const array &a, int axis) {
     array b = a;
     b.shape[0] = a.shape[axis];

@@ -107,7 +107,7 @@ template <class T> __device__ T scan_shuffle(T v, int lane) {
     return v;
 }
 
-/* By a warp: what comes before message `place` of a row of messages that begins at `first`. */
+/* Find, by a warp, what comes before message `place` of a row of messages that begins at `first`. */
 template <class Op> __device__ typename Op::T scan_look_back(const ad_scan &s, int64_t first, int64_t place) {
     using T = typename Op::T;
     const int me = threadIdx.x & 31;
@@ -170,7 +170,7 @@ __device__ inline bool scan_aligned(const char *p, int bytes) {
     return reinterpret_cast<uintptr_t>(p) % unsigned(bytes) == 0;
 }
 
-/* n of the results; p is aligned for whole ones where that is said. */
+/* Store n of the results. p is aligned for whole ones where that is said. */
 template <class L, int N> __device__ void scan_store(char *p, const L (&y)[N], int64_t n, bool aligned) {
     constexpr int BYTES = int(sizeof(L)) * N, PIECE = BYTES < 16 ? BYTES : 16;
     using word = conditional_t<PIECE == 16, uint4, uint2>;

@@ -99,7 +99,7 @@ int scan_beside(plan *p, const array &out, const array &x) {
 
 bool has_contiguous(const array &a, int axis) { return a.stride[axis] == itemsize(a.dtype) || a.shape[axis] == 1; }
 
-/* From x to out as they lie; false: they lie so badly that copies are better. */
+/* Scan from x to out as they lie. False: they lie so badly that copies are better. */
 bool scan_strided(plan *p, const array &out, const array &x, int axis, int *rc) {
     ad_scan *s = &p->scan;
     walk<2> lanes = walk_of(x, out, axis);

@@ -35,7 +35,7 @@ typedef struct ad_scan_kernels {
 ad_scan_kernels ad_scan_sum(int input, int loop);
 ad_scan_kernels ad_scan_product(int input, int loop);
 
-/* How the kernels of neighbouring elements go over lanes: a block for each tile, or warps for whole lanes. */
+/* Ways in which the kernels of neighbouring elements go over lanes: a block for each tile, or warps for whole lanes. */
 enum { AD_SCAN_TILED, AD_SCAN_ROWS };
 
 #endif

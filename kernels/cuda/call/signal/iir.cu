@@ -18,7 +18,7 @@ template <class T> struct filter {
     int64_t sections, order, n, inner, lanes;
 };
 
-/* One section on a whole lane: transposed direct form II. */
+/* Filter a whole lane by one section: transposed direct form II. */
 template <class T> __device__ void filter_lane(const filter<T> &f, const T *section, T *state, T *x) {
     const T *b = section, *a = section + f.order + 1;
     for (int64_t i = 0; i < f.n; i++, x += f.inner) {
@@ -39,7 +39,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) filter_lanes(const
                         f.x + i / f.inner * f.n * f.inner + i % f.inner);
 }
 
-/* a, seen with that axis as its first one. */
+/* Get a as a view with that axis as its first one. */
 array move_axis(const array &a, int axis) {
     array b = a;
     b.shape[0] = a.shape[axis];

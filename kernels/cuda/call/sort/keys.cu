@@ -9,7 +9,7 @@ using namespace ad;
 
 constexpr int THREADS = 256, EACH = 4;
 
-/* f(i) for all i below n: EACH of them by each thread, neighbouring ones by neighbouring threads. */
+/* Call f(i) for all i below n: EACH of them by each thread, neighbouring ones by neighbouring threads. */
 template <class F> __global__ void __launch_bounds__(THREADS) each_kernel(int64_t n, F f) {
     const int64_t first = int64_t(blockIdx.x) * (THREADS * EACH) + threadIdx.x;
     if (first + (EACH - 1) * THREADS < n) {

@@ -37,7 +37,7 @@ template <class K, bool Indexed> struct job {
     key_order<K> order;
 };
 
-/* How many of the first `diagonal` elements of two merged runs come from a. */
+/* Count how many of the first `diagonal` elements of two merged runs come from a. */
 template <class K> __device__ int split(const key_order<K> &o, const K *a, int na, const K *b, int nb, int diagonal) {
     int low = max(0, diagonal - nb), high = min(diagonal, na);
     while (low < high) {
@@ -186,7 +186,7 @@ template <class K, bool Indexed> __global__ void __launch_bounds__(THREADS)
     store_rows(t, s, r);
 }
 
-/* As split, of runs in device memory, by a whole warp. */
+/* Do the same as split for runs in device memory, by a whole warp. */
 template <class K>
 __device__ int64_t split_far(const key_order<K> &o, const K *a, int64_t na, const K *b, int64_t nb, int64_t diagonal) {
     int64_t low = max(int64_t(0), diagonal - nb), high = min(diagonal, na);
@@ -271,7 +271,7 @@ template <class K, bool Indexed> job<K, Indexed> job_of(const ad_merge *m) {
     return t;
 }
 
-/* More shared memory than 48 KiB has to be asked for, once. */
+/* Launch. A kernel has to ask for more shared memory than 48 KiB once. */
 template <class F> int launch(ad_call *c, F kernel, int64_t blocks, size_t shared, const void *argument) {
     int rc = 0;
     void *arguments[] = {const_cast<void *>(argument)};

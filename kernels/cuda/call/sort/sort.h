@@ -13,18 +13,18 @@ enum { AD_KEYS_VALUES, AD_KEYS_EQUAL /* one for both zeros */, AD_KEYS_SECOND /*
 inline int ad_cuda_key_size(int dtype) { return ad::itemsize(dtype) > 4 ? 8 : 4; }
 int ad_cuda_keys(ad_call *c, int dtype, int which, const char *x, int64_t n, void *keys);
 int ad_cuda_from_keys(ad_call *c, int dtype, const void *keys, int64_t n, char *out);
-/* uint16, uint32, uint64 as the signed type, int8 and bool as uint8, in the same order; and back. */
+/* Copy uint16, uint32 and uint64 as the signed type, int8 and bool as uint8, in the same order; and back. */
 int ad_cuda_carry(ad_call *c, int dtype, const char *x, int64_t n, char *out, bool back);
 int ad_cuda_count_up(ad_call *c, uint32_t *to, int64_t n, int64_t start);
 int ad_cuda_widen(ad_call *c, const uint32_t *from, int64_t n, int64_t *to);
-/* to[r][i] = from[r][index[r][i]] over rows of length n. */
+/* Compute to[r][i] = from[r][index[r][i]] over rows of length n. */
 int ad_cuda_pick(ad_call *c, int size, const char *from, const uint32_t *index, int64_t rows, int64_t n, char *to);
 
 /* ---- one row by radix (call_sort_radix_*.cu) ---- */
 
 constexpr int64_t AD_RADIX_MOST = (int64_t(1) << 31) - (1 << 20); /* elements */
 
-/* memory NULL: only says how much is wanted. */
+/* A sort by radix. memory NULL: it only says how much is wanted. */
 typedef cudaError_t ad_radix_values(void *memory, size_t *size, const char *in, char *out, int n, cudaStream_t stream);
 ad_radix_values ad_cuda_radix_uint8, ad_cuda_radix_int16, ad_cuda_radix_int32, ad_cuda_radix_int64,
     ad_cuda_radix_float16, ad_cuda_radix_bfloat16, ad_cuda_radix_float32, ad_cuda_radix_float64;

@@ -7,7 +7,7 @@ namespace {
 constexpr int64_t LONG = 8192; /* entries from which on a row is shared by blocks, and entries of such a block */
 constexpr int EACH = 4;        /* entries that a thread has under way */
 
-/* y[row] for one vector. */
+/* Compute y[row] for one vector. */
 template <class T, class I, int Lanes> __global__ void __launch_bounds__(THREADS)
     multiply_vector(const __grid_constant__ sparse_task<T, I> t) {
     if (*t.stop != 0) return;
@@ -45,7 +45,7 @@ template <class T, class I, int Lanes> __global__ void __launch_bounds__(THREADS
     if (lane == 0 && row < t.m.rows) t.y.data[row] = sum; /* 0 where the row is long */
 }
 
-/* y[row, column] for several vectors: neighbouring threads have neighbouring columns. */
+/* Compute y[row, column] for several vectors: neighbouring threads have neighbouring columns. */
 template <class T, class I> __global__ void __launch_bounds__(THREADS)
     multiply_panel(const __grid_constant__ sparse_task<T, I> t) {
     if (*t.stop != 0) return;
