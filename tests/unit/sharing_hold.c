@@ -131,3 +131,64 @@ Test(sharing, a_capability_is_used_up) {
     end_session(other);
     stop_sessions();
 }
+
+/* A holder that the test writes into no journal. It says how often it should have been written. */
+typedef struct written {
+    ad_holder holder;
+    int times;
+} written;
+
+static void count_write(ad_worker *worker, ad_holder *h) {
+    (void)worker; /* h->place stays as it is, as where the journal has no memory */
+    ((written *)h)->times++;
+}
+
+static const char *who_pays(const ad_shared *m) { return m->block.payer->principal; }
+
+Test(sharing, whoever_holds_the_memory_pays) {
+    start_sessions();
+    ad_shared *m = share_buffer(false);
+    written name = {.holder = {.shared = m, .write = count_write, .principal = "carol"}};
+    ad_holder lease = {.shared = m, .principal = "carol"};
+    ad__shared_hold(m, "carol");
+    ad__holder_begin(w, &name.holder);
+    ad__shared_hold(m, "carol");
+    ad__holder_begin(w, &lease);
+    cr_assert_str_eq(who_pays(m), "alice");
+    free_buffer(a, 1);
+    cr_assert_str_eq(who_pays(m), "bob", "a buffer comes before what holds without one");
+    free_buffer(b, 1);
+    cr_assert_str_eq(who_pays(m), "carol");
+    cr_assert_eq(m->paying, 2);
+    ad__holder_end(w, &name.holder);
+    cr_assert_str_eq(who_pays(m), "carol");
+    cr_assert_eq(m->paying, 1);
+    cr_assert_eq(name.times, 0, "without a journal nothing is written");
+    ad__holder_end(w, &lease);
+    cr_assert_eq(w->sharing->bytes, 0);
+    stop_sessions();
+}
+
+Test(sharing, a_holder_that_could_not_be_written_has_no_place) {
+    w = fake_worker(false, true, components);
+    w->hooks.checkpoint = &ad__checkpoint_hooks;
+    w->hooks.sharing = &ad__sharing_hooks;
+    cr_assert_eq(ad__sharing_open(w), 0);
+    a = fake_session(w, 1, "alice");
+    cr_assert_not_null(make_buffer(a, 1, 10));
+    ad_shared *m = ad__shared_of(a, ad__buffers_find(&a->buffers, 1));
+    ad_journal_holder *row = ad__journal_alloc(w->journal, sizeof *row);
+    *row = (ad_journal_holder){0};
+    written name = {.holder = {.shared = m, .write = count_write, .principal = "alice"}};
+    ad__shared_hold(m, "alice");
+    ad__holder_begin(w, &name.holder);
+    name.holder.place = ad__journal_hold(w->journal, row);
+    cr_assert_neq(name.holder.place, 0);
+    ad__holders_write(w, m);
+    cr_assert_eq(name.times, 2);
+    cr_assert_eq(name.holder.place, 0, "it would be released twice");
+    ad__holder_end(w, &name.holder);
+    end_session(a);
+    ad__sharing_close(w);
+    fake_worker_close(w);
+}
