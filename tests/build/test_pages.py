@@ -53,8 +53,9 @@ def run_page(request):
 @pytest.mark.skipif(BUILD.name != "release", reason="the package is imported")
 @pytest.mark.parametrize("page", RUN, ids=name_of)
 def test_page(page, run_page):
-    needed = {"openssl"} if "\nopenssl " in page.read_text() else set()
-    if missing := {program for program in needed if not shutil.which(program)}:
+    text, path = page.read_text(), os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]])
+    needed = {program for program in ("openssl", "celery", "gunicorn", "curl") if f"\n{program} " in text}
+    if missing := {program for program in needed if not shutil.which(program, path=path)}:
         pytest.skip(f"needs {missing}")
     output, status = run_page(page)
     assert status == 0, output
