@@ -18,9 +18,9 @@ struct ad_secure {
 };
 
 static int open_tls(ad_secure *s, const ad_server_address *address, const ad_credentials *c, ad_fault *fault) {
-    const ad_tls_files files = {get_path_or_null(c->cert), get_path_or_null(c->key), get_path_or_null(c->ca),
-                                address->pinned ? address->pin : NULL};
+    ad_tls_files files = ad__tls_files(c->cert, c->key, c->ca);
     ad_tls_context *context;
+    if (address->pinned) files.pin = address->pin;
     int status = ad__tls_client(&files, &context, fault);
     if (status) return status;
     status = ad__tls_open(context, s->fd, address->host, &s->tls, fault);

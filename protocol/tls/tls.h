@@ -24,7 +24,8 @@ typedef struct ad_tls_files {
 
 /* Name the files by paths, of which an empty one names none. */
 static inline ad_tls_files ad__tls_files(const char *certificate, const char *key, const char *ca) {
-    return (ad_tls_files){*certificate ? certificate : NULL, *key ? key : NULL, *ca ? ca : NULL};
+    return (ad_tls_files){
+        .certificate = *certificate ? certificate : NULL, .key = *key ? key : NULL, .ca = *ca ? ca : NULL};
 }
 
 /* Make a context for many connections. AD_E_TLS, AD_E_MEMORY; the fault names the file. */

@@ -7,16 +7,13 @@
 #include "server/front/net/address.h"
 #include "server/front/auth/principals.h"
 
-static const char *get_path_or_null(const char *path) { return *path ? path : NULL; }
-
 /* Tell whether arrayd makes this file when it starts. */
 static bool will_be_made(const ad_config *c, const char *path) {
     return c->self_signed && (!*path || access(path, F_OK));
 }
 
 static int check_tls(const ad_config *c, ad_fault *fault) {
-    const ad_tls_files files = {get_path_or_null(c->tls_cert), get_path_or_null(c->tls_key),
-                                get_path_or_null(c->tls_ca), NULL};
+    const ad_tls_files files = ad__tls_files(c->tls_cert, c->tls_key, c->tls_ca);
     ad_tls_context *tls = NULL;
     ad_address a;
     int status = ad__address_tls(c, &a, fault);

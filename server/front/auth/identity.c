@@ -20,13 +20,10 @@
 
 /* ---- the files ---- */
 
-static const char *get_path_or_null(const char *path) { return *path ? path : NULL; }
-
 static void watch_expiry(ad_front *f);
 
 static int load_tls(const ad_config *c, ad_tls_context **out, ad_fault *fault) {
-    const ad_tls_files files = {get_path_or_null(c->tls_cert), get_path_or_null(c->tls_key),
-                                get_path_or_null(c->tls_ca), NULL};
+    const ad_tls_files files = ad__tls_files(c->tls_cert, c->tls_key, c->tls_ca);
     if (!*c->tls) return 0;
     if (!files.certificate)
         return ad__fault(fault, AD_E_VALUE, "option tls: a certificate is missing (options tls-cert and tls-key)");
