@@ -17,6 +17,7 @@ static int check_size(const char *name, const char *what, const uint32_t *given,
  * goes as 8 bytes also where the kernel takes fewer, so it can if it is not too large for them. */
 static bool fits_argument(const void *value, uint32_t given, uint32_t wanted) {
     int64_t number;
+    if (given & AD_LAUNCH_LONGER) return (given & ~AD_LAUNCH_LONGER) >= wanted;
     if (given == wanted) return true;
     if (given != sizeof number || (wanted != 4 && wanted != 2 && wanted != 1)) return false;
     memcpy(&number, value, sizeof number);
@@ -31,7 +32,7 @@ static int check_parameters(const ad_launch *l, const ad_launch_limits *k, ad_fa
     for (int i = 0; i < l->narguments; i++)
         if (!fits_argument(l->argument[i], l->argument_size[i], k->sizes[i]))
             return ad__fault(fault, AD_E_VALUE, "kernel %s: parameter %d has %u bytes, not %u", k->name, i + 1,
-                             k->sizes[i], l->argument_size[i]);
+                             k->sizes[i], l->argument_size[i] & ~AD_LAUNCH_LONGER);
     return 0;
 }
 

@@ -4,6 +4,9 @@
 
 #include "kernels/backend.h"
 
+/* Of an argument_size: the kernel's parameter may have fewer bytes, and gets the first of the argument's. */
+#define AD_LAUNCH_LONGER (1u << 31)
+
 /* The limits of a kernel's launch. */
 typedef struct ad_launch_limits {
     const char *name;

@@ -23,6 +23,7 @@ EMBED(constants, FILE_OF("constants.h"))
 EMBED(tuple, FILE_OF("tuple.h"))
 EMBED(dispatcher, FILE_OF("dispatcher.h"))
 EMBED(traits, FILE_OF("traits.h"))
+EMBED(mdspan, FILE_OF("mdspan.h"))
 
 namespace {
 
@@ -30,12 +31,20 @@ namespace {
     { ad_runtext_##name, size_t(ad_runtext_##name##_end - ad_runtext_##name) }
 const ad_text nothing = {"\n", 1};
 
+/* A header of CUDA's C++ library, for the host: what the host's own has. */
+#define STD_TEXT(name) "#include <" name ">\nnamespace cuda { namespace std { using namespace ::std; } }\n"
+#define STD(name)                                                        \
+    {                                                                    \
+        "cuda/std/" name, { STD_TEXT(name), sizeof(STD_TEXT(name)) - 1 } \
+    }
+
 /* Headers for sources. Those of the first part are for every target; where CUDA's folders have a header, too, it comes
  * from there. */
 const ad_compile_header headers[] = {
     {"cupy/complex.cuh", TEXT(complex)},
     {"cupy/carray.cuh", TEXT(carray)},
     {"cupy/float16.cuh", TEXT(float16)},
+    {"cupy/bfloat16.cuh", TEXT(float16)},
     {"cupy/atomics.cuh", TEXT(atomics)},
     {"cupy/math_constants.h", TEXT(constants)},
     {"cupy/tuple.cuh", TEXT(tuple)},
@@ -51,10 +60,8 @@ const ad_compile_header headers[] = {
     {"climits", TEXT(limits)},
     {"float.h", TEXT(limits)},
     {"cfloat", TEXT(limits)},
-    /* The GPU's are CUDA's own. */
-    {"cooperative_groups.h", TEXT(groups)},
-    /* The host's prelude has what is in these. */
-    {"cooperative_groups/memcpy_async.h", nothing},
+    {"thrust/complex.h", TEXT(complex)},
+    /* NVRTC and the host's prelude have what is in these. */
     {"math.h", nothing},
     {"cmath", nothing},
     {"stddef.h", nothing},
@@ -67,13 +74,27 @@ const ad_compile_header headers[] = {
     {"cstdlib", nothing},
     {"assert.h", nothing},
     {"cassert", nothing},
+    /* The GPU's are CUDA's own. */
+    {"cooperative_groups.h", TEXT(groups)},
+    /* The host's prelude has what is in these. */
+    {"cooperative_groups/memcpy_async.h", nothing},
+    {"cuda/std/mdspan", TEXT(mdspan)},
+    STD("array"),
+    STD("cfloat"),
+    STD("climits"),
+    STD("cstddef"),
+    STD("cstdint"),
+    STD("limits"),
+    STD("tuple"),
+    STD("type_traits"),
+    STD("utility"),
     {"math_constants.h", TEXT(constants)},
     {"cuda_runtime.h", nothing},
     {"device_launch_parameters.h", nothing},
     {"vector_types.h", nothing},
     {"vector_functions.h", nothing},
 };
-constexpr size_t COMMON = 18;
+constexpr size_t COMMON = 32;
 
 } // namespace
 

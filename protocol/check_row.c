@@ -50,7 +50,7 @@ static int check_operation(ad_message *m, ad_fault *fault) {
 /* Check a launch: its arrays and values are exactly those that the kinds of its parameters name. */
 static int check_launch(ad_message *m, ad_fault *fault) {
     ad_op *op = &m->op;
-    size_t count[3] = {0};
+    size_t written = 0, read = 0, values = 0;
 
     op->opcode = m->opcode;
     if (m->nids < AD_LAUNCH_FIXED || m->nids > AD_LAUNCH_FIXED + AD_MAX_ARGUMENTS)
@@ -59,10 +59,16 @@ static int check_launch(ad_message *m, ad_fault *fault) {
     for (size_t i = 0; i < AD_LAUNCH_FIXED; i++)
         if (m->ids[i] > UINT32_MAX) return ad__fault(fault, AD_E_PROTOCOL, "launch: a size is above 2^32-1");
     for (size_t i = AD_LAUNCH_FIXED; i < m->nids; i++) {
-        if (m->ids[i] > 2) return ad__fault(fault, AD_E_PROTOCOL, "launch: a parameter is of no kind");
-        count[m->ids[i]]++;
+        const uint64_t kind = m->ids[i];
+        if (kind >= AD_KINDS) return ad__fault(fault, AD_E_PROTOCOL, "launch: a parameter is of no kind");
+        written += kind == AD_KIND_WRITTEN || kind == AD_KIND_INSIDE_WRITTEN;
+        read += kind == AD_KIND_READ || kind == AD_KIND_INSIDE_READ;
+        if (kind < AD_KIND_VALUE) continue;
+        if (kind > AD_KIND_VALUE && values < m->list[0].n && m->list[0].item[values].size < AD_INSIDE)
+            return ad__fault(fault, AD_E_PROTOCOL, "launch: a structure has no room for an address");
+        values++;
     }
-    if (count[0] != op->nout || count[1] != op->nin || count[2] != m->list[0].n)
+    if (written != op->nout || read != op->nin || values != m->list[0].n)
         return ad__fault(fault, AD_E_PROTOCOL, "launch: arrays and values are not those of the parameters");
     for (int i = 0; i < op->nout + op->nin; i++)
         if (op->operand[i].is_scalar || op->operand[i].desc.form == AD_SIZED ||

@@ -58,12 +58,18 @@ int ad__encode_fetch(ad_bytes *b, uint64_t request, const ad_desc *d, uint64_t w
 /* A launch of a kernel, with the fields of LAUNCH. */
 #define AD_LAUNCH_FIXED 7 /* numbers of a launch before the kinds of its parameters */
 
+/* What a kernel's parameter takes of a launch. The last two: a value that begins with the address of an array. */
+enum { AD_KIND_WRITTEN, AD_KIND_READ, AD_KIND_VALUE, AD_KIND_INSIDE_WRITTEN, AD_KIND_INSIDE_READ, AD_KINDS };
+#define AD_INSIDE 8 /* bytes of the address */
+/* The feature of servers that know the last two, beside those of base.h. */
+#define AD_FEATURE_INSIDE 8u
+
 typedef struct ad_launch_text {
     uint64_t module;
     const char *kernel;
     uint64_t numbers[AD_LAUNCH_FIXED]; /* grid, block, dynamic shared memory */
     size_t nparams;                    /* parameters of the kernel */
-    const uint8_t *kind;               /* kind of each: 0 written array, 1 read array, 2 value */
+    const uint8_t *kind;               /* kind of each, an AD_KIND_... */
     const ad_op *op;                   /* nout written arrays, nin read arrays */
     const ad_string *value;            /* the values in order */
     size_t nvalues;

@@ -130,21 +130,28 @@ typedef struct launching {
     size_t nvalues;
 } launching;
 
-enum { WRITTEN, READ, VALUE };
+/* Take the value of a parameter, or of an array the structure that its address is in. */
+static int take_value(const ad_module *m, launching *l, int i, const ad_parameter *p) {
+    if (p->size > UINT16_MAX) return ad__fail(AD_E_VALUE, "parameter %d: a value of %zu bytes", i, p->size);
+    if (p->array && p->size < AD_INSIDE)
+        return ad__fail(AD_E_VALUE, "parameter %d: a structure of %zu bytes has no room for an address", i, p->size);
+    if (p->array && !(m->session->welcome.features & AD_FEATURE_INSIDE))
+        return ad__fail(AD_E_UNSUPPORTED, "parameter %d: the server is too old for structures with arrays", i);
+    l->value[l->nvalues++] = (ad_string){p->data, p->size};
+    return 0;
+}
 
 static int sort_parameter(const ad_module *m, launching *l, int i, const ad_parameter *p) {
-    if (!p->array) {
-        if (p->size > UINT16_MAX) return ad__fail(AD_E_VALUE, "parameter %d: a value of %zu bytes", i, p->size);
-        l->kind[i] = VALUE;
-        l->value[l->nvalues++] = (ad_string){p->data, p->size};
-        return 0;
-    }
+    int status = !p->array || p->data ? take_value(m, l, i, p) : 0;
+    if (!p->array) l->kind[i] = AD_KIND_VALUE;
+    if (!p->array || status) return status;
     if (p->array->session != m->session)
         return ad__fail(AD_E_VALUE, "parameter %d: the array belongs to another session than the kernel", i);
     if (p->written && p->array->readonly)
         return ad__fail(AD_E_VALUE,
                         "parameter %d: the array is read-only, and the kernel might write it: give it a copy", i);
-    l->kind[i] = p->written ? WRITTEN : READ;
+    if (p->data) l->kind[i] = p->written ? AD_KIND_INSIDE_WRITTEN : AD_KIND_INSIDE_READ;
+    else l->kind[i] = p->written ? AD_KIND_WRITTEN : AD_KIND_READ;
     if (p->written) l->op.nout++;
     else l->op.nin++;
     return 0;
@@ -154,7 +161,7 @@ static int sort_parameter(const ad_module *m, launching *l, int i, const ad_para
 
 /* Describe a launch: arrays that the kernel may write come first, then those that it reads. */
 static int describe_launch(const ad_module *m, launching *l, int n, const ad_parameter *p) {
-    int status = 0, next[2];
+    int status = 0, written = 0, read;
     size_t bytes = 0;
     l->op = (ad_op){.opcode = AD_REQ_LAUNCH, .operand = l->operand};
     l->nvalues = 0;
@@ -162,14 +169,14 @@ static int describe_launch(const ad_module *m, launching *l, int n, const ad_par
         return ad__fail(AD_E_LIMIT, "a kernel has from 0 to %d parameters, not %d", AD_MAX_ARGUMENTS, n);
     for (int i = 0; i < n && status == 0; i++) {
         status = sort_parameter(m, l, i, &p[i]);
-        bytes += p[i].array ? sizeof(void *) : p[i].size;
+        bytes += p[i].array && !p[i].data ? sizeof(void *) : p[i].size;
     }
     if (status == 0 && bytes > MOST_VALUES)
         status = ad__fail(AD_E_LIMIT, "a kernel's parameters have at most %u bytes, not %zu", MOST_VALUES, bytes);
-    next[WRITTEN] = 0;
-    next[READ] = l->op.nout;
+    read = l->op.nout;
     for (int i = 0; i < n && status == 0; i++)
-        if (l->kind[i] != VALUE) l->operand[next[l->kind[i]]++] = (ad_operand){.desc = ad__array_desc(p[i].array)};
+        if (p[i].array)
+            l->operand[p[i].written ? written++ : read++] = (ad_operand){.desc = ad__array_desc(p[i].array)};
     return status;
 }
 

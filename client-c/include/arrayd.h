@@ -241,7 +241,9 @@ AD_API int ad_module_build(ad_session *s, const char *source, size_t size, int n
                            int nnames, const char *const *names, ad_module **module, char **log);
 AD_API ad_module *ad_module_retain(ad_module *m);
 AD_API void ad_module_release(ad_module *m); /* NULL is allowed; what has been launched runs to its end */
-/* A kernel's parameter: an array, which stands for the address of its first element, or a value: size bytes at data. */
+/* A kernel's parameter: an array, which stands for the address of its first element, or a value: size bytes at data.
+ * With both it is a structure, which begins with the array's address in place of the first 8 bytes at data; the
+ * kernel's own may be shorter. */
 typedef struct ad_parameter {
     const ad_array *array; /* NULL: a value */
     bool written;          /* the kernel may write the array's buffer */

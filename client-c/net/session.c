@@ -195,8 +195,8 @@ static int greet_server(ad_session *s, ad_credentials *credentials, uint64_t dea
     size_t mark = s->output.gathered.size;
     ad__bytes_append(&s->output.gathered, (uint8_t[AD_FRAME_HEADER]){0}, AD_FRAME_HEADER);
     status = ad__encode_hello(&s->output.gathered, AD_PROTOCOL_VERSION, AD_PROTOCOL_VERSION,
-                              AD_FEATURE_KERNELS | AD_FEATURE_RESUME | AD_FEATURE_CANCEL, client, *token ? token : NULL,
-                              ad__get_own_process(s));
+                              AD_FEATURE_KERNELS | AD_FEATURE_RESUME | AD_FEATURE_CANCEL | AD_FEATURE_INSIDE, client,
+                              *token ? token : NULL, ad__get_own_process(s));
     s->output.frame = mark;
     if (status == 0) status = ad__push_output(s);
     while (status == 0 && !s->handshake.welcomed && !s->dead) {

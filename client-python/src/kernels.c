@@ -109,16 +109,21 @@ static int read_three(PyObject *o, const char *what, uint32_t out[3]) {
     return -1;
 }
 
+/* An array, bytes, or a tuple of both: a structure that begins with the array's address. */
 static int read_parameter(PyObject *o, ad_parameter *p) {
     char *data;
     Py_ssize_t size;
     *p = (ad_parameter){0};
+    if (PyTuple_Check(o) && PyTuple_Size(o) == 2 && ad__py_is_array(PyTuple_GetItem(o, 0))) {
+        p->array = ad__py_handle(PyTuple_GetItem(o, 0));
+        o = PyTuple_GetItem(o, 1);
+    }
     if (ad__py_is_array(o)) {
         p->array = ad__py_handle(o);
         return 0;
     }
     if (!PyBytes_Check(o)) {
-        PyErr_Format(PyExc_TypeError, "an argument must be an ndarray or bytes, not %R", (PyObject *)Py_TYPE(o));
+        PyErr_Format(PyExc_TypeError, "an argument must be an ndarray, bytes or both, not %R", (PyObject *)Py_TYPE(o));
         return -1;
     }
     if (PyBytes_AsStringAndSize(o, &data, &size) != 0) return -1;

@@ -1,4 +1,4 @@
-/* Reductions by the threads of a warp or a block together, for kernels written in Python (cupyx.jit.cub). */
+/* Reductions and scans by the threads of a warp or a block together, for kernels written in Python (cupyx.jit.cub). */
 #ifndef AD_RUN_COLLECTIVE_H
 #define AD_RUN_COLLECTIVE_H
 
@@ -48,24 +48,48 @@ template <class T, class A, int N, class Wait> struct reducer {
     __device__ T Sum(T value, int n = N) const { return Reduce(value, ad_collective::Sum(), n); }
 };
 
+/* Steps of doubled width over N threads, of which the caller is number `rank`. T is added in A. */
+template <class T, class A, int N, class Wait> struct scanner {
+    typedef storage<A, N> TempStorage;
+    TempStorage *temporary;
+    int rank;
+    template <class Op> __device__ T InclusiveScan(T value, Op op) const {
+        A *const at = temporary->at();
+        A sum = A(value);
+        at[rank] = sum;
+        Wait::wait();
+        for (int width = 1; width < N; width *= 2) {
+            if (rank >= width) sum = op(at[rank - width], sum);
+            Wait::wait();
+            at[rank] = sum;
+            Wait::wait();
+        }
+        return T(sum);
+    }
+    __device__ T InclusiveSum(T value) const { return InclusiveScan(value, ad_collective::Sum()); }
+    __device__ T ExclusiveSum(T value) const {
+        InclusiveSum(value);
+        return rank ? T(temporary->at()[rank - 1]) : T(0);
+    }
+};
+
 static inline __device__ int thread_rank() {
     return int(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z));
 }
 
-template <class T, class A> struct warp_reduce : reducer<T, A, 32, wait_for_warp> {
-    warp_reduce() = default;
-    __device__ explicit warp_reduce(typename reducer<T, A, 32, wait_for_warp>::TempStorage &temporary) {
-        this->temporary = &temporary;
-        this->rank = thread_rank() % 32;
-    }
-};
-template <class T, class A, int N> struct block_reduce : reducer<T, A, N, wait_for_block> {
-    block_reduce() = default;
-    __device__ explicit block_reduce(typename reducer<T, A, N, wait_for_block>::TempStorage &temporary) {
-        this->temporary = &temporary;
-        this->rank = thread_rank();
-    }
-};
+#define AD_COLLECTIVE(name, base, wait, n, index)                                 \
+    struct name : base<T, A, n, wait> {                                           \
+        name() = default;                                                         \
+        __device__ explicit name(typename base<T, A, n, wait>::TempStorage &at) { \
+            this->temporary = &at;                                                \
+            this->rank = index;                                                   \
+        }                                                                         \
+    };
+template <class T, class A> AD_COLLECTIVE(warp_reduce, reducer, wait_for_warp, 32, thread_rank() % 32)
+template <class T, class A> AD_COLLECTIVE(warp_scan, scanner, wait_for_warp, 32, thread_rank() % 32)
+template <class T, class A, int N> AD_COLLECTIVE(block_reduce, reducer, wait_for_block, N, thread_rank())
+template <class T, class A, int N> AD_COLLECTIVE(block_scan, scanner, wait_for_block, N, thread_rank())
+#undef AD_COLLECTIVE
 
 } // namespace ad_collective
 #endif

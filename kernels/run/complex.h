@@ -46,16 +46,26 @@ template <class T> struct __align__(2 * sizeof(T)) complex {
 template <class T> AD_CX complex<T> operator+(const complex<T> &z) { return z; }
 template <class T> AD_CX complex<T> operator-(const complex<T> &z) { return complex<T>(-z.real(), -z.imag()); }
 
+/* A product that is rounded before it is added to something. */
+#ifdef __CUDA_ARCH__
+AD_CX float ad_product(float x, float y) { return __fmul_rn(x, y); }
+AD_CX double ad_product(double x, double y) { return __dmul_rn(x, y); }
+#else
+template <class T> AD_CX T ad_product(T x, T y) { return x * y; }
+#endif
+
 /* By the larger part of the divisor, as arrays divide, so that its square neither overflows nor vanishes. */
 template <class T> AD_CX complex<T> ad_divide(const complex<T> &a, const complex<T> &b) {
     const T re = ::fabs(b.real()), im = ::fabs(b.imag());
     if (re >= im) {
         if (re == 0 && im == 0) return complex<T>(a.real() / re, a.imag() / im);
-        const T ratio = b.imag() / b.real(), scale = T(1) / (b.real() + b.imag() * ratio);
-        return complex<T>((a.real() + a.imag() * ratio) * scale, (a.imag() - a.real() * ratio) * scale);
+        const T ratio = b.imag() / b.real(), scale = T(1) / (b.real() + ad_product(b.imag(), ratio));
+        return complex<T>((a.real() + ad_product(a.imag(), ratio)) * scale,
+                          (a.imag() - ad_product(a.real(), ratio)) * scale);
     }
-    const T ratio = b.real() / b.imag(), scale = T(1) / (b.imag() + b.real() * ratio);
-    return complex<T>((a.real() * ratio + a.imag()) * scale, (a.imag() * ratio - a.real()) * scale);
+    const T ratio = b.real() / b.imag(), scale = T(1) / (b.imag() + ad_product(b.real(), ratio));
+    return complex<T>((ad_product(a.real(), ratio) + a.imag()) * scale,
+                      (ad_product(a.imag(), ratio) - a.real()) * scale);
 }
 
 #define AD_CX_OPERATOR(op, both, left, right)                                                                  \

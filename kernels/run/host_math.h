@@ -325,6 +325,18 @@ inline unsigned __sad(int x, int y, unsigned z) {
     return z + (x < y ? unsigned(y) - unsigned(x) : unsigned(x) - unsigned(y));
 }
 inline unsigned __usad(unsigned x, unsigned y, unsigned z) { return z + (x < y ? y - x : x - y); }
+inline int __hadd(int x, int y) { return int(((long long)x + y) >> 1); }
+inline int __rhadd(int x, int y) { return int(((long long)x + y + 1) >> 1); }
+inline unsigned __uhadd(unsigned x, unsigned y) { return unsigned(((unsigned long long)x + y) >> 1); }
+inline unsigned __urhadd(unsigned x, unsigned y) { return unsigned(((unsigned long long)x + y + 1) >> 1); }
+inline int __dp4a(int x, int y, int sum) {
+    for (int i = 0; i < 32; i += 8) sum += (signed char)(x >> i) * (signed char)(y >> i);
+    return sum;
+}
+inline unsigned __dp4a(unsigned x, unsigned y, unsigned sum) {
+    for (int i = 0; i < 32; i += 8) sum += (unsigned char)(x >> i) * (unsigned char)(y >> i);
+    return sum;
+}
 inline unsigned __byte_perm(unsigned x, unsigned y, unsigned s) {
     const unsigned long long all = (unsigned long long)y << 32 | x;
     unsigned r = 0;

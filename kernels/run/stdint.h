@@ -1,6 +1,14 @@
-/* Integer types by width, for sources of users. */
+/* Integer types by width, for sources of users. On a GPU they are those of CUDA's C++ library, which a source may
+ * include as well. */
 #ifndef AD_RUN_STDINT_H
 #define AD_RUN_STDINT_H
+#ifndef __ARRAYD_HOST__
+#if __has_include(<cuda/std/cstdint>)
+#define AD_RUN_STDINT_OF_CUDA
+#include <cuda/std/cstdint>
+#endif
+#endif
+#ifndef AD_RUN_STDINT_OF_CUDA
 typedef signed char int8_t;
 typedef short int16_t;
 typedef int int32_t;
@@ -13,10 +21,10 @@ typedef __UINT64_TYPE__ uint64_t;
 typedef __INTPTR_TYPE__ intptr_t;
 typedef __UINTPTR_TYPE__ uintptr_t;
 #else
-typedef long int64_t;
-typedef unsigned long uint64_t;
-typedef long intptr_t;
-typedef unsigned long uintptr_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+typedef long long intptr_t;
+typedef unsigned long long uintptr_t;
 #endif
 #define INT8_MAX 127
 #define INT16_MAX 32767
@@ -30,4 +38,5 @@ typedef unsigned long uintptr_t;
 #define UINT16_MAX 65535
 #define UINT32_MAX 4294967295u
 #define UINT64_MAX 18446744073709551615ul
+#endif
 #endif

@@ -88,9 +88,10 @@ static char *copy_text(ad_text text) {
 }
 
 /* Tell whether CUDA's folders have this header, too. NVRTC then reads CUDA's, which has more and which CUDA's other
- * headers need. */
+ * headers need; but it cannot read Thrust's. */
 static bool is_cuda_header(const place *p, const char *name) {
     char path[AD_TOOLKIT_PATH + 256];
+    if (!strncmp(name, "thrust/", 7)) return false;
     for (int i = 0; i < 2 && p->folders[i]; i++) {
         snprintf(path, sizeof path, "%s/%s", p->folders[i], name);
         int fd = open(path, O_RDONLY | O_CLOEXEC);

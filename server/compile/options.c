@@ -221,6 +221,18 @@ int ad__compile_check(const ad_compile_job *job, ad_fault *fault) {
 
 static bool is_standard_option(const option *o) { return allowed[o->row].value == CXX; }
 
+/* Choose the name by which the job's compiler knows an option. */
+static const char *choose_name(const ad_compile_job *job, const option *o) {
+    static const char *const nvrtc[][2] = {{"Xptxas", "ptxas-options"},
+                                           {"lineinfo", "generate-line-info"},
+                                           {"default-device", "device-as-default-execution-space"},
+                                           {"w", "disable-warnings"}};
+    const char *name = allowed[o->row].name;
+    for (size_t i = 0; job->target == AD_COMPILE_CUDA && i < sizeof nvrtc / sizeof *nvrtc; i++)
+        if (!strcmp(name, nvrtc[i][0])) return nvrtc[i][1];
+    return name;
+}
+
 static const char *choose_prefix(const ad_compile_job *job, const option *o) {
     const char *name = allowed[o->row].name;
     if (!strcmp(name, "define-macro")) return "-D";
@@ -231,11 +243,9 @@ static const char *choose_prefix(const ad_compile_job *job, const option *o) {
 
 /* Write an option as the job's compiler wants it, and return its size with the NUL. */
 static size_t write_option(char *to, const ad_compile_job *job, const option *o) {
-    const char *before = choose_prefix(job, o), *name = allowed[o->row].name;
+    const char *before = choose_prefix(job, o), *name = choose_name(job, o);
     bool joined = allowed[o->row].value == MACRO;
     if (before[1] == 'D' || before[1] == 'U') name = "";
-    if (!strcmp(name, "Xptxas")) name = "ptxas-options";
-    if (!strcmp(name, "w") && job->target == AD_COMPILE_CUDA) name = "disable-warnings";
     if (is_standard_option(o) && job->target == AD_COMPILE_HOST && o->value[3] == '1' && o->value[4] < '7')
         return (size_t)sprintf(to, "-std=c++17") + 1; /* the least that the server's own headers compile with */
     return (size_t)sprintf(to, "%s%s%s%s", before, name, *o->value && !joined ? "=" : "", o->value) + 1;

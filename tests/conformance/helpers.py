@@ -138,6 +138,13 @@ def get_size(size):
     return (size,) if isinstance(size, int) else tuple(size or ())
 
 
+def get_typename(dtype):
+    """The name of a dtype's elements in C++, of which tests make the names of template instances."""
+    import arrayd
+    from arrayd._kernel.types import c_name
+    return c_name(arrayd._core.as_dtype(dtype))
+
+
 # Private modules whose public names are those of a public one: tests of these call them by the private module.
 MIRRORS = {f"cupy.random.{name}": "cupy.random" for name in (
     "_generator", "_distributions", "_bit_generator", "_generator_api", "_sample", "_permutations")}
@@ -146,6 +153,7 @@ MIRRORS = {f"cupy.random.{name}": "cupy.random" for name in (
 # platform, whether a library can do that, which versions the compilers have.
 HELPERS = {
     "cupy._util": {"clear_memo": clear_memo},
+    "cupy._core._scalar": {"get_typename": get_typename},
     "cupy._core._accelerator": {"ACCELERATOR_CUB": 1, "get_reduction_accelerators": lambda: [1]},
     "cupy.cuda._compiler_cache": {"DiskKernelCacheBackend": KernelCache},
     "cupy.testing._loops": {"_wraps_partial": wrap_without, "_wraps_partial_xp": lambda wrapped, *names: wrap_without(

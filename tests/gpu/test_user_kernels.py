@@ -113,3 +113,147 @@ def test_launches_are_cheap():
         module.launch("f", (1, 1, 1), (1, 1, 1), 0, (x,), 1)
     assert ad.session_info()["round_trips"] == before
     assert x.get()[0] == 10_000
+
+
+# ---- what a source includes of CUDA's toolkit, in the jail ----
+
+BLOCK = 128
+
+
+def run(source, name, arrays, threads=BLOCK, **options):
+    ad.RawKernel(source, name, **options)((1,), (threads,), arrays)
+
+
+@pytest.mark.parametrize("backend", ["nvrtc", "nvcc"])
+def test_cub(backend):
+    x = np.random.default_rng(5).integers(0, 100, BLOCK).astype("int32")
+    sums, scan, warp = ad.zeros(1, "int32"), ad.zeros(BLOCK, "int32"), ad.zeros(BLOCK // 32, "int32")
+    run(r"""
+#include <cstdint>
+#include <climits>
+#include <cub/block/block_reduce.cuh>
+#include <cub/block/block_scan.cuh>
+#include <cub/warp/warp_reduce.cuh>
+extern "C" __global__ void f(const int32_t *x, int32_t *sums, int32_t *scan, int32_t *warp) {
+    typedef cub::BlockReduce<int32_t, 128> reduce;
+    typedef cub::BlockScan<int32_t, 128> prefix;
+    typedef cub::WarpReduce<int32_t> of_warp;
+    __shared__ typename reduce::TempStorage a;
+    __shared__ typename prefix::TempStorage b;
+    __shared__ typename of_warp::TempStorage c[4];
+    const int i = threadIdx.x, sum = reduce(a).Sum(x[i]), all = of_warp(c[i / 32]).Sum(x[i]);
+    prefix(b).InclusiveSum(x[i], scan[i]);
+    if (i == 0) sums[0] = sum;
+    if (i % 32 == 0) warp[i / 32] = all;
+}""", "f", (ad.asarray(x), sums, scan, warp), backend=backend)
+    assert int(sums[0]) == x.sum()
+    np.testing.assert_array_equal(scan.get(), x.cumsum())
+    np.testing.assert_array_equal(warp.get(), x.reshape(-1, 32).sum(1))
+
+
+def test_cuda_std_beside_cupys_headers():
+    y = ad.zeros(3)
+    run(r"""
+#include <cuda/std/limits>
+#include <cuda/std/complex>
+#include <cuda/std/tuple>
+#include <cuda/atomic>
+#include <cupy/complex.cuh>
+#include <cupy/float16.cuh>
+#include <cupy/bfloat16.cuh>
+#include <cupy/carray.cuh>
+#include <cupy/atomics.cuh>
+#include <cupy/tuple.cuh>
+#include <cupy/type_dispatcher.cuh>
+#include <cupy/math_constants.h>
+#include <cupy/cuda_workaround.h>
+#include <thrust/complex.h>
+#include <stdio.h>
+#include <math.h>
+extern "C" __global__ void f(double *y) {
+    y[0] = cuda::std::numeric_limits<float>::max();
+    y[1] = cuda::std::get<1>(cuda::std::make_tuple(1, 2.5));
+    y[2] = thrust::abs(thrust::complex<double>(3, 4)) + float(bfloat16(1.0f));
+}""", "f", (y,), 1)
+    assert y.tolist() == [float(np.finfo("f4").max), 2.5, 6]
+
+
+def test_curand():
+    y = ad.zeros((2, BLOCK), "float32")
+    run(r"""
+#include <curand_kernel.h>
+extern "C" __global__ void f(float *y) {
+    curandStatePhilox4_32_10_t philox;
+    curandState xorwow;
+    curand_init(7, threadIdx.x, 0, &philox);
+    curand_init(7, threadIdx.x, 0, &xorwow);
+    y[threadIdx.x] = curand_uniform(&philox);
+    y[blockDim.x + threadIdx.x] = curand_uniform(&xorwow);
+}""", "f", (y,))
+    got = y.get()
+    assert ((0 < got) & (got <= 1)).all() and len(np.unique(got)) > 1.9 * BLOCK
+    assert abs(got.mean(1) - 0.5).max() < 6 / (12 * BLOCK) ** 0.5
+
+
+def test_tensor_cores():
+    rng = np.random.default_rng(6)
+    a, b = (rng.integers(-3, 4, (16, 16)).astype("float16") for _ in range(2))
+    c = ad.zeros((16, 16), "float32")
+    run(r"""
+#include <mma.h>
+using namespace nvcuda;
+extern "C" __global__ void f(const half *a, const half *b, float *c) {
+    wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> fa;
+    wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> fb;
+    wmma::fragment<wmma::accumulator, 16, 16, 16, float> fc;
+    wmma::fill_fragment(fc, 0.0f);
+    wmma::load_matrix_sync(fa, a, 16);
+    wmma::load_matrix_sync(fb, b, 16);
+    wmma::mma_sync(fc, fa, fb, fc);
+    wmma::store_matrix_sync(c, fc, 16, wmma::mem_row_major);
+}""", "f", (ad.asarray(a), ad.asarray(b), c), 32)
+    np.testing.assert_array_equal(c.get(), a.astype("f4") @ b.astype("f4"))
+
+
+def test_cooperative_groups():
+    x = ad.arange(BLOCK, dtype="int32")
+    run(r"""
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void f(int *x) {
+    auto tile = cg::tiled_partition<32>(cg::this_thread_block());
+    x[threadIdx.x] = cg::reduce(tile, x[threadIdx.x], cg::plus<int>());
+}""", "f", (x,))
+    np.testing.assert_array_equal(x.get(), np.arange(BLOCK).reshape(-1, 32).sum(1).repeat(32))
+
+
+def test_functions_that_are_not_marked_are_the_devices_with_nvcc():
+    source = 'int twice(int x) { return 2 * x; } extern "C" __global__ void f(int *x) { *x = twice(*x); }'
+    x = ad.ones(1, "int32") * 21
+    run(source, "f", (x,), 1, backend="nvcc", options=("-gencode", "arch=compute_80,code=sm_80", "-Xcompiler=-O2",
+                                                       "--expt-relaxed-constexpr", "-lineinfo", "-O3"))
+    assert int(x[0]) == 42
+    with pytest.raises(ad.CompileError, match="host function"):
+        ad.RawKernel(source, "f").compile()
+
+
+def test_thrust_is_refused_with_the_reason():
+    kernel = ad.RawKernel("""
+#include <thrust/sort.h>
+#include <thrust/execution_policy.h>
+extern "C" __global__ void f(float *x) { thrust::sort(thrust::seq, x, x + 5); }""", "f", backend="nvcc")
+    with pytest.raises(ad.CompileError, match="cannot compile Thrust's headers; .*jit.thrust"):
+        kernel.compile()
+
+
+def test_complex_division_is_that_of_arrays():
+    rng = np.random.default_rng(8)
+    for dtype, c in (("complex64", "cuFloatComplex"), ("complex128", "cuDoubleComplex")):
+        a, b = (ad.asarray((rng.normal(size=256) + 1j * rng.normal(size=256)).astype(dtype)) for _ in range(2))
+        y = ad.empty_like(a)
+        run(f"""#include <cuComplex.h>
+extern "C" __global__ void f(const {c} *a, const {c} *b, {c} *y) {{
+    y[threadIdx.x] = cuCdiv{"f" if dtype == "complex64" else ""}(a[threadIdx.x], b[threadIdx.x]);
+}}""", "f", (a, b, y), 256, translate_cucomplex=True)
+        assert bool((y == a / b).all())

@@ -1,7 +1,9 @@
 """Devices, streams, events and memory pools, under CuPy's names."""
 import gc
 import importlib
+import sys
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -477,7 +479,7 @@ def test_addresses_of_devices():
 def test_libraries(name):
     module = importlib.import_module("arrayd.cuda." + name)
     assert module is getattr(cuda, name) and module.__doc__.endswith(".") and set(module.__all__) <= set(dir(module))
-    assert getattr(module, "available", False) is False
+    assert getattr(module, "available", False) is (name == "nvtx")
     for each in module.__all__:
         if each.endswith("Error"):
             assert issubclass(getattr(module, each), ad.ArraydError)
@@ -490,5 +492,24 @@ def test_libraries(name):
 def test_what_libraries_tell():
     assert cuda.driver.get_build_version() == cuda.runtime.runtimeGetVersion() == cuda.get_local_runtime_version()
     assert cuda.cufft.get_current_plan() is None and not cuda.nccl_enabled
-    cuda.nvtx.RangePush("part", 2)
-    cuda.nvtx.RangePop()
+    assert cuda.nvtx_enabled
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_marks_and_ranges_go_to_nvtx(installed, monkeypatch):
+    seen = []
+    package = types.SimpleNamespace(mark=lambda message, color: seen.append(("mark", message, color)),
+                                    push_range=lambda message, color: seen.append(("push", message, color)),
+                                    pop_range=lambda: seen.append(("pop",)))
+    monkeypatch.setitem(sys.modules, "nvtx", package if installed else None)
+    cuda._nvtx._profiler.cache_clear()
+    try:
+        cuda.nvtx.RangePush("part", 2)
+        cuda.nvtx.RangePushC("inner", 0xff00ff00)
+        cuda.nvtx.Mark("here")
+        cuda.nvtx.MarkC("there", 0xffffffff)
+        cuda.nvtx.RangePop()
+    finally:
+        cuda._nvtx._profiler.cache_clear()
+    assert seen == ([("push", "part", 0xffff7f0e), ("push", "inner", 0xff00ff00), ("mark", "here", None),
+                     ("mark", "there", 0xffffffff), ("pop",)] if installed else [])

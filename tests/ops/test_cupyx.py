@@ -205,7 +205,7 @@ def test_benchmark():
     assert calls == [2] * 10 and result.name == "product"
     assert result.cpu_times.shape == (7,) and result.gpu_times.shape == (1, 7)
     assert (result.cpu_times > 0).all() and (result.gpu_times >= 0).all() and result.gpu_times.sum() > 0
-    assert "product" in str(result) and "CPU:" in str(result) and "-0:" in str(result) and "-0:" not in result.to_str()
+    assert "product" in str(result) and "CPU:" in str(result) and "GPU-0:" in str(result) and "GPU" not in result.to_str()
     calls.clear()
     result = cupyx.profiler.benchmark(product, (a, a), n_repeat=1000, n_warmup=0, max_duration=0, name="short")
     assert len(calls) == 1 and result.gpu_times.shape == (1, 1) and "+/-" not in str(result) and result.name == "short"
@@ -253,6 +253,20 @@ def test_time_range():
     for wrong in (lambda: ranges("a", 1, 2), lambda: ranges().__enter__()):
         with pytest.raises(ValueError):
             wrong()
+
+
+def test_time_range_marks_ranges(monkeypatch):
+    seen = []
+    for name in ("RangePush", "RangePushC", "RangePop"):
+        monkeypatch.setattr(ad.cuda.nvtx, name, lambda *args, name=name: seen.append((name, *args)))
+    with pytest.raises(KeyError), cupyx.profiler.time_range("outer", 3):
+        with cupyx.profiler.time_range("inner", argb_color=0xff00ff00):
+            pass
+        raise KeyError
+    assert seen == [("RangePush", "outer", 3), ("RangePushC", "inner", 0xff00ff00), ("RangePop",), ("RangePop",)]
+    monkeypatch.setattr(ad.cuda.nvtx, "available", False)
+    with pytest.raises(RuntimeError, match="nvtx"):
+        cupyx.profiler.time_range("outer")
 
 
 def test_magic(capsys):

@@ -302,6 +302,38 @@ def test_cub(dtype):
     np.testing.assert_array_equal(z.get().astype(complex).real, [lanes.sum(2), lanes.min(2)])
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint32", "float16", "float64", "complex64"])
+def test_scans(dtype):
+    dtype = ad.empty(0, dtype).dtype
+    cub = jit.cub
+
+    @jit.rawkernel()
+    def scans(x, y, z):
+        i, j = jit.blockIdx.x, jit.threadIdx.x
+        Block = cub.BlockScan[dtype, 96]
+        storage = jit.shared_memory(Block.TempStorage, 1)
+        y[0, i, j] = Block(storage[0]).InclusiveSum(x[i, j])
+        jit.syncthreads()
+        y[1, i, j] = Block(storage[0]).ExclusiveSum(x[i, j])
+        jit.syncthreads()
+        y[2, i, j] = Block(storage[0]).InclusiveScan(x[i, j], cub.Max())
+        Warp = cub.WarpScan[dtype]
+        of_warps = jit.shared_memory(Warp.TempStorage, 3)
+        z[0, i, j] = Warp(of_warps[j // 32]).ExclusiveSum(x[i, j])
+        jit.syncwarp()
+        z[1, i, j] = Warp(of_warps[j // 32]).InclusiveScan(x[i, j], cub.Min())
+
+    x = RNG.integers(0, 2, (4, 96)).astype(dtype)
+    y, z = ad.zeros((3, 4, 96), dtype), ad.zeros((2, 4, 96), dtype)
+    scans[4, 96](ad.asarray(x), y, z)
+    wide = x.real.astype(float)
+    parts = wide.reshape(4, 3, 32)
+    np.testing.assert_array_equal(y.get().real.astype(float), [
+        wide.cumsum(1), wide.cumsum(1) - wide, np.maximum.accumulate(wide, 1)])
+    np.testing.assert_array_equal(z.get().real.astype(float), [
+        (parts.cumsum(2) - parts).reshape(4, 96), np.minimum.accumulate(parts, 2).reshape(4, 96)])
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_atomic_add_of_two_bytes(dtype):
     @jit.rawkernel()
@@ -362,6 +394,12 @@ def no_operator(x):
     x[0] = Warp(storage[0]).Reduce(x[0], max)
 
 
+def no_operator_of_scans(x):
+    Block = jit.cub.BlockScan[np.int64, 32]
+    storage = jit.shared_memory(Block.TempStorage, 1)
+    x[0] = Block(storage[0]).InclusiveScan(x[0], 5)
+
+
 def calls_itself(x):
     calls_itself(x)
 
@@ -371,6 +409,7 @@ def calls_itself(x):
     (no_policy, TypeError, "must be thrust.device or thrust.seq"), (too_few, TypeError, "takes 3 arguments"),
     (products_of_iterators, TypeError, r"there are \+, -"), (steps_of_floats, TypeError, "moves by integers"),
     (not_the_storage, TypeError, "needs an element of shared memory"), (no_operator, TypeError, "reduction_op must be"),
+    (no_operator_of_scans, TypeError, "scan_op must be"),
     (calls_itself, ValueError, "calls itself"),
 ])
 def test_wrong_calls(function, error, message):
@@ -386,3 +425,5 @@ def test_outside_of_kernels():
         jit.cub.Sum()
     with pytest.raises(TypeError, match="how many threads"):
         jit.cub.BlockReduce[np.int32]
+    with pytest.raises(TypeError, match=r"BlockScan\[dtype, threads\]"):
+        jit.cub.BlockScan[np.int32, 2000]

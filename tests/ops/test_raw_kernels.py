@@ -301,6 +301,10 @@ def test_pointers():
     x = ad.arange(5, dtype="int32")
     double((1,), (2,), (x.data + 8,))
     assert x.tolist() == [0, 1, 4, 6, 4]
+    for address in (x.data.ptr, np.uint64(x[:1].data.ptr), np.int64(x.data.ptr)):  # what a.data.ptr has told
+        double((1,), (1,), (address,))
+    double((1,), (2,), (x.data.ptr + 4,))
+    assert x.tolist() == [0, 2, 8, 6, 4]
     memory = ad.cuda.alloc(12)
     there = ad.ndarray((3,), "int32", memory)
     there[...] = 7

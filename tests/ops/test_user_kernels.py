@@ -335,6 +335,16 @@ def test_special_functions(name):
     np.testing.assert_allclose(kernel(ad.asarray(x)).get(), expected(x.astype(float)), rtol=1e-5, atol=1e-37)
 
 
+def test_functions_of_integers():
+    code = """y = __hadd(x, 7) + 100 * __rhadd(x, 8) + 10000 * (int)__uhadd(x + 10u, 5u) + 1000000 * (int)__urhadd(3u, 4u)
+              + 10000000 * __dp4a(0x01ff0302, 0x02040101, x) + (int)__dp4a(0xff000000u, 0x02000000u, 0u);"""
+    x = np.array([-4, 5], "int32")
+    dot = 1 * 2 - 1 * 4 + 3 + 2 + x
+    expected = ((x + 7) // 2 + 100 * ((x + 9) // 2) + 10000 * ((x + 15) // 2) + 4000000 + 10000000 * dot + 255 * 2)
+    got = ad.ElementwiseKernel("int32 x", "int32 y", code, "integers")(ad.asarray(x))
+    np.testing.assert_array_equal(got.get(), expected.astype("int32"))
+
+
 def test_nan_and_half():
     kernel = ad.ElementwiseKernel("float64 x", "float64 z, float32 y",
                                   'z = x < 0 ? nan("") : (double)__half2float(__float2half((float)x)); y = nanf("1");',

@@ -225,11 +225,20 @@ static void expect_options(ad_compile_target target, size_t n, const char *const
 }
 
 Test(compile, options_are_translated) {
-    static const char *const given[] = {"-D", "A=1", "--define-macro=B", "-w", "-fmad=false", "-std=c++14", "-UC"};
-    static const char *const cuda[] = {"-DA=1", "-DB", "--disable-warnings", "--fmad=false", "--std=c++14", "-UC"};
+    static const char *const given[] = {"-D",  "A=1",       "--define-macro=B", "-w",      "-fmad=false", "-std=c++14",
+                                        "-UC", "-lineinfo", "-default-device",  "-Xptxas", "-v"};
+    static const char *const cuda[] = {"-DA=1",
+                                       "-DB",
+                                       "--disable-warnings",
+                                       "--fmad=false",
+                                       "--std=c++14",
+                                       "-UC",
+                                       "--generate-line-info",
+                                       "--device-as-default-execution-space",
+                                       "--ptxas-options=-v"};
     static const char *const host[] = {"-DA=1", "-DB", "-w", "-std=c++17", "-UC"};
-    expect_options(AD_COMPILE_CUDA, 7, given, 6, cuda);
-    expect_options(AD_COMPILE_HOST, 7, given, 5, host);
+    expect_options(AD_COMPILE_CUDA, 11, given, 9, cuda);
+    expect_options(AD_COMPILE_HOST, 11, given, 5, host);
 }
 
 Test(compile, sizes_are_bounded) {

@@ -48,7 +48,7 @@ def test_the_feature_is_negotiated(server):
     with server.client(hello=False) as c:
         c.send([HELLO, 1, 1, 2**64 - 1, "test", {}])
         message, _ = c.receive()
-        assert message[2] == 1 | 2 | 4  # and that the session may be resumed, and operations cancelled
+        assert message[2] == 1 | 2 | 4 | 8  # and that sessions resume, operations are cancelled, structures have addresses
 
 
 def test_launches(client, module):
@@ -128,6 +128,29 @@ def test_a_launch_that_cannot_be_poisons_what_it_would_have_made(client, module)
     client.free(y)
 
 
+def test_structures_begin_with_an_address(client):
+    client.answer(client.ask(BUILD, 9, """struct S { int *at; int n; }; struct L { S s; long long more[8]; };
+        extern "C" __global__ void f(S y, S x, int z) { y.at[threadIdx.x] = x.at[threadIdx.x] * y.n + x.n + z; }
+        extern "C" __global__ void g(L y) { y.s.at[0] = 1; }""", [], []))
+    x, y = client.upload(np.arange(5, dtype="int32")), client.id()
+    new = fresh(y, "int32", [5])
+    launch(client, 9, "f", [5, 1, 1], [3, 4, 2], [new], [view(x, "int32", [5])],
+           [struct.pack("qi", -1, 10), struct.pack("qqqq", 0, 7, 1, 2), bytes(4)])  # the second is longer than S
+    assert client.read(view(y, "int32", [5])).tolist() == [7, 17, 27, 37, 47]
+    launch(client, 9, "g", ONE, [3], [view(y, "int32", [5])], [], [bytes(16)])
+    assert failure(client.sync).code == VALUE
+    client.free(x)
+    client.free(y)
+
+
+@pytest.mark.parametrize("values", [[bytes(7)], [], [bytes(8)] * 2])
+def test_structures_have_room_for_an_address(server, values):
+    with server.client() as c:
+        c.send([LAUNCH, 7, "f", [*ONE, *ONE, 0, 3], [fresh(c.id(), "int32", [5])], [], values])
+        with pytest.raises(Exception, match="launch"):
+            c.sync()
+
+
 def test_views_are_checked(client, module):
     x = client.upload(np.arange(4, dtype="int32"))
     launch(client, module, "add", ONE, [0, 0, 2], [view(x, "int32", [4]), view(x, "int32", [2], offset=12)], [],
@@ -136,7 +159,8 @@ def test_views_are_checked(client, module):
     client.free(x)
 
 
-PARTS = [[], [1], ONE + ONE + [0], ONE + ONE + [0, 0], ONE + ONE + [0, 1, 2], ONE + ONE + [0, 3], [2**32] * 7,
+PARTS = [[], [1], ONE + ONE + [0], ONE + ONE + [0, 0], ONE + ONE + [0, 1, 2], ONE + ONE + [0, 5],
+         ONE + ONE + [0, 3], ONE + ONE + [0, 4, 2], [2**32] * 7,
          ONE + ONE + [0] + [2] * 256, [[5, 3, 0, [1]]], [[5, 3, [1]]], [[5, 3, None]], [1.5], [b"x"], [bytes(65536)], ["x"], 5]
 
 

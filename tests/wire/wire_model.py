@@ -122,9 +122,12 @@ class Model:
     @staticmethod
     def accepts_launch(numbers, written, read, given):
         sizes, kinds = numbers[:7], numbers[7:]
-        if len(sizes) < 7 or len(kinds) > 255 or max(sizes) >= 2**32 or any(k > 2 for k in kinds):
+        if len(sizes) < 7 or len(kinds) > 255 or max(sizes) >= 2**32 or any(k > 4 for k in kinds):
             return False
-        if [kinds.count(k) for k in range(3)] != [len(written), len(read), len(given)]:
+        if [sum(k in these for k in kinds) for these in ((0, 3), (1, 4), (2, 3, 4))] != [
+                len(written), len(read), len(given)]:
+            return False
+        if any(k > 2 and len(value) < 8 for k, value in zip([k for k in kinds if k > 1], given)):
             return False
         return all(form(x) in ("view", "fresh") for x in written) and all(form(x) == "view" for x in read)
 

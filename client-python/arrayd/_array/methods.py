@@ -210,6 +210,7 @@ _LATER = {
     "_interop.dlpack": {"__dlpack__": "dlpack", "__dlpack_device__": "dlpack_device", "toDlpack": "dlpack"},
     "_io.files": {"tofile": "tofile"},
     "_interop.ipc": {"ipc_handle": "ipc_handle"},
+    "_kernel.mdspan": {"mdspan": "of_array"},
     "_notebook.display": {"_repr_html_": "repr_html"},
     "_array.protocols": {"__array__": "array", "__array_function__": "array_function", "__array_ufunc__": "array_ufunc"},
 }

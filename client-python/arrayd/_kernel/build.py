@@ -8,6 +8,7 @@ from .. import _core
 from .._math.functional import remember
 from ..cuda._thread import current
 from ..cuda.compiler import CompileException, is_valid_kernel_name
+from . import headers
 
 _MOST = 512  # modules kept; those in use by a kernel stay in any case
 _modules = remember(collections.OrderedDict())
@@ -73,7 +74,7 @@ remember(_Memos)
 
 def module(source, options=(), names=(), name="module"):
     """The module of a source on the current device; compiled unless it has been. CompileException when it cannot be."""
-    where = place()
+    where, source = place(), headers.inline(source, headers.folders(options))
     key = where, source, options, names
     with _lock:
         for old in [each for each in _modules if each[0][0] != where[0]]:
@@ -85,7 +86,7 @@ def module(source, options=(), names=(), name="module"):
     try:
         found = _core.build(source, for_server(options), names)
     except _core.CompileError as error:
-        raise CompileException(show_lines(str(error), source), source, name, options) from None
+        raise CompileException(_with_hint(show_lines(str(error), source)), source, name, options) from None
     with _lock:
         _modules[key] = found
         while len(_modules) > _MOST:
@@ -129,6 +130,19 @@ _PIECE = re.compile(r'#line (\d+) "(.*)"')
 _INSIDE = re.compile(r": In (static )?(function|member function|instantiation of) '.*ad_kernel::")
 _ABOUT = re.compile(r"(.+?):(\d+):(\d+): ")  # GCC's; NVRTC shows lines by itself
 
+# What a message of the compiler means here, by what is found in it.
+_HINTS = (
+    (r"^thrust/.*error", "NVRTC, the server's compiler, cannot compile Thrust's headers; cub's algorithms for blocks and "
+                         "warps, cuda/std and cupyx.jit.thrust it can"),
+    (r"error: (thrust|cub|cuda|curand|mma|nv)\S*: No such file", "kernels on the CPU have CUDA's language and part of "
+                                                                "cuda/std, and none of CUDA's other libraries"),
+)
+
+
+def _with_hint(message):
+    hints = [f"\n({hint})" for pattern, hint in _HINTS if re.search(pattern, message, re.M)]
+    return message + "".join(hints)
+
 
 def identifier(name, what):
     """name, if it can be a function's; ValueError otherwise."""
@@ -145,8 +159,9 @@ def as_options(options):
 
 
 def for_server(options):
-    """Those options that the server is asked for. Which folders have headers, how much is optimised and which device it
-    is for are the server's to know, so -I, -O and --gpu-architecture are left out."""
+    """Those options that the server is asked for. How much is optimised and which device it is for are the server's to
+    know, so -O and --gpu-architecture are left out; so is -I, as headers of this host go with the source, and what nvcc
+    takes for the host's compiler."""
     left, words = [], iter(options)
     for word in words:
         if word in _WITH_A_WORD:
@@ -156,5 +171,8 @@ def for_server(options):
     return tuple(left)
 
 
-_WITH_A_WORD = ("-I", "--include-path", "--gpu-architecture", "-arch", "--gpu-code", "-code", "--optimize")
-_SERVERS = re.compile(r"-I.|-O\d$|(--include-path|--?gpu-architecture|-arch|--gpu-code|-code|--optimize)=")
+_WITH_A_WORD = ("-I", "--include-path", "--gpu-architecture", "-arch", "--gpu-code", "-code", "--optimize", "-gencode",
+                "--generate-code", "-Xcompiler", "--compiler-options", "-ccbin", "--compiler-bindir")
+_SERVERS = re.compile(r"-I.|-O\d$|(--include-path|--?gpu-architecture|-arch|--gpu-code|-code|--optimize|-gencode|"
+                      r"--generate-code|-Xcompiler|--compiler-options|-ccbin|--compiler-bindir)=|"
+                      r"--?expt-(relaxed-constexpr|extended-lambda)$|--?extended-lambda$")

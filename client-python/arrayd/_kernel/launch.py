@@ -3,22 +3,30 @@ import numpy as np
 
 from .. import _core
 from .._core import ndarray
+from .._interop import addresses
 from ..cuda.memory import MemoryPointer
 from . import sites
+from .mdspan import as_parameter, mdspan
 from .types import three
 
 _NULL = bytes(8)
+_LEAST_ADDRESS = 1 << 16  # Linux maps nothing below it
 
 
 def arguments(args):
-    """A kernel's arguments as Module.launch takes them: arrays as they are, pointers as arrays, others as the bytes of
-    their value."""
+    """A kernel's arguments as Module.launch takes them: arrays as they are, pointers and addresses of arrays as arrays, an
+    mdspan as a structure, others as the bytes of their value."""
     if isinstance(args, ndarray):
         args = (args,)
     if not isinstance(args, (tuple, list)):
         raise TypeError(f"a kernel's arguments must be a tuple, not {type(args).__name__}")
-    args = (_behind(a) if isinstance(a, MemoryPointer) else a for a in args)
-    return tuple(a if isinstance(a, ndarray) else _value(a, place) for place, a in enumerate(args))
+    return tuple(a if isinstance(a, ndarray) else _parameter(a, place) for place, a in enumerate(args))
+
+
+def _parameter(value, place):
+    if isinstance(value, MemoryPointer):
+        return _behind(value)
+    return as_parameter(value) if isinstance(value, mdspan) else _value(value, place)
 
 
 def _behind(pointer):
@@ -27,8 +35,9 @@ def _behind(pointer):
 
 
 def _value(value, place):
-    if isinstance(value, int) and not isinstance(value, bool):
-        return _integer(value, place)
+    if isinstance(value, (int, np.int64, np.uint64)) and not isinstance(value, bool):
+        memory = addresses.find_bytes(int(value), 1) if value > _LEAST_ADDRESS else None  # from a.data.ptr
+        return _integer(int(value), place) if memory is None else memory
     if isinstance(value, (bool, float, complex)):
         return np.array(value).tobytes()
     if value is None:

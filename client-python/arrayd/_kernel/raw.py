@@ -26,6 +26,8 @@ static inline __device__ cuFloatComplex cuComplexDoubleToFloat(cuDoubleComplex z
 static inline __device__ cuDoubleComplex cuComplexFloatToDouble(cuFloatComplex z) { return cuDoubleComplex(z); }
 """
 
+_AS_NVCC = ("--device-as-default-execution-space",)  # it takes functions that are not marked, NVRTC only by this
+
 
 class _Source:
     """Source text with what it is compiled with, and its functions that have been asked for."""
@@ -50,7 +52,8 @@ class _Source:
                             self.names)
 
     def module(self, name="module"):
-        return build.module(self.text, self.options, self.names, name)
+        options = self.options + _AS_NVCC if self.backend == "nvcc" else self.options
+        return build.module(self.text, options, self.names, name)
 
     def function(self, name):
         where = build.place()
@@ -111,12 +114,16 @@ class RawKernel(_OfSource):
         }''', "add")
         add((5,), (5,), (x, y, z))
 
-    Parameters: code: the source. name: of the function, which is extern "C". options: tuple of options of the compiler;
-    -I, -O and --gpu-architecture change nothing, as the server has the headers and knows its device. backend: "nvrtc" or "nvcc": the server compiles with NVRTC for both, so there is no code for the host, and no kernel
-    that launches others. translate_cucomplex: take the names of cuComplex.h for complex<T>. enable_cooperative_groups:
+    Parameters: code: the source. name: of the function, which is extern "C". options: tuple of options of the compiler.
+    -I names folders of this host: what the source includes of them goes with it, while CUDA's and CuPy's headers are the
+    server's. -O and --gpu-architecture change nothing, as the server knows its device. backend: "nvrtc" or "nvcc": the
+    server compiles with NVRTC for both, so there is no code for the host: functions that are not marked are the device's
+    with "nvcc", and options for the host's compiler change nothing; no kernel launches others, and Thrust's headers do not
+    compile. translate_cucomplex: take the names of cuComplex.h for complex<T>. enable_cooperative_groups:
     the blocks of a launch run all at once, so that they may wait for each other (grid_group); more blocks than can are
     an error. jitify: ignored, what headers there are is the server's choice.
-    Raises: TypeError; ValueError for another backend. Calling it: arrayd.CompileError with what the compiler says.
+    Raises: TypeError; ValueError for another backend. Calling it: arrayd.CompileError with what the compiler says; OSError
+    for a header that cannot be read.
     Source: cupy.RawKernel
     """
 
@@ -140,7 +147,8 @@ class RawKernel(_OfSource):
         """Launch it on the current stream, without waiting.
 
         Parameters: grid, block: int or tuple of up to 3; a grid with a 0 has no blocks, and nothing runs. args: one array
-        or a tuple: arrays go as pointers to their first element;
+        or a tuple: arrays go as pointers to their first element, and so do addresses within them (a.data.ptr), which an
+        int may be; a.mdspan(...) as a cuda::std::mdspan;
         Python's int, float, complex and bool as long long, double, complex<double> and bool; NumPy scalars and arrays
         of one element, also of structured types, as they are; None as a null pointer. Neither number nor types are
         compared with the kernel's before it runs. shared_mem: bytes of dynamic shared memory.

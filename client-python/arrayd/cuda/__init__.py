@@ -24,7 +24,8 @@ from .stream import Event, ExternalStream, Stream, get_current_stream, get_elaps
 
 _libraries.install(_sys.modules[__name__])
 # Whether this process has the libraries, by their older names.
-cub_enabled = cutensor_enabled = nccl_enabled = nvtx_enabled = thrust_enabled = False
+cub_enabled = cutensor_enabled = nccl_enabled = thrust_enabled = False
+nvtx_enabled = True
 
 __all__ = ["BaseMemory", "Device", "Event", "ExternalStream", "Function", "ManagedMemory", "Memory", "MemoryAsync",
            "MemoryAsyncPool", "MemoryPointer", "MemoryPool", "PinnedMemory", "PinnedMemoryPointer", "PinnedMemoryPool",

@@ -9,10 +9,7 @@ import types
 
 from .. import _core
 from ..fft import _plans
-
-
-def _no_mark(message=None, *color):
-    """Nothing: no profiler sees this process, so a mark or a range has nobody to be shown to."""
+from . import _nvtx
 
 
 def _get_version():
@@ -50,9 +47,9 @@ _LIBRARIES = {
     "nccl": ("NCCL: one server has all devices of a host, and moves arrays between them by itself",
              "one server has all devices of a host", {"available": False}),
     "nvrtc": ("NVRTC, which compiles in a process of the server's", _NO_HANDLE, {"NVRTCError": _core.CompileError}),
-    "nvtx": ("Marks and ranges for profilers: accepted, and seen by nobody", "no profiler sees this process",
-             {"available": False,
-              **dict.fromkeys(("Mark", "MarkC", "RangePush", "RangePushC", "RangePop"), _no_mark)}),
+    "nvtx": ("Marks and ranges of this process for profilers: the package nvtx, where it is installed, shows them",
+             "there are marks and ranges only",
+             {"available": True, **{name: getattr(_nvtx, name) for name in _nvtx.__all__}}),
     "thrust": ("Thrust's algorithms, which CuPy sorts by", _NO_HANDLE, {"available": False}),
 }
 

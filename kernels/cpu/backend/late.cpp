@@ -20,6 +20,7 @@
 #include "kernels/cpu/fuse/chain.h"
 #include "kernels/cpu/backend/late.h"
 #include "kernels/cpu/backend/module.h"
+#include "kernels/launch.h"
 #include "protocol/infer.h"
 
 namespace {
@@ -367,7 +368,7 @@ struct copied_launch {
     copied_launch(const ad_launch *from, ad_check *to) : launch(*from), check(to) {
         for (int i = 0; i < from->narguments; i++) {
             const char *p = static_cast<const char *>(from->argument[i]);
-            bytes.emplace_back(p, p + from->argument_size[i]);
+            bytes.emplace_back(p, p + (from->argument_size[i] & ~AD_LAUNCH_LONGER));
             argument.push_back(bytes.back().data());
             size.push_back(from->argument_size[i]);
         }

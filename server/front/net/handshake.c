@@ -146,7 +146,7 @@ static int send_welcome(ad_handshake *h) {
     if (ad__may_run_kernels(c, h->entrant.who, &h->entrant.grants, offer->who))
         w.features = h->features & AD_FEATURE_KERNELS;
     if (can_resume(h)) w.features |= AD_FEATURE_RESUME;
-    w.features |= h->features & AD_FEATURE_CANCEL;
+    w.features |= h->features & (AD_FEATURE_CANCEL | AD_FEATURE_INSIDE);
     snprintf(w.backend, sizeof w.backend, "%.15s", offer->who);
     snprintf(w.device_name, sizeof w.device_name, "%.63s", offer->text);
     snprintf(w.server, sizeof w.server, "arrayd %s", AD_VERSION);

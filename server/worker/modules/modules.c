@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/launch.h"
 #include "server/common/os.h"
 #include "server/worker/handlers.h"
 #include "server/worker/engine/background.h"
@@ -152,17 +153,33 @@ static void mark_touched(ad_session *s, ad_loaded *m) {
     ad__checkpoint_mark_row(s, AD_JOURNAL_MODULE, m->id);
 }
 
-/* Gather the addresses and sizes of a launch's arguments. */
-static void gather_arguments(const ad_message *msg, const ad_op *op, void *const *address, void **argument,
-                             uint32_t *size) {
-    int written = 0, read = op->nout, value = 0;
+/* Count the bytes of those values of a launch that begin with an address. */
+static size_t count_inside(const ad_message *msg) {
+    size_t sum = 0, value = 0;
     for (size_t i = AD_LAUNCH_FIXED; i < msg->nids; i++) {
-        const ad_string *bytes = &msg->list[0].item[value];
-        bool array = msg->ids[i] < 2;
-        int at = msg->ids[i] == 0 ? written++ : msg->ids[i] == 1 ? read++ : 0;
-        if (!array) value++;
-        argument[i - AD_LAUNCH_FIXED] = array ? (void *)(uintptr_t)&address[at] : (void *)(uintptr_t)bytes->data;
-        size[i - AD_LAUNCH_FIXED] = array ? (uint32_t)sizeof(void *) : (uint32_t)bytes->size;
+        if (msg->ids[i] > AD_KIND_VALUE) sum += msg->list[0].item[value].size;
+        value += msg->ids[i] >= AD_KIND_VALUE;
+    }
+    return sum;
+}
+
+/* Gather the addresses and sizes of a launch's arguments. inside: room for values that begin with an address. */
+static void gather_arguments(const ad_message *msg, const ad_op *op, void *const *address, uint8_t *inside,
+                             void **argument, uint32_t *size) {
+    int written = 0, read = op->nout, value = 0;
+    for (size_t i = AD_LAUNCH_FIXED; i < msg->nids; i++, argument++, size++) {
+        const uint64_t kind = msg->ids[i];
+        const ad_string *bytes = kind < AD_KIND_VALUE ? NULL : &msg->list[0].item[value++];
+        void *const *array = kind == AD_KIND_VALUE                                       ? NULL
+                             : kind == AD_KIND_WRITTEN || kind == AD_KIND_INSIDE_WRITTEN ? &address[written++]
+                                                                                         : &address[read++];
+        *argument = bytes ? (void *)(uintptr_t)bytes->data : (void *)(uintptr_t)array;
+        *size = bytes ? (uint32_t)bytes->size : (uint32_t)sizeof(void *);
+        if (!array || !bytes) continue;
+        *argument = memcpy(inside, bytes->data, bytes->size);
+        memcpy(inside, array, AD_INSIDE);
+        inside += bytes->size;
+        *size |= AD_LAUNCH_LONGER;
     }
 }
 
@@ -172,8 +189,11 @@ int ad__launch_run(ad_session *s, ad_stream_queue *queue, const ad_launching *l,
     void *address[2 * AD_MAX_ARGUMENTS], *argument[AD_MAX_ARGUMENTS];
     uint32_t size[AD_MAX_ARGUMENTS];
     ad_worker *w = s->worker;
+    const size_t ninside = count_inside(msg);
+    uint8_t *inside = ninside ? malloc(ninside) : NULL;
+    if (ninside && !inside) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     for (int i = 0; i < op->nout + op->nin; i++) address[i] = op->operand[i].data;
-    gather_arguments(msg, op, address, argument, size);
+    gather_arguments(msg, op, address, inside, argument, size);
     ad_launch launch = {.kernel = l->kernel,
                         .cooperative = l->cooperative,
                         .shared = (uint32_t)msg->ids[6],
@@ -194,6 +214,7 @@ int ad__launch_run(ad_session *s, ad_stream_queue *queue, const ad_launching *l,
     if (in_background) ad__background_exempt(s);
     int status = w->backend->launch(queue->stream, &launch, run, fault);
     if (in_background) ad__background_end(s);
+    free(inside);
     ad__session_status(s, status, fault);
     if (!w->backend->asynchronous) ad__flight_moved(&w->device.watchdog, &queue->flight, UINT64_MAX);
     return status;

@@ -1,4 +1,4 @@
-"""cub's reductions, as cupyx.jit.cub has them: by the threads of a warp or of a block together.
+"""cub's reductions, as cupyx.jit.cub has them, and scans: by the threads of a warp or of a block together.
 
     @jit.rawkernel()
     def sums(x, y):
@@ -10,7 +10,8 @@
 """
 from ..._kernel import jit_collectives as _collectives
 
-__all__ = ["BlockReduce", "Max", "Min", "Sum", "WarpReduce"]
+__all__ = ["BlockReduce", "BlockScan", "Max", "Min", "Sum", "WarpReduce", "WarpScan"]
 
 BlockReduce, WarpReduce = _collectives.BlockReduce, _collectives.WarpReduce
+BlockScan, WarpScan = _collectives.BlockScan, _collectives.WarpScan
 Max, Min, Sum = (_collectives.operators[name] for name in ("Max", "Min", "Sum"))

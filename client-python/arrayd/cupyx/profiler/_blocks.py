@@ -3,7 +3,7 @@ import contextlib
 import functools
 import time
 
-from ... import _core
+from ... import _core, cuda
 
 _COUNTED = ("operations", "round_trips", "messages_bytes")
 
@@ -61,16 +61,19 @@ def counters():
 
 
 class time_range:
-    """A name for a block or a function, which nests. CuPy hands it to CUDA's profiler; this process has none, so the
-    name is kept and nothing measured: profile() measures.
+    """A name for a block or a function, which nests. Profilers of this process see it where the package nvtx is
+    installed; profile() measures.
 
     Parameters: message: the name; of a function its own unless given. color_id, argb_color: of the range, one of them.
     sync: wait for the server at both ends.
-    Raises: ValueError for both colours, or for a block without a name.
+    Raises: ValueError for both colours, or for a block without a name. RuntimeError where cuda.nvtx.available has been set
+    to False.
     Source: cupyx.profiler.time_range
     """
 
     def __init__(self, message=None, color_id=None, argb_color=None, sync=False):
+        if not cuda.nvtx.available:
+            raise RuntimeError("nvtx is not installed: cuda.nvtx.available is False")
         if color_id is not None and argb_color is not None:
             raise ValueError("Only either color_id or argb_color can be specified")
         self.message, self.color_id, self.argb_color, self.sync = message, color_id, argb_color, sync
@@ -80,11 +83,16 @@ class time_range:
             raise ValueError("when used as a context manager, the message argument cannot be None")
         if self.sync:
             _core.sync()
+        if self.argb_color is not None:
+            cuda.nvtx.RangePushC(self.message, self.argb_color)
+        else:
+            cuda.nvtx.RangePush(self.message, -1 if self.color_id is None else self.color_id)
         return self
 
     def __exit__(self, *_):
         if self.sync:
             _core.sync()
+        cuda.nvtx.RangePop()
 
     def __call__(self, func):
         named = time_range(func.__name__ if self.message is None else self.message, self.color_id, self.argb_color,

@@ -4,11 +4,10 @@ import time
 
 import numpy as np
 
-from ... import _core
-from ...cuda import Device, Event, get_device_id, get_elapsed_time
+from ... import cuda
 
 
-class BenchmarkResult:
+class _PerfCaseResult:
     """What benchmark has measured; str() gives means, deviations and extremes.
 
     Attributes: name. cpu_times: seconds that each call took in this process, shape (n_repeat,). gpu_times: seconds
@@ -17,7 +16,6 @@ class BenchmarkResult:
 
     def __init__(self, name, times, devices):
         self.name, self._times, self._devices = name, times, devices
-        self._where = "GPU" if _core.session_info()["backend"] == "cuda" else "server"
 
     @property
     def cpu_times(self):
@@ -32,12 +30,12 @@ class BenchmarkResult:
     def to_str(self, show_gpu=False):
         """A line of text.
 
-        Parameters: show_gpu: with the devices' times.
+        Parameters: show_gpu: with the devices' times, as GPU and their numbers, whatever the server computes on.
         Returns: str, in microseconds.
         """
         parts = [_spread("CPU", self._times[0])]
         if show_gpu:
-            parts += [_spread(f"{self._where}-{d}", t) for d, t in zip(self._devices, self._times[1:])]
+            parts += [_spread(f"GPU-{d}", t) for d, t in zip(self._devices, self._times[1:])]
         return f"{self.name:<20}:{' '.join(parts)}"
 
     def __str__(self):
@@ -48,8 +46,8 @@ class BenchmarkResult:
 
 def _spread(label, seconds):
     t = seconds * 1e6
-    text = f"    {label}:{t.mean():9.3f} us"
-    return text + (f"   +/-{t.std():6.3f} (min:{t.min():9.3f} / max:{t.max():9.3f}) us" if t.size > 1 else "")
+    text = f"    {label}:{t.mean():10.3f} us"
+    return text + (f"   +/-{t.std():7.3f} (min:{t.min():10.3f} / max:{t.max():10.3f}) us" if t.size > 1 else "")
 
 
 _ARGUMENTS = {"args": tuple, "kwargs": dict, "n_repeat": int, "name": str, "n_warmup": int,
@@ -71,7 +69,7 @@ def benchmark(func, args=(), kwargs={}, n_repeat=10000, *, name=None, n_warmup=1
     if not callable(func):
         raise ValueError("`func` should be a callable object.")
     name = getattr(func, "__name__", repr(func)) if name is None else name
-    devices = (get_device_id(),) if devices is None else devices
+    devices = (cuda.get_device_id(),) if devices is None else devices
     given = {"args": args, "kwargs": kwargs, "n_repeat": n_repeat, "name": name, "n_warmup": n_warmup,
              "max_duration": max_duration, "devices": devices}
     for argument, kind in _ARGUMENTS.items():
@@ -81,27 +79,28 @@ def benchmark(func, args=(), kwargs={}, n_repeat=10000, *, name=None, n_warmup=1
         raise ValueError("`n_repeat` should be at least 1.")
     for _ in range(n_warmup):
         func(*args, **kwargs)
-    return BenchmarkResult(name, _repeated(func, args, kwargs, n_repeat, max_duration, devices), devices)
+    return _PerfCaseResult(name, _repeated(func, args, kwargs, n_repeat, max_duration, devices), devices)
 
 
 def _repeated(func, args, kwargs, n_repeat, max_duration, devices):
     """Seconds: a row for this process and one for each device."""
-    first, last = [Event() for _ in devices], [Event() for _ in devices]
+    first, last = [cuda.Event() for _ in devices], [cuda.Event() for _ in devices]
     _record(last, devices)
     for event in last:
         event.synchronize()
-    times, begin = [], time.perf_counter()
-    while len(times) < n_repeat and (not times or time.perf_counter() - begin <= max_duration):
+    times, spent = [], 0.0
+    while len(times) < n_repeat and spent <= max_duration:
         _record(first, devices)
         start = time.perf_counter()
         func(*args, **kwargs)
         here = time.perf_counter() - start
         _record(last, devices)
-        times.append([here, *(get_elapsed_time(*pair) * 1e-3 for pair in zip(first, last))])
+        times.append([here, *(cuda.get_elapsed_time(*pair) * 1e-3 for pair in zip(first, last))])
+        spent += time.perf_counter() - start
     return np.array(times).T
 
 
 def _record(events, devices):
     for event, device in zip(events, devices):
-        with Device(device):
+        with cuda.Device(device):
             event.record()
