@@ -12,8 +12,8 @@ import importlib as _importlib
 import numpy as _numpy
 from numpy import (base_repr, binary_repr, bool_, complex128, complex64, complexfloating, dtype, e, euler_gamma, finfo,
                    float16, float32, float64, floating, generic, iinfo, inexact, inf, int16, int32, int64, int8,
-                   integer, intp, isdtype, issubdtype, iterable, long, min_scalar_type, mintypecode, nan, number, pi,
-                   promote_types, signedinteger, typename, uint16, uint32, uint64, uint8, ulong, unsignedinteger)
+                   integer, intp, isdtype, issubdtype, iterable, long, mintypecode, nan, number, pi, promote_types,
+                   signedinteger, typename, uint16, uint32, uint64, uint8, ulong, unsignedinteger)
 from numpy.exceptions import (AxisError, ComplexWarning, ModuleDeprecationWarning, RankWarning, TooHardError,
                               VisibleDeprecationWarning)
 
@@ -91,7 +91,7 @@ _LATER = {
     "_interop.dlpack": "fromDlpack from_dlpack",
     "_math.bits": "packbits unpackbits",
     "_array.broadcast": "broadcast",
-    "_checks": "asarray_chkfinite real_if_close require",
+    "_checks": "asarray_chkfinite min_scalar_type real_if_close require",
     "_math.einsum": "einsum einsum_path",
     "_array.flat": "flatiter",
     "_math.functional": "apply_along_axis apply_over_axes clear_memo memoize",

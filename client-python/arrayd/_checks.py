@@ -3,6 +3,7 @@ import numpy as np
 
 from . import _base, _core
 from ._base import as_array
+from ._array import creation
 from ._array.creation import array
 
 _FLAGS = {"C": "C_CONTIGUOUS", "F": "F_CONTIGUOUS", "A": "ALIGNED", "W": "WRITEABLE", "O": "OWNDATA",
@@ -22,6 +23,17 @@ def asarray_chkfinite(a, dtype=None, order=None):
     if result.dtype.kind not in "biu" and not _base.reduce("all", _core.ufuncs["isfinite"](result)):
         raise ValueError("array must not contain infs or NaNs")
     return result
+
+
+def min_scalar_type(a):
+    """The smallest type that holds a number; of an array of the server, or of what holds or hands out one, its type.
+
+    Parameters: a: number, array or nested sequence.
+    Returns: dtype.
+    Raises: as asarray for a sequence with arrays that cannot be one.
+    Source: numpy.min_scalar_type
+    """
+    return as_array(a).dtype if creation.is_of_server(a) else np.min_scalar_type(a)
 
 
 def real_if_close(a, tol=100):

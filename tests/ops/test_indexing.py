@@ -151,6 +151,14 @@ def test_empty_masks():
         check(lambda xp, a: assign_scalar(a, convert(xp)), filled((4, 5)))
         check(lambda xp, a: assign_scalar(a, (convert(xp), 2)), filled((4, 5)))
     check(lambda xp, a: a[xp.zeros((0, 5), bool)], filled((0, 5)))
+    for shape in ((0,), (2, 0), (0, 3)):  # NumPy lets an empty mask pass for axes of any size
+        for of_server in (False, True):
+            def add(xp, a):
+                mask = np.zeros(shape, bool)
+                xp.add.at(a, xp.asarray(mask) if of_server else mask, 1)
+                xp.maximum.at(a, (slice(None), mask[:0].ravel()), 50)
+                return a
+            check(add, filled((2, 3, 4)))
     check(lambda xp, a: (a[True], a[False], a[xp.asarray(True)], a[xp.asarray(False)]), filled((2, 3)))
 
 

@@ -76,6 +76,19 @@ def test_real_if_close():
                 check(lambda xp, a: xp.real_if_close(a, **tol), np.array(values, dtype))
 
 
+def test_min_scalar_type():
+    class Handing:
+        def __cupy_get_ndarray__(self):
+            return ad.ones(2, "int16")
+
+    for value in (-129, 255, 1.2, np.float32(1), np.ones(3, "int8"), [np.int8(1), np.int8(2)]):
+        assert ad.min_scalar_type(value) == np.min_scalar_type(value)
+    for dtype in ("int16", "float32", "complex128", "bool"):
+        a = ad.ones(2, dtype)
+        assert ad.min_scalar_type(a) == ad.min_scalar_type((a, a)) == ad.min_scalar_type(a[0]) == a.dtype
+    assert ad.min_scalar_type(Handing()) == "int16"
+
+
 def test_require():
     a = np.arange(6.0).reshape(2, 3)
     arrays = {"c": lambda xp: xp.array(a), "f": lambda xp: xp.array(a).T, "part": lambda xp: xp.array(a)[:, :2],

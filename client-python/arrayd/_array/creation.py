@@ -278,6 +278,11 @@ def _holds_arrays(value):
         isinstance(part, ndarray) or _holds_arrays(part) or _hands_out(part) for part in value)
 
 
+def is_of_server(value):
+    """Whether value is an array of the server, an object that hands one out, or nested sequences that hold one."""
+    return isinstance(value, ndarray) or _hands_out(value) or _holds_arrays(value)
+
+
 def _hands_out(value):
     return hasattr(value, "__cupy_get_ndarray__") or hasattr(value, "__cuda_array_interface__")
 

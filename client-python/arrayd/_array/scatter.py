@@ -52,7 +52,7 @@ def _parts(key, a):
     parts, axis, arrays = [], 0, any(hasattr(part, "ndim") for part in key)
     for part, count in zip(key, taken):
         if _is_mask(part):
-            if part.shape != a.shape[axis:axis + count]:
+            if part.size and part.shape != a.shape[axis:axis + count]:  # NumPy takes an empty one anywhere
                 raise IndexError(f"a mask of shape {part.shape} does not fit an array of shape {a.shape} there")
             parts += [_index_array(one) for one in part.nonzero()]
         elif part is Ellipsis:
