@@ -135,7 +135,7 @@ def test_structures_begin_with_an_address(client):
     x, y = client.upload(np.arange(5, dtype="int32")), client.id()
     new = fresh(y, "int32", [5])
     launch(client, 9, "f", [5, 1, 1], [3, 4, 2], [new], [view(x, "int32", [5])],
-           [struct.pack("qi", -1, 10), struct.pack("qqqq", 0, 7, 1, 2), bytes(4)])  # the second is longer than S
+           [struct.pack("qii", -1, 10, 0), struct.pack("qqqq", 0, 7, 1, 2), bytes(4)])  # the second is longer than S
     assert client.read(view(y, "int32", [5])).tolist() == [7, 17, 27, 37, 47]
     launch(client, 9, "g", ONE, [3], [view(y, "int32", [5])], [], [bytes(16)])
     assert failure(client.sync).code == VALUE

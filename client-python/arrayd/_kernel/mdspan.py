@@ -42,10 +42,10 @@ def of_array(self, *, index_type, allow_unsafe=False):
     most = np.iinfo(dtype).max
     if self.size > most:
         raise ValueError(f"Array size {self.size} exceeds {dtype.name} maximum ({most}). Use index_type=int64 instead.")
+    if 0 in self.shape and not allow_unsafe:
+        raise RuntimeError(f"{self.shape.index(0)}-th dimension has size zero")
     steps = []
-    for axis, (size, stride) in enumerate(zip(self.shape, self.strides)):
-        if not allow_unsafe and size == 0:
-            raise RuntimeError(f"{axis}-th dimension has size zero")
+    for axis, stride in enumerate(self.strides):
         if not allow_unsafe and stride <= 0:
             raise RuntimeError(f"{axis}-th dimension has non-positive stride")
         step, rest = divmod(stride, self.itemsize)
