@@ -32,7 +32,7 @@ done
 # by other compilers, where there are the programs for it; only CI is made to get them.
 more=
 if [ "${CI:-}${1:-check}" = truerest ] && { [ "$(id -u)" = 0 ] || command -v sudo >/dev/null; }; then
-    for p in chromium debootstrap lintian fakeroot valgrind cmake clang fish; do
+    for p in chromium debootstrap lintian fakeroot valgrind cmake clang fish spin; do
         command -v "$p" >/dev/null || more="$more $p"
     done
     command -v dh_python3 >/dev/null || more="$more debhelper dh-python"
