@@ -40,7 +40,7 @@ _MISSING = [
     (r"cupy\.ndarray", "__(i?div|hex|oct)__", "of Python 2"),
     (r"cupy\.ndarray", "__(release_)?buffer__", "the elements are not in this process; a.get() fetches them"),
     (r"cupy\.ndarray", "ptp", "NumPy 2 has removed it; use ptp(a)"),
-    (r"cupy\.ndarray", "cstruct|mdspan|reduced_view", "for kernels that run in this process"),
+    (r"cupy\.ndarray", "cstruct|reduced_view", "for kernels that run in this process"),
     (r"cupy", "disable_experimental_feature_warning", "arrayd has no such warnings"),
 ]
 # Parameters that make no difference: there are no subclasses of arrays to choose and no other library's to return, and
