@@ -194,7 +194,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default=TOP / "build/release", type=pathlib.Path)
     parser.add_argument("--jobs", default=min(os.cpu_count(), 16), type=int, help="processes with tests and servers")
-    parser.add_argument("--update", action="store_true", help="write what fails now to failures.txt")
+    parser.add_argument("--update", action="store_true", help="write what fails now, of the folders that run, to failures.txt")
     parser.add_argument("--resume", action="store_true", help="run what the last run has left, and judge all")
     parser.add_argument("--seconds", default=WHOLE, type=int, help="for all tests of a package; the rest is left")
     parser.add_argument("--reuse", action="store_true", help="judge the results of the last run again")
@@ -236,13 +236,15 @@ def conclude(options, source_of, source, work, rules, baseline, results, cupys, 
         PAGE.write_text(report.write_page(about, rows, sums, rules, results))
         for rule in rules.unused():
             print(f"a rule that fits no failing test any more: {rule['class']}: {rule['why']}")
-        if options.update:
-            failing = [one["id"] for one in results if one["outcome"] == "failed"]
-            ran = [one["id"] for one in results if one["outcome"] in ("passed", "failed")]
-            BASELINE.write_text("".join(line + "\n" for line in [
-                "# The tests of CuPy that fail on arrayd; run.py --update writes it. `::*`: all below that run.",
-                *judge.collapse_ids(failing, ran)]))
-            drops, gains = [], []
+    if options.update and not broken:
+        failing = [one["id"] for one in results if one["outcome"] == "failed"]
+        ran = [one["id"] for one in results if one["outcome"] in ("passed", "failed")]
+        of_others = [line for line in baseline.lines if judge.folder_of(line) not in {
+            judge.folder_of(one["id"]) for one in results}] if options.folder else []
+        BASELINE.write_text("".join(line + "\n" for line in [
+            "# The tests of CuPy that fail on arrayd; run.py --update writes it. `::*`: all below that run.",
+            *sorted([*of_others, *judge.collapse_ids(failing, ran)])]))
+        drops, gains = [], []
     for one in undeclared:
         print(f"undeclared: {one['id']}: {one['cause'].splitlines()[0] if one['cause'] else ''}")
     for title, names in (("fails, and is not in failures.txt", drops), ("passes, and is in failures.txt", gains)):

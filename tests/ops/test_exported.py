@@ -92,3 +92,12 @@ def test_random_numbers_of_parameters_that_are_exported():
     with pytest.raises(ValueError, match="p"):
         draw()
     del others
+
+
+@pytest.mark.parametrize("key", [np.zeros(0, bool), np.s_[:, np.zeros(0, bool)], np.zeros((2, 0), bool)],
+                         ids=["first", "second", "both"])
+def test_a_mask_without_elements_adds_nothing(key):
+    a, x = np.arange(24.0).reshape(2, 3, 4), ad.arange(24.0).reshape(2, 3, 4)
+    np.add.at(a, key, 1)
+    ad.add.at(x, key, 1)
+    np.testing.assert_array_equal(x.get(), a)

@@ -58,7 +58,7 @@ def test_capsules():
     np.testing.assert_array_equal(b.get(), a.get())
     b += 1
     assert (a != b).all()
-    with pytest.raises((ValueError, BufferError)):
+    with pytest.raises(ValueError, match="consumed multiple times"):
         ad.fromDlpack(capsule)
     with pytest.raises(TypeError, match="from_dlpack takes arrays"):
         ad.fromDlpack(a)

@@ -91,3 +91,10 @@ def test_memory_is_compared_element_by_element():
             assert ad.shares_memory(a[one], a[other]) == np.shares_memory(x[one], x[other]), (one, other)
             assert ad.may_share_memory(a[one], a[other]) == np.may_share_memory(x[one], x[other]), (one, other)
     assert not ad.shares_memory(a, a.copy())
+
+
+def test_min_scalar_type_of_an_array_is_its_own():
+    a = ad.asarray(np.array([1, -1], "i2"))
+    assert ad.min_scalar_type(a) == ad.min_scalar_type([a, a]) == ad.min_scalar_type(a[0]) == np.int16
+    for value in (3, -200, 1.5, [1, 2], np.arange(3)):
+        assert ad.min_scalar_type(value) == np.min_scalar_type(value)

@@ -143,6 +143,8 @@ def fromDlpack(dltensor):
         raise TypeError(f"dltensor must be a DLPack capsule, not {type(dltensor).__name__}; from_dlpack takes arrays")
     if _core.session_info()["backend"] == "cuda":
         return _core.take_dlpack(dltensor)
+    if '"used_dltensor' in repr(dltensor):
+        raise ValueError("the capsule cannot be consumed multiple times: its tensor was taken before")
     return asarray(np.from_dlpack(_Wrapped(dltensor)).copy())
 
 

@@ -6,7 +6,6 @@ by the square root.
 """
 import math
 import operator
-import warnings
 
 import numpy as np
 
@@ -158,9 +157,6 @@ def _several(a, s, axes, halved=False):
         raise ValueError("Shape and axes have different lengths.")
     if halved and sizes and (s is None or sizes[-1] is None):
         sizes[-1] = (a.shape[axes[-1]] - 1) * 2
-    if s is not None and None in s:
-        warnings.warn("Passing an array containing `None` values to `s` is deprecated in NumPy 2.0",
-                      DeprecationWarning, stacklevel=3)
     sizes = [a.shape[axis] if size in (-1, None) else size for size, axis in zip(sizes, axes)]
     return a, tuple(normalize_axis(axis, a.ndim) for axis in axes), tuple(_points(size) for size in sizes)
 

@@ -21,6 +21,7 @@ class BitGenerator:
         self._lock = threading.Lock()
         seed = seed.tolist() if isinstance(seed, _base.ndarray) else seed
         self.seed_seq = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+        self._seed_seq = self.seed_seq  # under this name Dask asks CuPy's generators for it
         self._key = int(self.seed_seq.generate_state(1, np.uint64)[0])
         self._counter = 0
 
