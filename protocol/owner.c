@@ -5,6 +5,7 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define RECORD 4096 /* bytes of a line of passwd or group that are read for a name */
@@ -47,6 +48,13 @@ bool ad__owner_in_group(gid_t group) {
     return in;
 }
 
+#define PATH_SHOWN 80 /* characters of a path in a message */
+
+const char *ad__path_end(const char *path) {
+    const size_t n = strlen(path);
+    return n > PATH_SHOWN ? path + n - PATH_SHOWN : path;
+}
+
 /* ---- secrets ---- */
 
 /* Find the bits of the mode that give access to others. Those of root's own group do not. systemd's credentials have
@@ -60,10 +68,11 @@ int ad__owner_check_secret(const struct stat *st, const char *what, const char *
     char text[AD_OWNER_TEXT];
     ad__owner_text(st, text);
     if (st->st_uid != 0 && st->st_uid != geteuid())
-        return ad__fault(fault, AD_E_DENIED, "%s %.100s is somebody else's (%s): chown it to the user who needs it",
-                         what, path, text);
+        return ad__fault(fault, AD_E_DENIED, "%s %s is somebody else's (%s): chown it to the user who needs it", what,
+                         ad__path_end(path), text);
     if (find_open_bits(st))
-        return ad__fault(fault, AD_E_DENIED, "%s %.100s is open to others (%s): chmod 600 it", what, path, text);
+        return ad__fault(fault, AD_E_DENIED, "%s %s is open to others (%s): chmod 600 it", what, ad__path_end(path),
+                         text);
     return 0;
 }
 

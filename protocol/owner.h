@@ -14,6 +14,8 @@ void ad__owner_user(uid_t user, char out[AD_OWNER_NAME]);
 void ad__owner_group(gid_t group, char out[AD_OWNER_NAME]);
 /* Describe mode and owner of a file: "mode 0640, owner root:arrayd". */
 void ad__owner_text(const struct stat *st, char out[AD_OWNER_TEXT]);
+/* Find the end of a path that is too long for a message: it tells files apart better than the beginning. */
+const char *ad__path_end(const char *path);
 /* Tell whether this process is in the group. */
 bool ad__owner_in_group(gid_t group);
 /* Check that a file with a key or token is safe: it belongs to root or to this process's user, and nobody else may

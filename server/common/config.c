@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "protocol/nearest.h"
+#include "protocol/owner.h"
 #include "server/common/os.h"
 
 typedef struct option_type option_type;
@@ -197,21 +198,13 @@ static int take_file_pair(void *user, const char *section, const char *name, con
     return f->status == 0;
 }
 
-#define PATH_SHOWN 80 /* characters of a path in a message */
-
-/* Find the end of a path that is too long for a message: it tells files apart better than the beginning. */
-static const char *shorten_path(const char *path) {
-    const size_t n = strlen(path);
-    return n > PATH_SHOWN ? path + n - PATH_SHOWN : path;
-}
-
 static int load_file(ad_config *c, const char *path, ad_fault *fault) {
     file_reading f = {.c = c, .path = path};
     int line = ini_parse(path, take_file_pair, &f);
     if (line == -1) return ad__fault(fault, AD_E_SYSTEM, "option config: cannot open %s: %s", path, strerror(errno));
     if (line == -2) return ad__fault(fault, AD_E_MEMORY, "%s: no memory", path);
-    if (f.status) return ad__fault(fault, f.status, "%s:%d: %s", shorten_path(path), line, f.fault.text);
-    if (line) return ad__fault(fault, AD_E_VALUE, "%s:%d: expected name = value", shorten_path(path), line);
+    if (f.status) return ad__fault(fault, f.status, "%s:%d: %s", ad__path_end(path), line, f.fault.text);
+    if (line) return ad__fault(fault, AD_E_VALUE, "%s:%d: expected name = value", ad__path_end(path), line);
     return 0;
 }
 

@@ -349,11 +349,14 @@ def test_compile_errors_show_the_users_line():
 
 
 def test_compile_errors_show_no_line_that_was_added():
-    """The CPU backend writes something behind a kernel's closing brace, which is on the line that is shown."""
+    """The CPU backend writes something behind a kernel's closing brace, which is on the line that is shown.
+
+    NVRTC names the line of the brace and shows none."""
     with pytest.raises(CompileException) as caught:
         ad.RawKernel('extern "C" __global__ void f(int *y) {\n    *y = 1\n}\n', "f").compile()
     message = str(caught.value)
-    assert "*y = 1" in message and "adrun" not in message and "registered" not in message, message
+    assert "*y = 1" in message or 'kernel.cu(3): error: expected a ";"' in message, message
+    assert "adrun" not in message and "registered" not in message, message
 
 
 def test_a_name_that_is_not_there():

@@ -50,11 +50,13 @@ static void put_shape(const ad_desc *d, char *out, size_t size) {
 }
 
 int ad__fresh_refused(const ad_desc *d, int status, ad_fault *fault) {
-    char shape[80] = "", why[AD_FAULT_TEXT];
+    char shape[80] = "", text[2 * AD_FAULT_TEXT];
     if (status != AD_E_MEMORY) return status;
     put_shape(d, shape, sizeof shape);
-    snprintf(why, sizeof why, "%s", fault->text);
-    return ad__fault(fault, status, "no room for shape (%s) of %s: %s", shape, ad__dtypes[d->dtype].name, why);
+    const int size = snprintf(text, sizeof text, "no room for shape (%s) of %s: %s", shape, ad__dtypes[d->dtype].name,
+                              fault->text);
+    if (size >= AD_FAULT_TEXT) return status; /* who holds the memory matters more than the shape */
+    return ad__fault(fault, status, "%s", text);
 }
 
 /* Scratch memory is repaid when the job has been enqueued: its next user on this stream queue comes later on the

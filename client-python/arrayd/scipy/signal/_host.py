@@ -47,5 +47,5 @@ class _Made(type):
 @functools.cache
 def make_class(name):
     """SciPy's class of that name, which fetches arrays of the server that it is called with."""
-    return _Made(name, (), {"__doc__": f"SciPy's {name}, of arrays of this side or of the server, which are fetched.",
-                            "__module__": __name__})
+    return _Made(name, (), {"__doc__": f"SciPy's {name}, of arrays of this side or of the server, which are fetched.\n\n"
+                                       f"Source: scipy.signal.{name} (SciPy).", "__module__": __name__})
