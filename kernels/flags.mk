@@ -129,10 +129,11 @@ CUDA_SPECIAL := $(patsubst %.cu,$(CUDA_OBJ)/%.o,$(wildcard kernels/cuda/special/
 $(CUDA_SPECIAL): $(FETCHED)/cuda/.stamp
 $(CUDA_SPECIAL): NVCC_FLAGS += -I$(FETCHED)/cuda -diag-suppress 20014
 
-# Special functions are long chains of calls, which nvcc's optimiser takes minutes for: they are compiled the quick way.
-# Some call themselves, so the compiler cannot tell their stack; kernels/cuda/ufunc/launch.cpp provides for it.
-$(CUDA_OBJ)/kernels/cuda/special/%.o: NVCC_FLAGS += $(if $(CUDA_QUICK),,--Ofast-compile=max) \
-	-Xptxas --suppress-stack-size-warning
+# Most special functions are long chains of calls. nvcc's optimiser takes minutes for them, and ten seconds without its
+# most expensive steps; those that CUDA has are compiled as all others. Some call themselves, so the compiler cannot tell
+# their stack; kernels/cuda/ufunc/launch.cpp provides for it.
+$(CUDA_SPECIAL): NVCC_FLAGS += -Xptxas --suppress-stack-size-warning
+$(filter-out %/elementary.o %/bessel.o,$(CUDA_SPECIAL)): NVCC_FLAGS += $(if $(CUDA_QUICK),,--Ofast-compile=min)
 
 # Made again when what is linked is another directory's.
 $(OBJ)/cuda-archs: FORCE

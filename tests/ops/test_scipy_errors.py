@@ -528,7 +528,7 @@ interpolate:
     interpn((v,),v,[9.])
     RBFInterpolator(v,v)
     RBFInterpolator(a,v)
-    RBFInterpolator(a,v[:3],kernel='x')
+    ~ RBFInterpolator(a,v[:3],kernel='x')
     RBFInterpolator(a,v[:3],smoothing=-1)
     RBFInterpolator(a,v[:3],epsilon=None,kernel='gaussian')
     UnivariateSpline(v,v[:2])
