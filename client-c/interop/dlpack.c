@@ -120,6 +120,14 @@ static bool is_row_major(const ad_layout *l, int size) {
     return true;
 }
 
+bool ad__dlpack_is_row_major(const DLTensor *t) {
+    int64_t strides[AD_MAX_NDIM];
+    const int dtype = ad__dlpack_dtype(t);
+    if (dtype < 0 || t->ndim > AD_MAX_NDIM || get_strides(t, ad__dtypes[dtype].size, strides)) return false;
+    const ad_layout layout = {.dtype = dtype, .ndim = t->ndim, .shape = t->shape, .strides = strides};
+    return is_row_major(&layout, ad__dtypes[dtype].size);
+}
+
 /* Copy the elements of axis `axis` and those behind it to a row-major place; returns its end. */
 static char *pack_elements(const ad_layout *l, int size, int axis, const char *from, char *to) {
     if (axis == l->ndim) {

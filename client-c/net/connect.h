@@ -7,10 +7,10 @@
 #include <sys/uio.h>
 
 #include "arrayd.h"
+#include "protocol/tls/digest.h"
 
 /* ---- net/url.c: addresses of servers ---- */
 #define AD_TOKEN_SIZE 257
-#define AD_PIN_SIZE 32
 typedef enum ad_transport { AD_URL_UNIX, AD_URL_TCP, AD_URL_TLS, AD_URL_EMBEDDED } ad_transport;
 typedef struct ad_server_address {
     ad_transport transport;
@@ -20,7 +20,7 @@ typedef struct ad_server_address {
     /* Of a url as arrayctl invite prints it, tls://token@host:port#sha256:pin. */
     char token[AD_TOKEN_SIZE]; /* "": none; it is not kept in the session */
     bool pinned;
-    uint8_t pin[AD_PIN_SIZE]; /* hash of the server's public key */
+    uint8_t pin[AD_SHA256_SIZE]; /* hash of the server's public key */
 } ad_server_address;
 /* AD_E_URL. */
 int ad__url_parse(const char *url, ad_server_address *out);

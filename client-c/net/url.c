@@ -56,24 +56,6 @@ static int parse_port(const char *url, const char *rest, ad_server_address *out)
 
 #define HIDDEN "tls://...@..." /* what messages show of such a url, which is a secret */
 
-static int parse_hex_digit(char c) {
-    const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
-static bool parse_pin(const char *text, ad_server_address *out) {
-    static const char kind[] = "#sha256:";
-    if (strncmp(text, kind, sizeof kind - 1) != 0) return false;
-    text += sizeof kind - 1;
-    if (strlen(text) != 2 * AD_PIN_SIZE) return false;
-    for (int i = 0; i < AD_PIN_SIZE; i++) {
-        const int high = parse_hex_digit(text[2 * i]), low = parse_hex_digit(text[2 * i + 1]);
-        if (high < 0 || low < 0) return false;
-        out->pin[i] = (uint8_t)(high << 4 | low);
-    }
-    return out->pinned = true;
-}
-
 /* Read such a url. `rest` begins with the token; out->url becomes tls:host:port, which may be shown. */
 static int parse_invitation(const char *rest, ad_server_address *out) {
     const char *at = strchr(rest, '@'), *host = at + 1;
@@ -81,7 +63,8 @@ static int parse_invitation(const char *rest, ad_server_address *out) {
     const char *pin = host + n + strspn(host + n, "/");
     if (!token || token >= sizeof out->token)
         return fail_url(HIDDEN, "the token between // and @ is missing or too long");
-    if (*pin && !parse_pin(pin, out))
+    out->pinned = *pin == '#' && ad__sha256_parse(pin + 1, out->pin);
+    if (*pin && !out->pinned)
         return fail_url(HIDDEN, "expected #sha256: and 64 digits (0-9, a-f) behind the port: copy the whole url");
     if (n >= sizeof out->url - 4) return fail_url(HIDDEN, "host or port is too long");
     memcpy(out->token, rest, token);

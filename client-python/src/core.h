@@ -56,7 +56,7 @@ typedef struct ad__py_shape {
     int64_t dim[AD_MAX_NDIM];
 } ad__py_shape;
 
-/* *Set o = replacement, which is taken over. */
+/* Set *o to replacement, which is taken over. */
 static inline void ad__py_replace(PyObject **o, PyObject *replacement) {
     PyObject *old = *o;
     *o = replacement;

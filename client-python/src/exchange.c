@@ -30,15 +30,6 @@ static int export_array(void *array, DLManagedTensorVersioned **out) {
     return *out ? 0 : -1;
 }
 
-static bool is_row_major(const DLTensor *t) {
-    int64_t step = 1;
-    for (int i = t->ndim - 1; t->strides && i >= 0; i--) {
-        if (t->shape[i] != 1 && t->strides[i] != step) return false;
-        step *= t->shape[i];
-    }
-    return true;
-}
-
 /* Copy a tensor in memory of a GPU that the server has, and wait. A status. */
 static int copy_tensor(ad_session *s, const DLTensor *t, ad_array **made) {
     const int dtype = ad__dlpack_dtype(t);
@@ -71,7 +62,7 @@ static int import_tensor(DLManagedTensorVersioned *tensor, void **out) {
     const DLTensor *t = &tensor->dl_tensor;
     PyObject *capsule = ad__py_make_capsule(tensor, true);
     PyObject *made = capsule ? ad__py_take_capsule(capsule, NULL) : NULL;
-    if (!made && t->device.device_type == kDLCUDA && is_row_major(t) &&
+    if (!made && t->device.device_type == kDLCUDA && ad__dlpack_is_row_major(t) &&
         PyErr_ExceptionMatches(PyExc_NotImplementedError)) {
         PyErr_Clear();
         made = import_copy(t);

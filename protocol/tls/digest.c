@@ -5,6 +5,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <pthread.h>
+#include <string.h>
 
 static struct {
     __typeof__(&OPENSSL_init_crypto) init;
@@ -69,6 +70,18 @@ void ad__sha256_text(const uint8_t hash[AD_SHA256_SIZE], char out[2 * AD_SHA256_
         out[2 * i + 1] = "0123456789abcdef"[hash[i] & 15];
     }
     out[2 * AD_SHA256_SIZE] = 0;
+}
+
+static int parse_hex_digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
+
+bool ad__sha256_parse(const char *text, uint8_t out[AD_SHA256_SIZE]) {
+    if (strncmp(text, "sha256:", 7) != 0 || strlen(text += 7) != 2 * AD_SHA256_SIZE) return false;
+    for (int i = 0; i < AD_SHA256_SIZE; i++) {
+        const int high = parse_hex_digit(text[2 * i]), low = parse_hex_digit(text[2 * i + 1]);
+        if (high < 0 || low < 0) return false;
+        out[i] = (uint8_t)(high << 4 | low);
+    }
+    return true;
 }
 
 bool ad__secret_differs(const void *a, const void *b, size_t size) {

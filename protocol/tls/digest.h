@@ -17,6 +17,8 @@ int ad__crypto_load(ad_fault *fault);
 int ad__sha256(const ad_digest_part *parts, size_t n, uint8_t out[AD_SHA256_SIZE], ad_fault *fault);
 /* Format a hash as 64 digits and a NUL. */
 void ad__sha256_text(const uint8_t hash[AD_SHA256_SIZE], char out[2 * AD_SHA256_SIZE + 1]);
+/* Read a hash as text: "sha256:" and 64 digits (0-9, a-f). False: it is none. */
+bool ad__sha256_parse(const char *text, uint8_t out[AD_SHA256_SIZE]);
 /* Tell whether two runs of bytes differ, in a time that depends on size alone. True if there is no libcrypto. */
 bool ad__secret_differs(const void *a, const void *b, size_t size);
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int dup_close_on_exec(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 3); }
@@ -122,4 +123,16 @@ int ad__os_write(int fd, const void *data, size_t size) {
         size -= (size_t)n;
     }
     return 0;
+}
+
+void ad__os_make_parents(char *path, char *from) {
+    for (char *p = from; (p = strchr(p, '/')); *p++ = '/') {
+        *p = 0;
+        mkdir(path, 0700);
+    }
+}
+
+int ad__os_make_folder(char *path) {
+    ad__os_make_parents(path, path + 1);
+    return mkdir(path, 0700) && errno != EEXIST ? -1 : 0;
 }

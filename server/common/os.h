@@ -43,5 +43,9 @@ void *ad__os_grow(void *list, size_t count, size_t *capacity, size_t element);
 static inline void *ad__os_line(void *p) { return (char *)p + (-(uintptr_t)p & (AD_LINE - 1)); }
 /* Write all bytes. -1: errno says why not. */
 int ad__os_write(int fd, const void *data, size_t size);
+/* Make the folders of mode 0700 that are missing on the way to a path. from: the part of the path to look at. */
+void ad__os_make_parents(char *path, char *from);
+/* Make a folder, and those on the way to it. -1: errno says why not. */
+int ad__os_make_folder(char *path);
 
 #endif

@@ -43,10 +43,7 @@ int ad__scratch_make(char out[AD_SCRATCH_PATH], int *lock, ad_fault *fault) {
 int ad__scratch_write(const char *folder, const char *name, const void *data, size_t size, ad_fault *fault) {
     char path[512];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    for (char *p = path + strlen(folder) + 1; (p = strchr(p, '/')); *p++ = '/') {
-        *p = 0;
-        mkdir(path, 0700);
-    }
+    ad__os_make_parents(path, path + strlen(folder) + 1);
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     int status = fd < 0 ? -1 : ad__os_write(fd, data, size);
     if (status) ad__fault(fault, AD_E_SYSTEM, "cannot write %s: %s", name, strerror(errno));

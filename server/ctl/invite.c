@@ -36,14 +36,18 @@ static bool parse_memory(const char *text, char *out, size_t size) {
     return true;
 }
 
+/* Format a time as the file of tokens has it. Texts of times are in their order. */
+static void format_time(time_t at, char *out, size_t size) {
+    struct tm t;
+    if (gmtime_r(&at, &t)) strftime(out, size, "%Y-%m-%dT%H:%M:%SZ", &t);
+}
+
 static bool parse_days(const char *text, char *out, size_t size) {
     char *end;
     const double days = strtod(text, &end);
-    struct tm t;
     *out = 0;
     if (!*text || *end || !(days >= 0 && days <= MOST_DAYS)) return false;
-    const time_t until = time(NULL) + (time_t)(days * DAY_SECONDS + 0.999);
-    if (days > 0 && gmtime_r(&until, &t)) strftime(out, size, "%Y-%m-%dT%H:%M:%SZ", &t);
+    if (days > 0) format_time(time(NULL) + (time_t)(days * DAY_SECONDS + 0.999), out, size);
     return true;
 }
 
@@ -165,8 +169,8 @@ static void add_row(void *argument, char *line) {
         if (!strncmp(field, mark, sizeof mark - 1)) snprintf(expires, sizeof expires, "%s", field + sizeof mark - 1);
         else snprintf(grants + n, sizeof grants - n, "%s%s", n ? " " : "", field);
     }
-    char now[40];
-    parse_days("0.000001", now, sizeof now); /* texts of dates are in their order */
+    char now[40] = "";
+    format_time(time(NULL), now, sizeof now);
     json_t *row = json_pack("{s:s, s:s, s:s, s:b}", "name", name, "expires", expires, "grants", grants, "expired",
                             *expires && strncmp(expires, now, strlen(expires)) <= 0);
     if (row) json_array_append_new(argument, row);

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "server/common/os.h"
+
 #define BLANKS " \t\r"
 
 static int fail_file(const ad_ctl *c, const char *path) {
@@ -68,11 +70,8 @@ static unsigned copy_others(const char *text, const char *name, ad_bytes *out) {
 }
 
 static bool write_text(int fd, const ad_bytes *text, const struct stat *like) {
-    size_t at = 0;
-    for (ssize_t n; at < text->size; at += (size_t)n)
-        if ((n = write(fd, text->data + at, text->size - at)) <= 0) return false;
-    return !fchmod(fd, like->st_mode & 0777) && (geteuid() != 0 || !fchown(fd, like->st_uid, like->st_gid)) &&
-           !fsync(fd);
+    return !ad__os_write(fd, text->data, text->size) && !fchmod(fd, like->st_mode & 0777) &&
+           (geteuid() != 0 || !fchown(fd, like->st_uid, like->st_gid)) && !fsync(fd);
 }
 
 static int replace_file(const ad_ctl *c, const char *path, const ad_bytes *text, const struct stat *like) {

@@ -25,6 +25,12 @@ static int check_tls(const ad_config *c, ad_fault *fault) {
     return status;
 }
 
+int ad__check_self_signed(const ad_config *c, ad_fault *fault) {
+    if (!c->self_signed || *c->tls) return 0;
+    return ad__fault(fault, AD_E_VALUE,
+                     "option self-signed: expected an address to serve (option tls), as 0.0.0.0:7312");
+}
+
 int ad__check(const ad_config *c, ad_fault *fault) {
     ad_principals *principals = NULL;
     ad_address a;
@@ -32,8 +38,7 @@ int ad__check(const ad_config *c, ad_fault *fault) {
     ad__principals_free(principals);
     if (!status && *c->tcp) status = ad__address_tcp(c, &a, fault);
     if (!status && *c->tls) status = check_tls(c, fault);
-    if (!status && c->self_signed && !*c->tls)
-        status = ad__fault(fault, AD_E_VALUE, "option self-signed: expected an address to serve (option tls)");
+    if (!status) status = ad__check_self_signed(c, fault);
     if (!status && *c->metrics) status = ad__address_metrics(c, &a, fault);
     if (!status && !strcmp(c->socket, "none") && !*c->tcp && !*c->tls)
         status = ad__fault(fault, AD_E_VALUE, "option socket: none, and no tcp or tls: there is nothing to listen on");

@@ -4,15 +4,14 @@ Two kernels stand for them: one reads every element by the load function before 
 element by the store function after it. A store function sees what the transform gives before `norm` scales it.
 """
 import re
-import threading
 import warnings
 
 import numpy as np
 
 from .. import _base
 from .._base import ndarray
+from ._scopes import Scope
 
-_current = threading.local()
 _LETTERS = {"f": "R", "d": "D", "F": "C", "D": "Z"}  # cuFFT's letter for an element's type
 _TYPES = {"R": "cufftReal", "D": "cufftDoubleReal", "C": "cufftComplex", "Z": "cufftDoubleComplex"}
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]cufft\w*\.h[>\"].*$", re.M)
@@ -73,7 +72,7 @@ class _Function:
         return made if axis is None else made.swapaxes(axis, -1)
 
 
-class set_cufft_callbacks:
+class set_cufft_callbacks(Scope):
     """Have the transforms inside a with block read and write their elements by functions of CUDA C++.
 
     Parameters: cb_load, cb_store: the text of a function that gives element `offset` of the input, or puts one into the
@@ -85,6 +84,8 @@ class set_cufft_callbacks:
     Raises: ValueError for neither function, data of a function that is not given, or a text without the pointer.
     Source: cupy.fft.config.set_cufft_callbacks
     """
+
+    _place, _in_use = "callbacks", "callbacks are in use already; leave their with block first"
 
     def __init__(self, cb_load=None, cb_store=None, *, cb_load_aux_arr=None, cb_store_aux_arr=None, cb_load_name=None,
                  cb_store_name=None, cb_load_data=None, cb_store_data=None, cb_ver="legacy", nvrtc_options=()):
@@ -99,15 +100,6 @@ class set_cufft_callbacks:
             warnings.warn("legacy callback is considered deprecated: use cb_ver='jit'", DeprecationWarning, stacklevel=2)
         self._functions = {"load": _function("load", cb_load, cb_load_name, cb_load_data, cb_load_aux_arr, cb_ver),
                            "store": _function("store", cb_store, cb_store_name, cb_store_data, cb_store_aux_arr, cb_ver)}
-
-    def __enter__(self):
-        if current_callbacks() is not None:
-            raise RuntimeError("callbacks are in use already; leave their with block first")
-        _current.callbacks = self
-        return self
-
-    def __exit__(self, *_):
-        _current.callbacks = None
 
     def apply(self, kind, a, axis):
         """What the load or the store function makes of an array, which is the array itself where there is none."""
@@ -141,4 +133,4 @@ def current_callbacks():
     Returns: set_cufft_callbacks or None.
     Source: arrayd
     """
-    return getattr(_current, "callbacks", None)
+    return set_cufft_callbacks._find_current()

@@ -1,28 +1,18 @@
 """Plans of transforms under cuFFT's names: what CuPy's programs make beforehand. Here they are checked and not needed."""
-import threading
-
-_current = threading.local()
+from . import _scopes
 
 
-class Plan:
+class Plan(_scopes.Scope):
     """For which shape and type a transform is meant; `with plan:` makes it that of the transforms inside.
 
     Source: cupy.cuda.cufft.PlanNd
     """
 
+    _place, _in_use = "plan", "a plan is in use already; leave its with block first"
     _differs = "The cuFFT plan and a.shape do not match"
 
     def __init__(self, axes, sizes, value_type, dtype):
         self.axes, self.shape, self.value_type, self.dtype = tuple(axes), tuple(sizes), value_type, dtype
-
-    def __enter__(self):
-        if current_plan() is not None:
-            raise RuntimeError("a plan is in use already; leave its with block first")
-        _current.plan = self
-        return self
-
-    def __exit__(self, *_):
-        _current.plan = None
 
     def check(self, kind, axes, sizes):
         """Refuse a transform that this plan is not for.
@@ -71,4 +61,4 @@ def current_plan():
     Returns: Plan or None.
     Source: cupy.cuda.cufft.get_current_plan
     """
-    return getattr(_current, "plan", None)
+    return Plan._find_current()

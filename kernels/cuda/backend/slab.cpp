@@ -331,8 +331,8 @@ close_fd:
     return rc;
 }
 
-/* Whoever closes it has seen by events that nothing uses it any more. To wait here for the whole device would be to
- * wait for everybody else's work too. */
+/* Close a slab that nothing uses any more, as its owner has seen by events. To wait here for the whole device would be
+ * to wait for everybody else's work, too. */
 void ad_cuda_slab_close(ad_device *device, ad_slab_map *slab) {
     if (slab->base != nullptr && ad_cuda_enter(device, nullptr) == 0)
         unmap(CUdeviceptr(reinterpret_cast<uintptr_t>(slab->base)));

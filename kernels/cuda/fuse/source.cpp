@@ -61,8 +61,8 @@ bool only_moves(const ad_chain *c, const ad_fuse_form *f, const ad_chain_node *n
     return moves && dtype_of(c, f, n) == n->dtype[0] && n->dtype[0] == n->loop;
 }
 
-/* It is made as apply() of kernels/ufunc.h does it. Inputs are as the rule wants them, computed in the loop's type,
- * rounded to what the row gives and then to what is stored. */
+/* Write the statement that computes a node, in the steps of apply() in kernels/ufunc.h. Inputs are as the rule wants
+ * them. The node is computed in the loop's type, and rounded to what the row gives and then to what is stored. */
 void write_node(writer &w, const ad_chain *c, const ad_fuse_form *f, int index, int *scalars) {
     const ad_chain_node *n = &c->node[index];
     static const char *const operand[] = {"x", "y", "z"};

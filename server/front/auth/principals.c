@@ -56,25 +56,14 @@ bool ad__principals_is_name(const char *text) {
     return n > 0 && n <= AD_PRINCIPAL_SIZE - 8 && !text[n];
 }
 
-static int parse_hex_digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
-
-static bool parse_hash(const char *text, uint8_t out[AD_SHA256_SIZE]) {
-    if (!text || strncmp(text, "sha256:", 7) || strlen(text += 7) != 2 * AD_SHA256_SIZE) return false;
-    for (int i = 0; i < AD_SHA256_SIZE; i++) {
-        int high = parse_hex_digit(text[2 * i]), low = parse_hex_digit(text[2 * i + 1]);
-        if (high < 0 || low < 0) return false;
-        out[i] = (uint8_t)(high << 4 | low);
-    }
-    return true;
-}
-
 static int parse_token_head(const place *at, char **rest, entry *e) {
     const char *name = strtok_r(NULL, BLANKS, rest);
     if (!ad__principals_is_name(name))
         return report_bad_line(at, "expected a name of at most 56 letters, digits and . _ @ -", name);
     snprintf(e->who, sizeof e->who, "token:%.56s", name);
     const char *hash = strtok_r(NULL, BLANKS, rest);
-    return parse_hash(hash, e->hash) ? 0 : report_bad_line(at, "expected sha256: and 64 digits after the name", name);
+    if (hash && ad__sha256_parse(hash, e->hash)) return 0;
+    return report_bad_line(at, "expected sha256: and 64 digits after the name", name);
 }
 
 static bool is_principal_pattern(const char *text) {

@@ -8,18 +8,12 @@
 #include <unistd.h>
 
 #include "server/common/log.h"
+#include "server/common/os.h"
 #include "server/front/front.h"
+#include "server/front/net/address.h"
 
 #define OPTION "option self-signed"
 #define MOST_PATH 1024
-
-static int make_folders(char *path) {
-    for (char *p = path + 1; (p = strchr(p, '/')); *p++ = '/') {
-        *p = 0;
-        mkdir(path, 0700);
-    }
-    return mkdir(path, 0700) && errno != EEXIST ? -1 : 0;
-}
 
 /* Find the folder for files that no option names, and make it. */
 static int find_folder(char out[MOST_PATH], ad_fault *fault) {
@@ -31,20 +25,9 @@ static int find_folder(char out[MOST_PATH], ad_fault *fault) {
     else if (home && *home == '/') n = snprintf(out, MOST_PATH, "%s/.local/state/arrayd", home);
     if (n < 0 || n >= MOST_PATH - 32)
         return ad__fault(fault, AD_E_VALUE, OPTION ": name the files tls-cert and tokens, as there is no $HOME");
-    return make_folders(out)
+    return ad__os_make_folder(out)
                ? ad__fault(fault, AD_E_SYSTEM, OPTION ": cannot make the folder %.150s: %s", out, strerror(errno))
                : 0;
-}
-
-static bool write_all(int fd, const void *data, size_t size) {
-    while (size) {
-        const ssize_t n = write(fd, data, size);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return false;
-        data = (const char *)data + n;
-        size -= (size_t)n;
-    }
-    return fsync(fd) == 0;
 }
 
 /* Make a file for its owner alone, whole or not at all. One that is there by now stays. */
@@ -52,7 +35,7 @@ static int make_file(const char *path, const void *data, size_t size, ad_fault *
     char fresh[MOST_PATH + 16];
     snprintf(fresh, sizeof fresh, "%s.XXXXXX", path);
     const int fd = mkstemp(fresh); /* of mode 0600 */
-    bool good = fd >= 0 && write_all(fd, data, size);
+    bool good = fd >= 0 && !ad__os_write(fd, data, size) && !fsync(fd);
     if (fd >= 0) good = close(fd) == 0 && good;
     good = good && (link(fresh, path) == 0 || errno == EEXIST);
     const int error = errno;
@@ -85,11 +68,9 @@ static int name_file(ad_config *c, const char *option, const char *value, const 
 int ad__self_signed_prepare(ad_config *c, ad_fault *fault) {
     static const char head[] = "# Who may come in by token: made by arrayd --self-signed, written by arrayctl invite\n";
     char folder[MOST_PATH] = "";
-    int status = 0;
     if (!c->self_signed) return 0;
-    if (!*c->tls)
-        return ad__fault(fault, AD_E_VALUE, OPTION ": expected an address to serve (option tls), as 0.0.0.0:7312");
-    if (!*c->tls_cert || !*c->tokens) status = find_folder(folder, fault);
+    int status = ad__check_self_signed(c, fault);
+    if (!status && (!*c->tls_cert || !*c->tokens)) status = find_folder(folder, fault);
     if (!status) status = name_file(c, "tls-cert", c->tls_cert, folder, "server.pem", fault);
     if (!status) status = name_file(c, "tokens", c->tokens, folder, "tokens", fault);
     if (!status && access(c->tls_cert, F_OK)) status = make_certificate(c->tls_cert, fault);

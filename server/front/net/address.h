@@ -20,5 +20,7 @@ int ad__address_metrics(const ad_config *c, ad_address *a, ad_fault *fault);
 /* ---- check.c ---- */
 /* Check that arrayd would accept a configuration. The status and the fault say why not. */
 int ad__check(const ad_config *c, ad_fault *fault);
+/* Check that a server with the option self-signed has an address to serve. AD_E_VALUE. */
+int ad__check_self_signed(const ad_config *c, ad_fault *fault);
 
 #endif

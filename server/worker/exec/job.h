@@ -66,8 +66,8 @@ int ad__job_put_back(job *j, int status);
 
 /* Compute the bytes of a fresh output. */
 int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault);
-/* Put the shape and type of a fresh output before the reason why there is no memory for it. Returns the status; of
- * other statuses than AD_E_MEMORY the fault stays as it is. */
+/* Put the shape and type of a fresh output before the reason why there is no memory for it, where the text has room for
+ * both. Returns the status. With other statuses than AD_E_MEMORY the fault stays as it is. */
 int ad__fresh_refused(const ad_desc *d, int status, ad_fault *fault);
 /* Allocate memory of a stream queue for a buffer without memory. AD_E_MEMORY, or a status of the backend. */
 int ad__buffer_take_memory(ad_session *s, ad_stream_queue *queue, ad_buffer *b, uint64_t size, bool zero,

@@ -22,7 +22,7 @@ struct ad_random_places {
     int64_t shape[AD_MAX_NDIM], stride[AD_MAX_NDIM][4]; /* of the output and the parameters */
 };
 
-/* *Set p for an opened call. */
+/* Set *p for an opened call. */
 void ad_cuda_random_places(const ad_call *c, const ad::random_call *r, ad_random_places *p);
 /* Launches of OWN rows; false: no such row here. */
 bool ad_cuda_random_own(const ad_random_places *p, int loop, int blocks, cudaStream_t stream);

@@ -54,14 +54,6 @@ void ad__disk_give_up(ad_disk *d, const char *why) {
     d->folder[0] = 0;
 }
 
-static int make_folder(char *path) {
-    for (char *p = path + 1; (p = strchr(p, '/')); *p++ = '/') {
-        *p = 0;
-        mkdir(path, 0700);
-    }
-    return mkdir(path, 0700) && errno != EEXIST ? -1 : 0;
-}
-
 /* Check that only this user can write to a folder, from which this process executes code. Returns why not, or NULL. */
 static const char *check_private(const char *path) {
     struct stat st;
@@ -134,7 +126,7 @@ void ad__disk_open(ad_disk *d, const char *option, uint64_t limit) {
     *d = (ad_disk){.limit = limit};
     choose_folder(d, option);
     if (!*d->folder) return;
-    const char *why = make_folder(d->folder) ? strerror(errno) : check_private(d->folder);
+    const char *why = ad__os_make_folder(d->folder) ? strerror(errno) : check_private(d->folder);
     if (why) ad__disk_give_up(d, why);
     else bound_folder(d);
 }
