@@ -22,7 +22,6 @@ _REASONS = {
              "Module": "the server loads no client's binaries; RawModule compiles source",
              "Graph": "the server captures no streams",
              "profile": "cupyx.profiler.profile counts what a block does; the server's profiler is not for clients"},
-    "cupyx": {"distributed": "one server has all devices of a host; cuda.Device says on which an array lies"},
 }
 
 
@@ -31,7 +30,7 @@ def why(name, module=""):
     if not module and name in _BY_NUMPY:
         instead = _BY_NUMPY[name]
         return "NumPy 2 has removed it" + (f"; use {instead}" if instead else "")
-    return _REASONS[module].get(name)
+    return _REASONS.get(module, {}).get(name)
 
 
 def missing(name, module=""):

@@ -23,7 +23,7 @@ from ._synchronize import DeviceSynchronized, allow_synchronize
 __all__ = ["DeviceSynchronized", "GeneralizedUFunc", "allow_synchronize", "empty_like_pinned", "empty_pinned",
            "errstate", "get_runtime_info", "geterr", "profiler", "rsqrt", "scatter_add", "scatter_max", "scatter_min",
            "seterr", "zeros_like_pinned", "zeros_pinned"]
-_MODULES = ("cusolver", "cusparse", "jit", "lapack", "linalg", "scipy", "signal", "time")
+_MODULES = ("cusolver", "cusparse", "distributed", "jit", "lapack", "linalg", "scipy", "signal", "time")
 __all__ = sorted([*__all__, *_MODULES])
 
 rsqrt = _core.ufuncs["rsqrt"]

@@ -1,0 +1,112 @@
+"""Groups of processes (cupyx.distributed) at one server, at several servers and at embedded ones."""
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+from multiprocessing.connection import Client
+
+import pytest
+
+import arrayd as ad
+from arrayd.cupyx import distributed
+from conftest import start_server
+from patience import PATIENCE
+
+MEMBER = pathlib.Path(__file__).with_name("group_member.py")
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        return s.getsockname()[1]
+
+
+def start_member(size, rank, port, program, **environment):
+    return subprocess.Popen([sys.executable, MEMBER, str(size), str(rank), str(port), *program.split()], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
+
+
+def run_members(size, program, urls=(None,)):
+    """What the processes of a group print, when all have ended well."""
+    port = free_port()
+    urls = [os.environ["ARRAYD_URL"] if url is None else url for url in urls]
+    members = [start_member(size, rank, port, program, ARRAYD_URL=urls[rank % len(urls)]) for rank in reversed(range(size))]
+    try:
+        results = [each.communicate(timeout=PATIENCE) for each in members]
+    finally:
+        for each in members:
+            each.kill()
+    assert [each.returncode for each in members] == [0] * len(members), "\n".join(error for _, error in results)
+    return {out.strip() for out, _ in results}
+
+
+OPERATIONS = "types patterns large sparse "
+
+
+def test_one_server():
+    assert run_members(3, OPERATIONS + "mistakes end") == {"by handle"}
+    assert not [row for row in ad.names() if "group" in row.name]
+    assert ad.stat()["shared_bytes"] == 0
+
+
+def test_two_servers(tmp_path):
+    process, url = start_server(str(tmp_path))
+    assert run_members(2, OPERATIONS + "end", [os.environ["ARRAYD_URL"], url]) == {"by value"}
+    process.kill()
+    process.wait()
+
+
+def test_embedded_servers():
+    assert run_members(2, "patterns", ["embedded:cpu"]) == {"by value"}
+
+
+def test_group_of_one():
+    assert run_members(1, OPERATIONS) == {"by handle"}
+
+
+def test_key_of_the_group():
+    """Strangers are turned away, and those with the key find each other all the same."""
+    port = free_port()
+
+    def member(rank, key):
+        return start_member(2, rank, port, "patterns", ARRAYD_GROUP_KEY=key)
+
+    first = member(0, "ours")
+    stranger = member(1, "theirs")
+    assert "AuthenticationError" in stranger.communicate(timeout=PATIENCE)[1]
+    second = member(1, "ours")
+    for each in (first, second):
+        assert each.communicate(timeout=PATIENCE)[0].strip() == "by handle"
+
+
+def test_strangers_and_taken_ranks():
+    """What is no member's greeting ends that connection alone, and a second process of one rank is told so."""
+    port = free_port()
+    first = start_member(3, 0, port, "patterns")
+    stranger = connect(lambda: socket.create_connection(("127.0.0.1", port)))
+    stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+    stranger.close()
+    with Client(("127.0.0.1", port)) as taken:
+        taken.send_bytes(json.dumps({"rank": 1, "size": 3, "address": ["127.0.0.1", 1]}).encode())
+        for rank, size, text in ((1, 3, "rank 1 is taken already"), (2, 4, "n_devices is 4 here, and 3 at rank 0")):
+            assert text in start_member(size, rank, port, "patterns").communicate(timeout=PATIENCE)[1]
+    first.kill()
+    first.communicate()
+
+
+def connect(make):
+    """A connection to somebody who will listen."""
+    while True:
+        try:
+            return make()
+        except ConnectionRefusedError:
+            pass
+
+
+@pytest.mark.parametrize("size, rank, more, text", [
+    (0, 0, {}, "n_devices must be 1 or more"), (2, 2, {}, "rank must be from 0 to 1"),
+    (2, 0, {"backend": "gloo"}, "backend must be 'nccl'")])
+def test_wrong_arguments(size, rank, more, text):
+    with pytest.raises(ValueError, match=text):
+        distributed.init_process_group(size, rank, **more)
