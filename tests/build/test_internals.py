@@ -1,10 +1,14 @@
 """The pages about the inside: short, a drawing first, and the files that they name are there."""
 import pathlib
 import re
+import sys
 
 import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(TOP / "tests"))
+import harnesses  # noqa: E402 (where it is had to be said first)
+
 PAGES = sorted((TOP / "docs" / "internals").glob("*.md"))
 LISTS = {"glossary.md", "measured.md"}  # tables, which need no drawing
 LONGEST = 1500  # words
@@ -51,6 +55,10 @@ def test_the_path_of_an_operation_names_functions_where_they_are():
     assert len(steps) > 10
     for file, function in steps:
         assert re.search(rf"^\w[^\n;]*\b{function}\([^;]*\{{", (TOP / file).read_text(), re.M), (file, function)
+
+
+def test_what_tests_there_are_is_counted():
+    assert not harnesses.check()
 
 
 def test_the_glossary_is_short():
