@@ -9,6 +9,7 @@ import contextlib
 import os
 import pathlib
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -37,6 +38,7 @@ AGAIN = {"native/kernels"}  # of which the rest has more: kernels for the instru
 SHORT = 0.1  # seconds for a test of which it leaves nothing out
 LONGEST = 4 * 3600  # seconds for one command of a suite, on the busiest machine; each test has a limit of its own
 NOTHING_TO_RUN = 5  # pytest's exit status where the rest of a suite is nothing
+UNITS = 5  # seconds of processor time that all of the suite unit may take: it is run after every change
 HANGS = 900  # seconds for one test: several times what it waits for one thing (patience.py)
 # A user's kernel that has faulted leaves its fiber from within the handler of the signal, and never returns to it. The
 # thread sanitizer takes all that comes after for a part of the handler.
@@ -124,6 +126,17 @@ def run(name, command, xml, log, environment):
     return passed, failed, skipped, status
 
 
+def count_seconds():
+    """Processor time of all that has been run."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def report_units(seconds):
+    """Say what the suite unit took. Processor time hardly depends on what else the machine does, but it is no test."""
+    print(f"unit, in all: {seconds:.1f} s of processor time{'' if seconds <= UNITS else f', MORE THAN {UNITS}: profile it'}", flush=True)
+
+
 def seed_of_commit():
     """A sample changes with each commit, or, where there is no repository, with each day."""
     with contextlib.suppress(OSError, subprocess.CalledProcessError):
@@ -178,6 +191,7 @@ def main():
                        UBSAN_OPTIONS="print_stacktrace=1", TSAN_OPTIONS=TSAN)
     total = [0, 0, 0]
     for suite in options.suite:
+        before = count_seconds()
         for name, command, xml, more in commands(suite, build, report, options):
             print(f"{name:<16} ", end="", flush=True)
             begin = time.monotonic()
@@ -189,6 +203,8 @@ def main():
             if counts[1]:
                 print(f"---- status {status}; the end of {log.relative_to(TOP)}:")
                 print("\n".join(log.read_text(errors="replace").splitlines()[-60:]), flush=True)
+        if suite == "unit":
+            report_units(count_seconds() - before)
     skipped = f", {total[2]} skipped" if total[2] else ""
     chosen = f"; {'the rest of ' * options.rest}the sample of --seed={options.seed}" if options.sample else ""
     print(f"{total[0]} passed, {total[1]} failed{skipped}{chosen}")
