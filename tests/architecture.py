@@ -19,8 +19,9 @@ LOOPS_MOST = 0  # files of the worker that call each other in a loop
 SENTENCE = 15  # words in a sentence of a comment, on average
 MEMBERS = 30  # of a structure, above which it is named
 LARGE = {"ad_backend": "a table of functions", "ad_fold": "the argument of kernels"}  # why these may be larger
-# Types that stand for two things. No program has both: one is the client's, the other the worker's or a backend's.
-TWICE = {"ad_session", "ad_module"}
+# Names that two programs have, and why these may.
+TWICE = {"ad_module": "a compiled source: the client's handle of it, and the backend's",
+         "ad_launch": "a launch: the client's call, and what the backend is given"}
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _STATIC = re.compile(r"^static (?:inline )?(?:[\w ]+?[ *]+)(\w+)\(", re.M)
 _FUNCTION = re.compile(r"^(?!static)\w[\w *]*?\b(ad__\w+)\([^;{]*\)\s*\{", re.M)
@@ -28,7 +29,9 @@ _INLINE = re.compile(r"^static inline [\w *]+?\b(ad__\w+)\([^;{]*\)\s*\{", re.M)
 _NOTE = re.compile(r"/\*((?:[^*]|\*(?!/))*)\*/|//[ \t]([^\n]*)")
 _DRAWING = re.compile(r"[─│▶◀▼▲┌└┐┘├┤┬┴]|-->|<--|^    ")
 _STRUCT = re.compile(r"^(?:typedef )?struct (\w+) \{\n(.*?)^\}", re.M | re.S)
-_TYPE = re.compile(r"^(?:typedef )?(?:struct|union|enum) (ad_\w+) \{", re.M)
+_TYPE = re.compile(r"^(?:typedef )?(?:struct|union|enum) (ad_\w+) \{|^typedef (?!struct|union|enum)[^;{]*?\b(ad_\w+)(?:\)\([^;]*)?;"
+                   r"|^\} (ad_\w+);", re.M)
+_EXTERNAL = re.compile(r"^(?!static|typedef|extern)\w[\w *]*?\b(ad_\w+)\([^;{]*\)\s*\{", re.M)
 
 
 def sources(folder, *kinds):
@@ -104,12 +107,15 @@ def find_large_structs():
     return sorted(found, key=lambda each: (-each[0], each[1]))
 
 
-def find_types_twice():
-    """Types that two programs define each for itself. The two backends implement the same handles, which is meant."""
+def find_twice():
+    """Types and external functions that two programs define each for itself. The backends implement the same ones, which
+    is meant."""
     homes = collections.defaultdict(set)
     for folder in (*C_FOLDERS, "kernels"):
         for path in sources(folder, "c", "h", "cpp", "cu", "cuh"):
-            for name in _TYPE.findall(read_code(path)):
+            code = read_code(path)
+            names = {name for each in _TYPE.findall(code) for name in each if name}
+            for name in names | set(_EXTERNAL.findall(code)):
                 homes[name].add("/".join(path.relative_to(TOP).parts[:2 if folder == "server" else 1]))
     return sorted(name for name, where in homes.items() if len(where) > 1)
 
@@ -165,7 +171,8 @@ def measure():
             ("static functions named by one word", f"{one} of {total}"),
             ("static functions whose name three files or more have", f"{many} of {total}"),
             (f"structures above {MEMBERS} members", ", ".join(f"`{name}` {n} ({LARGE.get(name, '?')})" for n, name, _ in large) or "none"),
-            ("types that two programs define", ", ".join(f"`{name}`" for name in find_types_twice()) or "none"),
+            ("types and external functions that two programs define",
+             ", ".join(f"`{name}` ({TWICE.get(name, '?')})" for name in find_twice()) or "none"),
             ("decisions by a message's opcode", str(len(find_opcodes()))),
             ("words in a sentence of a comment, on average",
              f"{sum(words) / len(words):.0f}; {sum(each > 30 for each in words)} of {len(words)} sentences have more than 30")]
@@ -183,8 +190,8 @@ def check(whole=False):
     if len(upward) > UPWARD_MOST:
         yield (f"{len(upward)} calls of the worker go up a room, {UPWARD_MOST} may: "
                f"e.g. {upward[-1][0].relative_to(TOP)} calls {upward[-1][2]}")
-    for name in set(find_types_twice()) - TWICE:
-        yield f"{name} is a type of two programs: name what each of them is"
+    for name in sorted(set(find_twice()) - set(TWICE)):
+        yield f"{name} is defined by two programs: name what each of them means"
     loops = find_loops(find_calls())
     if len(loops) > LOOPS_MOST:
         yield (f"{len(loops)} files of the worker call each other in a loop, {LOOPS_MOST} may: "

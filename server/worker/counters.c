@@ -36,7 +36,7 @@ static ad_compile_counts count_compiled(const ad_worker *w) {
     return c;
 }
 
-static uint64_t sum_slab_bytes(const ad_session *s) {
+static uint64_t sum_slab_bytes(const ad_worker_session *s) {
     uint64_t sum = 0, bytes, unused;
     for (unsigned i = 0; i < s->streams.count; i++) {
         ad__stream_arena_count(s->streams.queues[i]->stream_arena, &bytes, &unused);
@@ -45,7 +45,7 @@ static uint64_t sum_slab_bytes(const ad_session *s) {
     return sum;
 }
 
-void ad__counters_get(ad_session *s, int64_t values[AD_NCOUNTER]) {
+void ad__counters_get(ad_worker_session *s, int64_t values[AD_NCOUNTER]) {
     ad_worker *w = s->worker;
     ad__sharing_sweep(w);
 #define AD_COUNTER(index, name, scope, kind, metric, scale, value, doc) values[index] = (int64_t)(value);
@@ -53,7 +53,7 @@ void ad__counters_get(ad_session *s, int64_t values[AD_NCOUNTER]) {
 #undef AD_COUNTER
 }
 
-int ad__handle_stat(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_stat(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     int64_t values[AD_NCOUNTER];
     _Static_assert(AD_NCOUNTER <= AD_REPLY_INTS, "a reply has room for all counters");
     (void)fault;

@@ -6,6 +6,6 @@
 #include "server/worker/session.h"
 
 /* Runner: evaluate the column "value" of each row of counter.def. */
-void ad__counters_get(ad_session *s, int64_t values[AD_NCOUNTER]);
+void ad__counters_get(ad_worker_session *s, int64_t values[AD_NCOUNTER]);
 
 #endif

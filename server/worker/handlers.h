@@ -8,13 +8,13 @@
 
 #include "protocol/message.h"
 
-struct ad_session;
+struct ad_worker_session;
 
 #define AD_WAITS 1 /* result of a handler: the session waits for something; call it again */
 
 /* Runner: execute a message. 0: it is executed, or what it writes has its failure, or an ASK is answered. Negative: it
  * has failed, and *fault says why; the caller reports that. AD_WAITS. *fault is empty before. */
-typedef int ad_handler(struct ad_session *s, ad_message *m, ad_fault *fault);
+typedef int ad_handler(struct ad_worker_session *s, ad_message *m, ad_fault *fault);
 
 #define AD_HANDLER_HELLO(name)
 #define AD_HANDLER_TELL(name)

@@ -26,16 +26,16 @@ struct ad_past {
 
 /* List the sessions to be reported; probes and ended ones are left out. A listed session stays while the engine is run.
  */
-static size_t list_sessions(ad_worker *w, ad_session **list, size_t most) {
+static size_t list_sessions(ad_worker *w, ad_worker_session **list, size_t most) {
     size_t n = 0;
     pthread_mutex_lock(&w->sessions_lock);
-    for (ad_session *s = w->sessions; s && n < most; s = s->next)
+    for (ad_worker_session *s = w->sessions; s && n < most; s = s->next)
         if (!ad__session_is_probe(s->id) && !ad__run_is_dropping(s)) list[n++] = s;
     pthread_mutex_unlock(&w->sessions_lock);
     return n;
 }
 
-static void add_session(ad_session *s, int64_t now, ad_bytes *out) {
+static void add_session(ad_worker_session *s, int64_t now, ad_bytes *out) {
     ad_report_session row = {.id = s->id, .idle = now - s->turns.since, .traced = ad__is_traced(s)};
     pthread_mutex_lock(&s->worker->engine.lock);
     row.ending = ad__run_is_over(s);
@@ -55,7 +55,7 @@ static void add_session(ad_session *s, int64_t now, ad_bytes *out) {
 static void add_sessions(ad_worker *w, ad_bytes *out, ad_report_head *head) {
     size_t most = atomic_load(&w->nsessions) + 64u; /* some sessions may have begun just now */
     if (most > AD_REPORT_SESSIONS) most = AD_REPORT_SESSIONS;
-    ad_session **list = ad__os.malloc(most * sizeof *list);
+    ad_worker_session **list = ad__os.malloc(most * sizeof *list);
     if (!list) {
         out->failed = true;
         return;
@@ -100,7 +100,7 @@ static void add_name(void *user, const ad_report_name *row) {
 /* ---- a whole report ---- */
 
 static void write_report(ad_worker *w, uint64_t what, ad_bytes *out) {
-    static ad_session nobody; /* a placeholder, whose own counters are 0 */
+    static ad_worker_session nobody; /* a placeholder, whose own counters are 0 */
     ad_report_head head = {.magic = AD_REPORT_MAGIC};
     nobody.worker = w;
     ad__counters_get(&nobody, head.counter);
@@ -147,7 +147,7 @@ static ad_past *find_past(ad_worker *w, const char *principal) {
     return w->past = p;
 }
 
-static void add_ended(ad_session *s) {
+static void add_ended(ad_worker_session *s) {
     ad_past *p = ad__session_is_probe(s->id) ? NULL : find_past(s->worker, s->principal);
     int64_t counter[AD_NCOUNTER];
     if (!p) return;
@@ -171,14 +171,14 @@ void ad__report_close(ad_worker *w) {
 /* ---- single sessions ---- */
 
 void ad__report_kill_session(ad_worker *w, const ad_note *note) {
-    ad_session *s = ad__session_find(w, note->id);
+    ad_worker_session *s = ad__session_find(w, note->id);
     if (!s) return;
     ad__log(session_killed, s->id, s->principal, note->text);
     ad__session_bye(s, AD_E_DENIED, note->text);
 }
 
 void ad__report_trace_session(ad_worker *w, const ad_note *note, int fd) {
-    ad_session *s = ad__session_find(w, note->id);
+    ad_worker_session *s = ad__session_find(w, note->id);
     if (s) ad__trace_to(s, fd);
     else close(fd);
 }

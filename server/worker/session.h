@@ -79,7 +79,7 @@ typedef struct ad_session_socket {
 typedef struct ad_session_turns {
     ad_input_queue queue;
     ad_share share;
-    ad_session *next_attention;
+    ad_worker_session *next_attention;
     atomic_uint phase; /* ad_run_phase, changed by ad__run_enter alone; the runner reads it without the lock */
     bool attended;
     bool want_room;     /* paused: the runner requests attention when the queue is short */
@@ -92,7 +92,7 @@ typedef struct ad_session_turns {
     _Atomic(const char *) doing;       /* what that is, while background_since is set */
     _Atomic uint64_t cancelled_before; /* computations before this place of the stream are not begun any more */
     /* runner */
-    ad_session *next_busy; /* list of sessions with something under way */
+    ad_worker_session *next_busy; /* list of sessions with something under way */
     bool busy;
     int64_t since; /* when its latest turn began */
 } ad_session_turns;
@@ -154,7 +154,7 @@ typedef struct ad_session_sharing {
     uint64_t capabilities;             /* number of its capabilities that are still valid */
 } ad_session_sharing;
 
-struct ad_session {
+struct ad_worker_session {
     ad_worker *worker;
     uint64_t id;
     char principal[AD_PRINCIPAL_SIZE], client[AD_FAULT_TEXT];
@@ -162,7 +162,7 @@ struct ad_session {
     ad_session_rights rights;
     ad_session_move move;
     ad_tracer tracer;
-    ad_session *next, *prev; /* list of the worker's sessions */
+    ad_worker_session *next, *prev; /* list of the worker's sessions */
     ad_session_socket socket;
     ad_input input;
     ad_comeback comeback;

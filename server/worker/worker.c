@@ -48,7 +48,7 @@ void ad__worker_lost(ad_worker *w, const char *why) {
     ad__log(device_lost, why);
     pthread_mutex_lock(&w->sessions_lock);
     if (w->journal) memcpy(ad__journal_head(w->journal)->why, note.text, sizeof note.text);
-    for (ad_session *s = w->sessions; s; s = s->next) ad__components_device_lost(s, why);
+    for (ad_worker_session *s = w->sessions; s; s = s->next) ad__components_device_lost(s, why);
     ad__worker_tell(w, &note, -1);
     _exit(3);
 }
@@ -62,7 +62,7 @@ static void begin_stop(ad_worker *w) {
     if (w->ending.stopping) return;
     w->ending.stopping = true;
     w->ending.stop_by = ad__os_now() + STOP_TIME;
-    for (ad_session *s = w->sessions; s; s = s->next)
+    for (ad_worker_session *s = w->sessions; s; s = s->next)
         ad__session_bye(s, AD_E_CONNECTION, "the server is shutting down");
     if (!w->sessions) uv_stop(&w->io.loop);
 }
@@ -87,7 +87,7 @@ static void take_session(ad_worker *w, const ad_note *note, int fd) {
 }
 
 static void take_note(ad_worker *w, const ad_note *note, int fd) {
-    ad_session *s;
+    ad_worker_session *s;
     switch (note->kind) {
     case AD_NOTE_STOP: begin_stop(w); break;
     case AD_NOTE_KNOCK: ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_HEARD, .id = note->id}, -1); break;
@@ -161,7 +161,7 @@ static void set_timer(ad_worker *w, int64_t ns) {
 
 static void on_polled(uv_check_t *check) {
     ad_worker *w = check->data;
-    ad_session *s;
+    ad_worker_session *s;
     ad__migration_advance(w); /* first of all: otherwise an engine thread would be asked for again */
     int64_t again = ad__engine_pump(w);
     while ((s = ad__engine_next_attended(w))) ad__session_attend(s);

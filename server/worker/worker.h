@@ -18,7 +18,7 @@
 #include "server/worker/device/staging.h"
 #include "server/worker/device/watchdog.h"
 
-typedef struct ad_session ad_session;
+typedef struct ad_worker_session ad_worker_session;
 
 typedef struct ad_migration ad_migration;
 /* When elementwise operations are fused: values of ARRAYD_FUSE 0, unset and 1. */
@@ -92,7 +92,7 @@ typedef struct ad_worker {
     struct ad_spill *spill; /* owned by the runner; NULL: nothing is moved to host memory */
     ad_worker_loop io;
     pthread_mutex_t sessions_lock; /* guards the list, which other threads read when the device is lost */
-    ad_session *sessions;
+    ad_worker_session *sessions;
     atomic_uint nsessions;
     ad_migration *migrations; /* I/O thread: principals that migrate (migrate/migration.h) */
     ad_worker_end ending;

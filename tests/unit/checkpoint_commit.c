@@ -20,17 +20,17 @@ static const ad_component *const components[] = {&ad__component_input,
                                                  &streams,
                                                  NULL};
 
-static ad_session *start_session(bool asynchronous) {
+static ad_worker_session *start_session(bool asynchronous) {
     ad_worker *w = fake_worker(asynchronous, true, components);
     w->hooks.checkpoint = &ad__checkpoint_hooks;
-    ad_session *s = fake_session(w, 1, "alice");
+    ad_worker_session *s = fake_session(w, 1, "alice");
     ad__checkpoint_list(s);
     ad__checkpoint_commit(s);
     return s;
 }
 
 /* Make a buffer by an operation on the current stream. */
-static ad_buffer *add_buffer(ad_session *s, uint64_t id, uint64_t size) {
+static ad_buffer *add_buffer(ad_worker_session *s, uint64_t id, uint64_t size) {
     ad_buffer *b = NULL;
     ad_fault fault = {0};
     ad_stream_queue *queue = ad__stream_queue_current(s, &fault);
@@ -48,7 +48,7 @@ static ad_buffer *add_buffer(ad_session *s, uint64_t id, uint64_t size) {
     return b;
 }
 
-static void remove_buffer(ad_session *s, uint64_t id) {
+static void remove_buffer(ad_worker_session *s, uint64_t id) {
     ad_buffer *b = ad__buffers_find(&s->buffers, id);
     ad__buffers_detach(&s->buffers, b);
     ad__buffer_free(s, b);
@@ -56,12 +56,12 @@ static void remove_buffer(ad_session *s, uint64_t id) {
     ad__checkpoint_mark_executed(&s->checkpoint);
 }
 
-static const ad_journal_checkpoint *get_committed(const ad_session *s) {
+static const ad_journal_checkpoint *get_committed(const ad_worker_session *s) {
     return &s->checkpoint.at->checkpoint[s->checkpoint.at->current];
 }
 
 /* Find the row of a buffer. NULL: there is none. More than one fails. */
-static const ad_journal_row *find_row(const ad_session *s, uint64_t id) {
+static const ad_journal_row *find_row(const ad_worker_session *s, uint64_t id) {
     const ad_journal_table *t = ad__journal_get(s->checkpoint.journal, s->checkpoint.at->table);
     const ad_journal_row *found = NULL;
     for (uint64_t i = 0; i < t->capacity; i++) {
@@ -73,7 +73,7 @@ static const ad_journal_row *find_row(const ad_session *s, uint64_t id) {
 }
 
 Test(checkpoint, rows_are_those_of_the_buffers) {
-    ad_session *s = start_session(false);
+    ad_worker_session *s = start_session(false);
     uint64_t seed = 9, size[IDS] = {0};
     for (int round = 0; round < 200; round++) {
         for (uint64_t n = random64(&seed) % 8; n; n--) {
@@ -98,7 +98,7 @@ Test(checkpoint, rows_are_those_of_the_buffers) {
 }
 
 Test(checkpoint, a_late_one_waits_for_the_device) {
-    ad_session *s = start_session(true);
+    ad_worker_session *s = start_session(true);
     add_buffer(s, 1, 64);
     ad__checkpoint_commit(s);
     cr_assert(s->checkpoint.pending_checkpoint.open);
@@ -116,7 +116,7 @@ Test(checkpoint, a_late_one_waits_for_the_device) {
 }
 
 Test(checkpoint, memory_stays_until_a_checkpoint_without_it) {
-    ad_session *s = start_session(true);
+    ad_worker_session *s = start_session(true);
     add_buffer(s, 1, 64);
     ad__checkpoint_flush(s, true);
     cr_assert_not_null(find_row(s, 1));
@@ -130,7 +130,7 @@ Test(checkpoint, memory_stays_until_a_checkpoint_without_it) {
 }
 
 Test(checkpoint, an_invalid_one_is_begun_again) {
-    ad_session *s = start_session(true);
+    ad_worker_session *s = start_session(true);
     add_buffer(s, 1, 64);
     ad__checkpoint_commit(s);
     cr_assert(s->checkpoint.pending_checkpoint.open);
@@ -147,7 +147,7 @@ Test(checkpoint, an_invalid_one_is_begun_again) {
 }
 
 Test(checkpoint, a_session_that_is_given_up_keeps_nothing) {
-    ad_session *s = start_session(false);
+    ad_worker_session *s = start_session(false);
     add_buffer(s, 1, 64);
     ad__checkpoint_commit(s);
     const uint64_t used = s->worker->device.gpu[0].memory.used;

@@ -23,14 +23,14 @@ static int64_t due = INT64_MAX;
 static sem_t done;
 
 /* Execute what the session has queued. */
-static void empty_queue(ad_session *s) {
+static void empty_queue(ad_worker_session *s) {
     ad_input_frame f;
     pthread_mutex_lock(&s->worker->engine.lock);
     while (ad__input_pop(&s->turns.queue, &f)) {}
     pthread_mutex_unlock(&s->worker->engine.lock);
 }
 
-static ad_turn take_turn(ad_session *s, int64_t budget, int64_t limit) {
+static ad_turn take_turn(ad_worker_session *s, int64_t budget, int64_t limit) {
     const bool in_thread = !pthread_equal(pthread_self(), s->worker->io.thread);
     cr_assert_gt(budget, 0);
     if (script[s->id].end == AD_TURN_HEAVY) {
@@ -47,7 +47,7 @@ static ad_turn take_turn(ad_session *s, int64_t budget, int64_t limit) {
 }
 
 /* At first something is under way. */
-static bool drop_session(ad_session *s) {
+static bool drop_session(ad_worker_session *s) {
     if (++script[s->id].drops == 1) {
         ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL);
         return false;
@@ -84,7 +84,7 @@ static ad_worker *start_worker(void) {
     return w;
 }
 
-static void queue_frame(ad_session *s) {
+static void queue_frame(ad_worker_session *s) {
     ad_input_frame f = {0};
     cr_assert_eq(ad__engine_queue_frames(s, &f, 1), 0);
 }
@@ -96,7 +96,7 @@ static void pump_engine(ad_worker *w) {
 
 Test(engine, each_session_has_its_turns) {
     ad_worker *w = start_worker();
-    ad_session *s[SESSIONS];
+    ad_worker_session *s[SESSIONS];
     static const char *const who[] = {"a", "b", "c"};
     for (int i = 0; i < SESSIONS; i++) {
         script[i].most = 20 + i;
@@ -116,7 +116,7 @@ Test(engine, each_session_has_its_turns) {
 
 Test(engine, a_heavy_operation_goes_to_a_thread) {
     ad_worker *w = start_worker();
-    ad_session *s = fake_session(w, 0, "a");
+    ad_worker_session *s = fake_session(w, 0, "a");
     script[0].end = AD_TURN_HEAVY;
     queue_frame(s);
     ad__engine_pump(w);
@@ -127,7 +127,7 @@ Test(engine, a_heavy_operation_goes_to_a_thread) {
 
 Test(engine, an_ended_session_is_dropped_once_it_is_idle) {
     ad_worker *w = start_worker();
-    ad_session *s = fake_session(w, 0, "a");
+    ad_worker_session *s = fake_session(w, 0, "a");
     script[0].end = AD_TURN_MORE;
     queue_frame(s);
     ad__engine_end(s);
@@ -146,7 +146,7 @@ Test(engine, an_ended_session_is_dropped_once_it_is_idle) {
 
 Test(engine, a_turn_over_ends_the_session) {
     ad_worker *w = start_worker();
-    ad_session *s = fake_session(w, 0, "a");
+    ad_worker_session *s = fake_session(w, 0, "a");
     script[0].end = AD_TURN_OVER;
     script[0].drops = 1; /* nothing is under way */
     queue_frame(s);
@@ -160,7 +160,7 @@ Test(engine, a_turn_over_ends_the_session) {
 
 Test(engine, a_stalled_session_waits_for_its_output) {
     ad_worker *w = start_worker();
-    ad_session *s = fake_session(w, 0, "a");
+    ad_worker_session *s = fake_session(w, 0, "a");
     script[0].end = AD_TURN_STALLED;
     queue_frame(s);
     atomic_store(&s->output.away, true); /* nothing is sent */
@@ -183,7 +183,7 @@ Test(engine, a_stalled_session_waits_for_its_output) {
 
 Test(engine, a_full_queue_is_not_read_any_further) {
     ad_worker *w = start_worker();
-    ad_session *s = fake_session(w, 0, "a"), *other = fake_session(w, 1, "b");
+    ad_worker_session *s = fake_session(w, 0, "a"), *other = fake_session(w, 1, "b");
     for (int i = 0; i < 5000; i++) queue_frame(s);
     pthread_mutex_lock(&w->engine.lock);
     cr_assert(ad__engine_is_full(s));

@@ -9,16 +9,16 @@ static const ad_component *const components[] = {
     &ad__component_turn,    &ad__component_input,  &ad__component_output, &ad__component_checkpoint,
     &ad__component_buffers, &ad__component_checks, &ops_streams,          NULL};
 
-static ad_session *start_session(bool asynchronous, bool journaled) {
+static ad_worker_session *start_session(bool asynchronous, bool journaled) {
     ad_worker *w = fake_worker(asynchronous, journaled, components);
     w->hooks.checkpoint = &ad__checkpoint_hooks;
-    ad_session *s = fake_session(w, 1, "alice");
+    ad_worker_session *s = fake_session(w, 1, "alice");
     cr_assert_not_null(make_buffer(s, 1, 10));
     cr_assert_not_null(make_buffer(s, 2, 20));
     return s;
 }
 
-static void stop_session(ad_session *s) {
+static void stop_session(ad_worker_session *s) {
     ad_worker *w = s->worker;
     end_session(s);
     cr_assert_eq(w->device.gpu[0].memory.used, 0);
@@ -27,7 +27,7 @@ static void stop_session(ad_session *s) {
 }
 
 Test(exec, a_sum_is_computed) {
-    ad_session *s = start_session(false, false);
+    ad_worker_session *s = start_session(false, false);
     sum x;
     cr_assert_eq(run_op(s, make_sum(&x, 3, true, 1, 2, 0)), 0);
     cr_assert_eq(get_value(s, 3), 30);
@@ -41,7 +41,7 @@ Test(exec, a_sum_is_computed) {
 }
 
 Test(exec, a_failure_spreads_to_what_depends_on_it) {
-    ad_session *s = start_session(false, false);
+    ad_worker_session *s = start_session(false, false);
     sum x;
     fake.fail = AD_E_VALUE;
     const uint64_t number = s->progress.done + 1;
@@ -59,7 +59,7 @@ Test(exec, a_failure_spreads_to_what_depends_on_it) {
 }
 
 Test(exec, operands_are_checked) {
-    ad_session *s = start_session(false, false);
+    ad_worker_session *s = start_session(false, false);
     sum x;
     cr_assert_eq(run_op(s, make_sum(&x, 3, true, 9, 2, 0)), AD_E_STALE);
     ad_op *op = make_sum(&x, 4, true, 1, 2, 0);
@@ -75,7 +75,7 @@ Test(exec, operands_are_checked) {
 }
 
 Test(exec, a_check_fails_later) {
-    ad_session *s = start_session(true, false);
+    ad_worker_session *s = start_session(true, false);
     sum x;
     fake.fail_late = true;
     fake.fail = AD_E_VALUE;
@@ -98,7 +98,7 @@ Test(exec, a_check_fails_later) {
 }
 
 Test(exec, changes_in_place_are_written_down_first) {
-    ad_session *s = start_session(false, true);
+    ad_worker_session *s = start_session(false, true);
     sum x;
     ad__checkpoint_commit(s);
     const ad_checkpoint *v = &s->checkpoint;

@@ -16,11 +16,11 @@ static const ad_component *const components[] = {&ad__component_turn,
                                                  &ops_streams,
                                                  NULL};
 
-static ad_session *start_session(void) {
+static ad_worker_session *start_session(void) {
     ad_worker *w = fake_worker(false, false, components);
     w->hooks.checkpoint = &ad__checkpoint_hooks;
     w->fuses = AD_FUSE_ALWAYS;
-    ad_session *s = fake_session(w, 1, "alice");
+    ad_worker_session *s = fake_session(w, 1, "alice");
     cr_assert_not_null(make_buffer(s, 1, 10));
     cr_assert_not_null(make_buffer(s, 2, 20));
     ad_input_frame more = {0}; /* more is at hand, so it is worth waiting */
@@ -29,7 +29,7 @@ static ad_session *start_session(void) {
     return s;
 }
 
-static ad_fusion_offer offer_sum(ad_session *s, ad_op *op) {
+static ad_fusion_offer offer_sum(ad_worker_session *s, ad_op *op) {
     s->messages.cost = 1;
     ad_fusion_offer taken = ad__fusion_offer(s, op);
     if (taken == AD_FUSION_REFUSED) return taken;
@@ -38,7 +38,7 @@ static ad_fusion_offer offer_sum(ad_session *s, ad_op *op) {
 }
 
 Test(fusion, operations_wait_and_run_in_order) {
-    ad_session *s = start_session();
+    ad_worker_session *s = start_session();
     sum x[4];
     cr_assert_eq(offer_sum(s, make_sum(&x[0], 3, true, 1, 2, 0)), AD_FUSION_QUEUED);
     cr_assert_eq(offer_sum(s, make_sum(&x[1], 4, true, 3, 0, 1)), AD_FUSION_QUEUED);
@@ -56,7 +56,7 @@ Test(fusion, operations_wait_and_run_in_order) {
 }
 
 Test(fusion, what_nobody_reads_is_not_computed) {
-    ad_session *s = start_session();
+    ad_worker_session *s = start_session();
     sum x[2];
     cr_assert_eq(offer_sum(s, make_sum(&x[0], 3, true, 1, 2, 0)), AD_FUSION_QUEUED);
     ad_buffer *b = ad__buffers_find(&s->buffers, 3);
@@ -71,7 +71,7 @@ Test(fusion, what_nobody_reads_is_not_computed) {
 }
 
 Test(fusion, a_failure_poisons_the_right_outputs) {
-    ad_session *s = start_session();
+    ad_worker_session *s = start_session();
     sum x[3];
     cr_assert_eq(offer_sum(s, make_sum(&x[0], 3, true, 1, 2, 0)), AD_FUSION_QUEUED);
     cr_assert_eq(offer_sum(s, make_sum(&x[1], 4, true, 3, 0, 1)), AD_FUSION_QUEUED);
@@ -85,7 +85,7 @@ Test(fusion, a_failure_poisons_the_right_outputs) {
 }
 
 Test(fusion, a_dropped_session_forgets_its_queue) {
-    ad_session *s = start_session();
+    ad_worker_session *s = start_session();
     ad_worker *w = s->worker;
     sum x;
     cr_assert_eq(offer_sum(s, make_sum(&x, 3, true, 1, 2, 0)), AD_FUSION_QUEUED);

@@ -60,14 +60,14 @@ static void write_setting(uint64_t count, uint64_t bytes, uint32_t name) {
     memcpy(first->name, "f", 1);
 }
 
-static ad_session *start_session(void) {
+static ad_worker_session *start_session(void) {
     ad_worker *w = fake_worker(false, true, components);
     w->hooks.checkpoint = &ad__checkpoint_hooks;
     w->hooks.modules = &ad__modules_hooks;
     return fake_session(w, 1, "alice");
 }
 
-static const ad_loaded *restore_row(ad_session *s) {
+static const ad_loaded *restore_row(ad_worker_session *s) {
     ad_fault fault = {0};
     cr_assert_eq(ad__component_modules.restore(s, &row, &left, &fault), 0, "%s", fault.text);
     cr_assert_not_null(ad__component_modules.place(s, 7));
@@ -76,7 +76,7 @@ static const ad_loaded *restore_row(ad_session *s) {
 }
 
 Test(modules, a_whole_recipe_is_restored) {
-    ad_session *s = start_session();
+    ad_worker_session *s = start_session();
     ad_journal_row again = {.kind = AD_JOURNAL_MODULE};
     write_recipe("extern \"C\" void f() {}");
     write_setting(1, sizeof(ad_journal_setting) + 8, 1);
@@ -92,7 +92,7 @@ Test(modules, a_whole_recipe_is_restored) {
 }
 
 Test(modules, a_damaged_recipe_is_lost) {
-    ad_session *s = start_session();
+    ad_worker_session *s = start_session();
     write_recipe("extern \"C\" void f() {}");
     recipe->text[3] ^= 1;
     cr_assert_eq(restore_row(s)->loss, AD_MODULE_DAMAGED);
@@ -101,7 +101,7 @@ Test(modules, a_damaged_recipe_is_lost) {
 }
 
 Test(modules, a_recipe_may_be_missing) {
-    ad_session *s = start_session();
+    ad_worker_session *s = start_session();
     cr_assert_eq(restore_row(s)->loss, AD_MODULE_DAMAGED);
 }
 
@@ -115,7 +115,7 @@ Test(modules, settings_stay_within_their_bounds) {
                  {1, UINT64_MAX, 1},
                  {UINT64_MAX, 0, 0}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        ad_session *s = start_session();
+        ad_worker_session *s = start_session();
         write_recipe("void f() {}");
         write_setting(wrong[i].count, wrong[i].bytes, wrong[i].name);
         const ad_loaded *m = restore_row(s);

@@ -94,7 +94,7 @@ static int recover_image(int image, const model *expected) {
     uint64_t count = 0;
     for (int i = 0; i < nslabs; i++) ad__recovery_take(w, &slab[i], dup(slab_fd[i]));
     ad__recovery_run(w, &(ad_note){.kind = AD_NOTE_RECOVER, .id = 1000, .size = AD_DEATH_KILLED}, image);
-    const ad_session *s = ad__session_find(w, 1);
+    const ad_worker_session *s = ad__session_find(w, 1);
     if (!s) return 2;
     if (s->socket.phase != AD_SOCKET_AWAY) return 3;
     for (uint64_t id = 1; id < IDS; id++) {
@@ -118,7 +118,7 @@ static void check_image(int image, const model *expected, const char *what, int 
 }
 
 /* Change an array: it is made, freed, or written in place. */
-static void change_something(ad_session *s, model *now, uint64_t *seed) {
+static void change_something(ad_worker_session *s, model *now, uint64_t *seed) {
     const uint64_t id = 1 + random64(seed) % (IDS - 1);
     const int64_t value = 1 + (int64_t)(random64(seed) % 1000);
     ad_buffer *b = ad__buffers_find(&s->buffers, id);
@@ -171,7 +171,7 @@ static bool undo_rows(int image, int before, ad_at session, uint64_t from) {
 
 Test(recover, from_each_prefix_of_a_log) {
     ad_worker *w = start_worker();
-    ad_session *s = fake_session(w, 1, "alice");
+    ad_worker_session *s = fake_session(w, 1, "alice");
     model committed = {0}, now = {0};
     uint64_t seed = 5, variants = 0;
     ad__checkpoint_list(s);

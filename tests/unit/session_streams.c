@@ -21,22 +21,22 @@ static const ad_component *const components[] = {&ad__component_turn,    &ad__co
                                                  &ad__component_events,  &ad__component_windows,
                                                  &ad__component_streams, NULL};
 
-static ad_session *start_session(bool asynchronous) {
+static ad_worker_session *start_session(bool asynchronous) {
     ad_worker *w = fake_worker(asynchronous, true, components);
     w->hooks.checkpoint = &ad__checkpoint_hooks;
-    ad_session *s = fake_session(w, 1, "alice");
+    ad_worker_session *s = fake_session(w, 1, "alice");
     cr_assert_not_null(make_buffer(s, 1, 10));
     return s;
 }
 
-static void stop_session(ad_session *s) {
+static void stop_session(ad_worker_session *s) {
     ad_worker *w = s->worker;
     end_session(s);
     cr_assert_eq(fake.open_slabs + fake.open_streams + fake.open_events, 0);
     fake_worker_close(w);
 }
 
-static int send_request(ad_session *s, uint8_t opcode, uint64_t u0, uint64_t u1, uint64_t u2) {
+static int send_request(ad_worker_session *s, uint8_t opcode, uint64_t u0, uint64_t u1, uint64_t u2) {
     static ad_handler *const handlers[AD_REQUEST_LIMIT] = {
         [AD_REQ_STREAM] = ad__handle_stream, [AD_REQ_STREAM_DROP] = ad__handle_stream_drop,
         [AD_REQ_ON] = ad__handle_on,         [AD_REQ_EVENT] = ad__handle_event,
@@ -48,7 +48,7 @@ static int send_request(ad_session *s, uint8_t opcode, uint64_t u0, uint64_t u1,
 }
 
 Test(streams, are_opened_and_dropped) {
-    ad_session *s = start_session(true);
+    ad_worker_session *s = start_session(true);
     cr_assert_eq(send_request(s, AD_REQ_STREAM, 100, 0, 0), 0);
     cr_assert_eq(send_request(s, AD_REQ_STREAM, 100, 0, 0), AD_E_VALUE, "an id was used twice");
     cr_assert_eq(send_request(s, AD_REQ_STREAM, 101, 7, 0), AD_E_VALUE, "there is no device 7");
@@ -64,7 +64,7 @@ Test(streams, are_opened_and_dropped) {
 }
 
 Test(streams, an_event_is_reached_when_its_stream_has_passed) {
-    ad_session *s = start_session(true);
+    ad_worker_session *s = start_session(true);
     sum x;
     cr_assert_eq(send_request(s, AD_REQ_STREAM, 100, 0, 0), 0);
     cr_assert_eq(send_request(s, AD_REQ_ON, 100, 0, 0), 0);
@@ -86,7 +86,7 @@ Test(streams, a_lost_device_ends_the_worker) {
         uint64_t u[3];
     } requests[] = {
         {AD_REQ_EVENT, {5, 0, 1}}, {AD_REQ_EVENT, {7, 0, 0}}, {AD_REQ_AFTER, {0, 5}}, {AD_REQ_ELAPSED, {1, 5, 6}}};
-    ad_session *s = start_session(true);
+    ad_worker_session *s = start_session(true);
     cr_assert_eq(send_request(s, AD_REQ_EVENT, 5, 0, 1), 0);
     cr_assert_eq(send_request(s, AD_REQ_EVENT, 6, 0, 1), 0);
     fake_pass();
@@ -103,7 +103,7 @@ Test(streams, a_lost_device_ends_the_worker) {
 }
 
 Test(streams, rows_are_restored) {
-    ad_session *s = start_session(false);
+    ad_worker_session *s = start_session(false);
     ad_journal_row stream = {.kind = AD_JOURNAL_STREAM}, event = {.kind = AD_JOURNAL_EVENT};
     ad_fault fault = {0};
     cr_assert_eq(send_request(s, AD_REQ_STREAM, 100, 0, 1), 0);
@@ -111,7 +111,7 @@ Test(streams, rows_are_restored) {
     cr_assert_eq(ad__component_of(s->worker, AD_JOURNAL_STREAM)->save(s, 100, &stream), 1);
     cr_assert_eq(ad__component_of(s->worker, AD_JOURNAL_EVENT)->save(s, 5, &event), 1);
     cr_assert_eq(ad__component_of(s->worker, AD_JOURNAL_EVENT)->save(s, 6, &event), 0);
-    ad_session *next = fake_session(s->worker, 2, "alice");
+    ad_worker_session *next = fake_session(s->worker, 2, "alice");
     stream.id = 100;
     event.id = 5;
     cr_assert_eq(ad__component_streams.restore(next, &stream, NULL, &fault), 0, "%s", fault.text);
@@ -124,7 +124,7 @@ Test(streams, rows_are_restored) {
 }
 
 /* Pass a descriptor of a memory file, and ask for a window of it. */
-static int open_window(ad_session *s, uint64_t id, uint64_t size, int seals) {
+static int open_window(ad_worker_session *s, uint64_t id, uint64_t size, int seals) {
     ad_message m = {.opcode = AD_REQ_WINDOW, .u = {id, size}};
     ad_fault fault = {0};
     int fd = memfd_create("window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -134,7 +134,7 @@ static int open_window(ad_session *s, uint64_t id, uint64_t size, int seals) {
 }
 
 Test(windows, are_checked) {
-    ad_session *s = start_session(false);
+    ad_worker_session *s = start_session(false);
     ad_fault fault = {0};
     cr_assert_eq(open_window(s, 1, 4096, SEALS), 0);
     cr_assert_neq(open_window(s, 2, 4096, 0), 0, "the client can shrink it");
@@ -149,7 +149,7 @@ Test(windows, are_checked) {
 }
 
 Test(windows, close_late_where_operations_may_be_repeated) {
-    ad_session *s = start_session(true);
+    ad_worker_session *s = start_session(true);
     ad_message drop = {.opcode = AD_REQ_WINDOW_DROP, .u = {1}};
     ad_fault fault = {0};
     cr_assert_eq(open_window(s, 1, 4096, SEALS), 0);

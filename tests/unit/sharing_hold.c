@@ -19,7 +19,7 @@ static const ad_component *const components[] = {&ad__component_turn,
                                                  NULL};
 
 static ad_worker *w;
-static ad_session *a, *b;
+static ad_worker_session *a, *b;
 static ad_fault fault;
 
 static void start_sessions(void) {
@@ -113,7 +113,7 @@ Test(sharing, a_capability_is_used_up) {
     ad_message m = {.u = {0, 1, 2}}; /* buffer 1, two uses */
     start_sessions();
     a->grants.may = AD_GRANT_EXPORTS;
-    ad_session *other = fake_session(w, 3, "alice");
+    ad_worker_session *other = fake_session(w, 3, "alice");
     cr_assert_eq(ad__handle_share(a, &m, &fault), 0, "%s", fault.text);
     const ad_issued_capability *c = NULL;
     for (int i = 0; i < AD_CAPABILITY_BUCKETS && !c; i++) c = w->sharing->capability[i];

@@ -2,12 +2,12 @@
 
 #include "server/worker/session.h"
 
-static void close_first(ad_session *s, const ad_component *const *end) {
+static void close_first(ad_worker_session *s, const ad_component *const *end) {
     for (const ad_component *const *c = s->worker->components; c != end; c++)
         if ((*c)->close) (*c)->close(s);
 }
 
-int ad__components_open(ad_session *s, const ad_note *note) {
+int ad__components_open(ad_worker_session *s, const ad_note *note) {
     for (const ad_component *const *c = s->worker->components; *c; c++) {
         int status = (*c)->open ? (*c)->open(s, note) : 0;
         if (!status) continue;
@@ -17,17 +17,17 @@ int ad__components_open(ad_session *s, const ad_note *note) {
     return 0;
 }
 
-void ad__components_drop(ad_session *s) {
+void ad__components_drop(ad_worker_session *s) {
     for (const ad_component *const *c = s->worker->components; *c; c++)
         if ((*c)->drop) (*c)->drop(s);
 }
 
-void ad__components_close(ad_session *s) {
+void ad__components_close(ad_worker_session *s) {
     for (const ad_component *const *c = s->worker->components; *c; c++)
         if ((*c)->close) (*c)->close(s);
 }
 
-void ad__components_device_lost(ad_session *s, const char *why) {
+void ad__components_device_lost(ad_worker_session *s, const char *why) {
     for (const ad_component *const *c = s->worker->components; *c; c++)
         if ((*c)->device_lost) (*c)->device_lost(s, why);
 }

@@ -7,7 +7,7 @@
 #include "protocol/message.h"
 
 struct ad_worker;
-struct ad_session;
+struct ad_worker_session;
 struct ad_buffer;
 struct ad_block;
 struct ad_stream_arena;
@@ -16,35 +16,36 @@ struct ad_journal_place;
 
 /* Functions of checkpoint/ that memory (device/, spill/) calls (checkpoint/checkpoint.h). Runner. */
 typedef struct ad_checkpoint_hooks {
-    bool (*is_recoverable)(const struct ad_session *s);
-    void (*mark_buffer)(struct ad_session *s, struct ad_buffer *b);
-    void (*record_place)(struct ad_session *s, uint32_t place, const struct ad_journal_place *now);
-    bool (*must_defer)(const struct ad_session *s, const struct ad_buffer *b);
-    bool (*defer_free)(struct ad_session *s, struct ad_stream_arena *home, const struct ad_block *block,
+    bool (*is_recoverable)(const struct ad_worker_session *s);
+    void (*mark_buffer)(struct ad_worker_session *s, struct ad_buffer *b);
+    void (*record_place)(struct ad_worker_session *s, uint32_t place, const struct ad_journal_place *now);
+    bool (*must_defer)(const struct ad_worker_session *s, const struct ad_buffer *b);
+    bool (*defer_free)(struct ad_worker_session *s, struct ad_stream_arena *home, const struct ad_block *block,
                        const struct ad_buffer *b);
     /* Make room, because memory is short. False: there is nothing to free. */
-    bool (*free_all_deferred)(struct ad_session *s);
-    bool (*give_released_memory)(struct ad_session *s);
-    bool (*move_deferred_to_host)(struct ad_session *s, struct ad_stream_queue *queue);
-    bool (*drop_deferred)(struct ad_session *s);
+    bool (*free_all_deferred)(struct ad_worker_session *s);
+    bool (*give_released_memory)(struct ad_worker_session *s);
+    bool (*move_deferred_to_host)(struct ad_worker_session *s, struct ad_stream_queue *queue);
+    bool (*drop_deferred)(struct ad_worker_session *s);
 } ad_checkpoint_hooks;
 
 /* Buffers that are variables of modules, and modules that are built (modules/modules.h). Runner. */
 typedef struct ad_modules_hooks {
-    void (*variable_gone)(struct ad_session *s, struct ad_buffer *b);
-    void (*reap)(struct ad_session *s);
-    bool (*built)(struct ad_session *s);
+    void (*variable_gone)(struct ad_worker_session *s, struct ad_buffer *b);
+    void (*reap)(struct ad_worker_session *s);
+    bool (*built)(struct ad_worker_session *s);
 } ad_modules_hooks;
 
 /* Buffers whose memory others hold, too (sharing/sharing.h, sharing/imports.h). Runner. */
 typedef struct ad_sharing_hooks {
-    int (*uses)(struct ad_session *s, struct ad_stream_queue *queue, struct ad_buffer *b, bool writes, ad_fault *fault);
-    void (*leave)(struct ad_session *s, struct ad_buffer *b);
+    int (*uses)(struct ad_worker_session *s, struct ad_stream_queue *queue, struct ad_buffer *b, bool writes,
+                ad_fault *fault);
+    void (*leave)(struct ad_worker_session *s, struct ad_buffer *b);
     void (*orphan)(struct ad_worker *w, struct ad_stream_queue *queue);
     struct ad_buffer *(*import_order)(const struct ad_buffer *b);
     int (*import_check_write)(const struct ad_buffer *b, ad_fault *fault);
     bool (*imports_meet)(const struct ad_buffer *a, const struct ad_buffer *b, int64_t *distance);
-    void (*import_gone)(struct ad_session *s, struct ad_buffer *b);
+    void (*import_gone)(struct ad_worker_session *s, struct ad_buffer *b);
 } ad_sharing_hooks;
 
 /* Reasons why a turn ended. */
@@ -61,9 +62,9 @@ typedef enum ad_turn {
 typedef struct ad_engine_hooks {
     /* Execute operations for about `budget` ns. An operation estimated above `limit` ns ends the turn and is not
      * executed. */
-    ad_turn (*turn)(struct ad_session *s, int64_t budget, int64_t limit);
+    ad_turn (*turn)(struct ad_worker_session *s, int64_t budget, int64_t limit);
     /* Free all that the session holds. False: something is still under way, and the session waits for it. */
-    bool (*drop)(struct ad_session *s);
+    bool (*drop)(struct ad_worker_session *s);
     /* Send arrayd the report that it has asked for. */
     void (*report)(struct ad_worker *w, uint64_t question, uint64_t what);
     /* Get the time (ns) of the next `sweep`; INT64_MAX: never. The engine's lock is held. */
@@ -74,8 +75,8 @@ typedef struct ad_engine_hooks {
 
 /* Sessions whose principal migrates (migrate/migration.h). Runner. */
 typedef struct ad_migration_hooks {
-    bool (*must_wait)(struct ad_session *s, const ad_message *m, ad_fault *refused);
-    bool (*ends_session)(const struct ad_session *s);
+    bool (*must_wait)(struct ad_worker_session *s, const ad_message *m, ad_fault *refused);
+    bool (*ends_session)(const struct ad_worker_session *s);
 } ad_migration_hooks;
 
 typedef struct ad_hooks {

@@ -28,7 +28,7 @@ bool ad__socket_may_enter(ad_socket_phase from, ad_socket_phase to) { return soc
 
 bool ad__run_may_enter(ad_run_phase from, ad_run_phase to) { return run_steps[from] >> to & 1; }
 
-static void check_step(const ad_session *s, const char *side, unsigned from, unsigned to, bool may) {
+static void check_step(const ad_worker_session *s, const char *side, unsigned from, unsigned to, bool may) {
 #ifdef AD_DEBUG
     if (may) return;
     fprintf(stderr, "session %lu: its %s went from phase %u to %u\n", (unsigned long)s->id, side, from, to);
@@ -38,20 +38,20 @@ static void check_step(const ad_session *s, const char *side, unsigned from, uns
 #endif
 }
 
-void ad__socket_enter(ad_session *s, ad_socket_phase to) {
+void ad__socket_enter(ad_worker_session *s, ad_socket_phase to) {
     check_step(s, "socket", s->socket.phase, to, ad__socket_may_enter(s->socket.phase, to));
     s->socket.phase = to;
 }
 
-void ad__run_enter(ad_session *s, ad_run_phase to) {
+void ad__run_enter(ad_worker_session *s, ad_run_phase to) {
     check_step(s, "runner", ad__run_phase(s), to, ad__run_may_enter(ad__run_phase(s), to));
     atomic_store_explicit(&s->turns.phase, to, memory_order_relaxed);
 }
 
-ad_run_phase ad__run_phase(const ad_session *s) {
+ad_run_phase ad__run_phase(const ad_worker_session *s) {
     return (ad_run_phase)atomic_load_explicit(&s->turns.phase, memory_order_relaxed);
 }
 
-bool ad__run_is_over(const ad_session *s) { return ad__run_phase(s) >= AD_RUN_OVER; }
+bool ad__run_is_over(const ad_worker_session *s) { return ad__run_phase(s) >= AD_RUN_OVER; }
 
-bool ad__run_is_dropping(const ad_session *s) { return ad__run_phase(s) >= AD_RUN_DROPPING; }
+bool ad__run_is_dropping(const ad_worker_session *s) { return ad__run_phase(s) >= AD_RUN_DROPPING; }

@@ -16,7 +16,7 @@
 
 #include <stdbool.h>
 
-struct ad_session;
+struct ad_worker_session;
 
 typedef enum ad_socket_phase {
     AD_SOCKET_NEW,       /* nobody watches the socket yet, or that has failed */
@@ -39,15 +39,15 @@ typedef enum ad_run_phase {
 bool ad__socket_may_enter(ad_socket_phase from, ad_socket_phase to);
 bool ad__run_may_enter(ad_run_phase from, ad_run_phase to);
 /* I/O thread: change the phase of the socket. */
-void ad__socket_enter(struct ad_session *s, ad_socket_phase to);
+void ad__socket_enter(struct ad_worker_session *s, ad_socket_phase to);
 /* Change the phase of the runner. The engine's lock is held. */
-void ad__run_enter(struct ad_session *s, ad_run_phase to);
+void ad__run_enter(struct ad_worker_session *s, ad_run_phase to);
 
 /* Get the runner's phase. Any thread; it may change at once unless the engine's lock is held. */
-ad_run_phase ad__run_phase(const struct ad_session *s);
+ad_run_phase ad__run_phase(const struct ad_worker_session *s);
 /* True if nothing more of the session is executed. */
-bool ad__run_is_over(const struct ad_session *s);
+bool ad__run_is_over(const struct ad_worker_session *s);
 /* True if nothing of the session is under way any more: it is being freed, or was. */
-bool ad__run_is_dropping(const struct ad_session *s);
+bool ad__run_is_dropping(const struct ad_worker_session *s);
 
 #endif

@@ -61,19 +61,21 @@ void ad__blame_catch_signals(void) {
 
 /* ---- executing ---- */
 
-static void store_at_hand(ad_session *s, uint64_t at_hand) { ad__journal_store(&s->checkpoint.at->at_hand, at_hand); }
+static void store_at_hand(ad_worker_session *s, uint64_t at_hand) {
+    ad__journal_store(&s->checkpoint.at->at_hand, at_hand);
+}
 
 /* Set the session that this thread executes. With an asynchronous backend a crash may come from an earlier session's
  * operation, so no session is set. */
-static void set_executing(const ad_session *s, bool does) {
+static void set_executing(const ad_worker_session *s, bool does) {
     executing = does && !s->checkpoint.late ? s->checkpoint.at : NULL;
 }
 
 /* Wait until no session has anything under way on a device. */
-static void await_other_sessions(ad_session *s) {
+static void await_other_sessions(ad_worker_session *s) {
     ad_worker *w = s->worker;
     pthread_mutex_lock(&w->sessions_lock);
-    for (ad_session *other = w->sessions; other; other = other->next) {
+    for (ad_worker_session *other = w->sessions; other; other = other->next) {
         if (ad__run_is_dropping(other) || !w->backend->asynchronous) continue;
         ad__stream_queues_wait(other, NULL);
         if (other->checkpoint.at) store_at_hand(other, 0);
@@ -83,20 +85,20 @@ static void await_other_sessions(ad_session *s) {
 
 /* Tell whether the message at hand, or queued operations before it, may be to blame. Once all suspected messages are
  * behind the valid checkpoint, the suspicion ends. */
-static bool is_suspected(ad_session *s) {
+static bool is_suspected(ad_worker_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     if (v->suspect.at <= v->suspect.blame.last) return true;
     if (find_checkpoint_place(v->at) > v->suspect.blame.last) v->at->blame = v->suspect.blame = (ad_blame){0};
     return false;
 }
 
-static void log_left_out(const ad_session *s) {
+static void log_left_out(const ad_worker_session *s) {
     const ad_message *m = &s->messages.message;
     ad__log(operation_left_out, s->id, s->principal, m->op.opcode ? ad__op_name(&m->op) : m->row->name,
             s->checkpoint.suspect.blame.crashes, s->checkpoint.suspect.blame.kills, s->worker->before.ended_by);
 }
 
-bool ad__blame_must_wait(ad_session *s) {
+bool ad__blame_must_wait(ad_worker_session *s) {
     const ad_blame *b = &s->checkpoint.suspect.blame;
     if (!b->last || !needs_one_more_death(b) || s->messages.place > b->last || !s->worker->engine.in_background)
         return false;
@@ -104,7 +106,7 @@ bool ad__blame_must_wait(ad_session *s) {
     return true;
 }
 
-void ad__blame_begin_message(ad_session *s) {
+void ad__blame_begin_message(ad_worker_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     if (!v->at) return;
     v->suspect.at = s->messages.place;
@@ -118,7 +120,7 @@ void ad__blame_begin_message(ad_session *s) {
     store_at_hand(s, 2 * v->suspect.at + (v->suspect.careful || !(s->fusion.count || v->late)));
 }
 
-void ad__blame_end_message(ad_session *s) {
+void ad__blame_end_message(ad_worker_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     if (!v->at) return;
     set_executing(s, s->fusion.count);
@@ -133,13 +135,13 @@ void ad__blame_end_message(ad_session *s) {
     }
 }
 
-void ad__blame_begin_turn(ad_session *s) {
+void ad__blame_begin_turn(ad_worker_session *s) {
     if (!s->checkpoint.at || !s->fusion.count) return;
     set_executing(s, true);
     store_at_hand(s, 2 * s->checkpoint.suspect.at);
 }
 
-void ad__blame_update(ad_session *s) {
+void ad__blame_update(ad_worker_session *s) {
     const ad_checkpoint *v = &s->checkpoint;
     set_executing(s, v->inside);
     if (v->at && v->at->at_hand && !v->inside && (!v->late || ad__stream_queues_idle(s))) store_at_hand(s, 0);
@@ -147,7 +149,7 @@ void ad__blame_update(ad_session *s) {
 
 /* ---- leaving a message out ---- */
 
-int ad__blame_check(const ad_session *s, const char *name, ad_fault *fault) {
+int ad__blame_check(const ad_worker_session *s, const char *name, ad_fault *fault) {
     const ad_blame *b = &s->checkpoint.suspect.blame;
     const char *why = *s->worker->before.died_of ? s->worker->before.died_of : s->worker->before.ended_by;
     if (ad__cancel_covers_message(s))

@@ -22,23 +22,23 @@
 #include "server/common/channel.h"
 #include "server/worker/journal/journal.h"
 
-struct ad_session;
+struct ad_worker_session;
 
 /* Tell whether the message at hand must be executed by itself while background operations exist. Then the session
  * waits. */
-bool ad__blame_must_wait(struct ad_session *s);
+bool ad__blame_must_wait(struct ad_worker_session *s);
 /* Record that the message at hand is about to be executed. Decides whether that is done carefully, or not at all. */
-void ad__blame_begin_message(struct ad_session *s);
+void ad__blame_begin_message(struct ad_worker_session *s);
 /* Record that the message at hand has been executed, or has to wait. */
-void ad__blame_end_message(struct ad_session *s);
+void ad__blame_end_message(struct ad_worker_session *s);
 /* Record that a turn begins, which may execute queued operations without a message at hand. */
-void ad__blame_begin_turn(struct ad_session *s);
+void ad__blame_begin_turn(struct ad_worker_session *s);
 /* Update the journal after a turn, or when more is known of what is under way. */
-void ad__blame_update(struct ad_session *s);
+void ad__blame_update(struct ad_worker_session *s);
 /* Check whether the message at hand is left out. AD_E_INTERNAL (for a user's kernel AD_E_DEVICE_LOST): it is, and the
  * fault says why; AD_E_CANCELLED: its client has cancelled it; 0: it is not. name: of a request that the fault must
  * name; otherwise "". */
-int ad__blame_check(const struct ad_session *s, const char *name, ad_fault *fault);
+int ad__blame_check(const struct ad_worker_session *s, const char *name, ad_fault *fault);
 
 /* I/O thread, at start: install signal handlers that record which session's message crashed its thread. */
 void ad__blame_catch_signals(void);

@@ -6,7 +6,7 @@
 #include "server/worker/checkpoint/inside.h"
 #include "server/worker/spill/spill.h"
 
-void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
+void ad__buffer_give_memory(ad_worker_session *s, ad_buffer *b) {
     bool counted = !b->promised && !b->shared, deferred = ad__checkpoint_must_defer(s, b);
     ad__checkpoint_mark_buffer(s, b);
     ad__spill_forget(s->worker, b);
@@ -25,13 +25,13 @@ void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
     b->address = ad__no_bytes;
 }
 
-void ad__buffer_give(ad_session *s, ad_buffer *b) {
+void ad__buffer_give(ad_worker_session *s, ad_buffer *b) {
     ad__buffer_give_memory(s, b);
     ad__poison_release(b->poison);
     ad__buffers_recycle(&s->buffers, b);
 }
 
-bool ad__checkpoint_keep_buffer(ad_session *s, ad_buffer *b) {
+bool ad__checkpoint_keep_buffer(ad_worker_session *s, ad_buffer *b) {
     ad_checkpoint *v = &s->checkpoint;
     if (!ad__checkpoint_is_recoverable(v) || v->late || !v->behind || !b->place) return false;
     ad_buffer **list = ad__os_grow(v->kept.list, v->kept.count, &v->kept.room, sizeof *list);
@@ -45,13 +45,13 @@ bool ad__checkpoint_keep_buffer(ad_session *s, ad_buffer *b) {
     return true;
 }
 
-void ad__checkpoint_give_released(ad_session *s) {
+void ad__checkpoint_give_released(ad_worker_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     while (v->kept.count) ad__buffer_give(s, v->kept.list[--v->kept.count]);
     v->kept.bytes = 0;
 }
 
-void ad__buffer_free(ad_session *s, ad_buffer *b) {
+void ad__buffer_free(ad_worker_session *s, ad_buffer *b) {
     ad__checkpoint_mark_freed(s, b);
     if (!ad__checkpoint_keep_buffer(s, b)) ad__buffer_give(s, b);
 }
@@ -59,7 +59,7 @@ void ad__buffer_free(ad_session *s, ad_buffer *b) {
 /* ---- the end of a session ---- */
 
 static void drop_buffer(void *user, ad_buffer *b) {
-    ad_session *s = user;
+    ad_worker_session *s = user;
     const ad_hooks *hooks = &s->worker->hooks;
     ad__spill_forget(s->worker, b);
     if (b->module) hooks->modules->variable_gone(s, b);
@@ -69,12 +69,12 @@ static void drop_buffer(void *user, ad_buffer *b) {
     ad__poison_release(b->poison);
 }
 
-static int open_buffers(ad_session *s, const ad_note *note) {
+static int open_buffers(ad_worker_session *s, const ad_note *note) {
     (void)note;
     ad__buffers_init(&s->buffers, ad__most_buffers(&s->worker->config, &s->grants));
     return 0;
 }
 
-static void drop_buffers(ad_session *s) { ad__buffers_clear(&s->buffers, drop_buffer, s); }
+static void drop_buffers(ad_worker_session *s) { ad__buffers_clear(&s->buffers, drop_buffer, s); }
 
 const ad_component ad__component_buffers = {.name = "buffers", .open = open_buffers, .drop = drop_buffers};

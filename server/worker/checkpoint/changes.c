@@ -5,11 +5,13 @@
 #include "server/worker/checkpoint/inside.h"
 #include "server/worker/session.h"
 
-bool ad__session_is_recoverable(const ad_session *s) { return ad__checkpoint_is_recoverable(&s->checkpoint); }
+bool ad__session_is_recoverable(const ad_worker_session *s) { return ad__checkpoint_is_recoverable(&s->checkpoint); }
 
-bool ad__session_commits_late(const ad_session *s) { return s->checkpoint.late && ad__session_is_recoverable(s); }
+bool ad__session_commits_late(const ad_worker_session *s) {
+    return s->checkpoint.late && ad__session_is_recoverable(s);
+}
 
-void ad__checkpoint_give_up(ad_session *s) {
+void ad__checkpoint_give_up(ad_worker_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     if (!v->at) return;
     ad__journal_store(&v->at->alive, 0);
@@ -18,7 +20,7 @@ void ad__checkpoint_give_up(ad_session *s) {
 
 /* ---- changes ---- */
 
-static void append_change(ad_session *s, ad_changed change) {
+static void append_change(ad_worker_session *s, ad_changed change) {
     ad_checkpoint *v = &s->checkpoint;
     if (!ad__checkpoint_is_recoverable(v)) return;
     ad_changed *list = ad__os_grow(v->rows.changed.list, v->rows.changed.count, &v->rows.changed.room, sizeof *list);
@@ -37,22 +39,22 @@ static void prefetch_row(const ad_checkpoint *v, uint32_t place) {
     __builtin_prefetch((const char *)(row + 1) - 1, 1);
 }
 
-void ad__checkpoint_mark_row(ad_session *s, ad_journal_kind kind, uint64_t id) {
+void ad__checkpoint_mark_row(ad_worker_session *s, ad_journal_kind kind, uint64_t id) {
     append_change(s, (ad_changed){id, kind, 0});
 }
 
-void ad__checkpoint_remove_row(ad_session *s, uint32_t place) {
+void ad__checkpoint_remove_row(ad_worker_session *s, uint32_t place) {
     if (!place) return;
     prefetch_row(&s->checkpoint, place);
     append_change(s, (ad_changed){0, AD_JOURNAL_NONE, place});
 }
 
-void ad__checkpoint_mark_freed(ad_session *s, ad_buffer *b) {
+void ad__checkpoint_mark_freed(ad_worker_session *s, ad_buffer *b) {
     b->changed = true; /* nothing else of the buffer needs to be written */
     ad__checkpoint_remove_row(s, b->place);
 }
 
-void ad__checkpoint_mark_buffer(ad_session *s, ad_buffer *b) {
+void ad__checkpoint_mark_buffer(ad_worker_session *s, ad_buffer *b) {
     if (!s->checkpoint.at || b->changed || !b->id) return;
     b->changed = true;
     ad__checkpoint_mark_row(s, AD_JOURNAL_BUFFER, b->id);
@@ -60,12 +62,12 @@ void ad__checkpoint_mark_buffer(ad_session *s, ad_buffer *b) {
 
 /* ---- descriptors ---- */
 
-void ad__checkpoint_release_descriptor_now(ad_session *s, uint64_t number) {
+void ad__checkpoint_release_descriptor_now(ad_worker_session *s, uint64_t number) {
     const ad_note note = {.kind = AD_NOTE_DESCRIPTOR_GONE, .id = s->id, .size = number};
     if (s->checkpoint.at) ad__worker_tell(s->worker, &note, -1);
 }
 
-void ad__checkpoint_release_descriptor(ad_session *s, uint64_t number) {
+void ad__checkpoint_release_descriptor(ad_worker_session *s, uint64_t number) {
     ad_checkpoint *v = &s->checkpoint;
     if (!ad__checkpoint_is_recoverable(v)) {
         ad__checkpoint_release_descriptor_now(s, number);
@@ -79,7 +81,7 @@ void ad__checkpoint_release_descriptor(ad_session *s, uint64_t number) {
 
 /* ---- before it happens ---- */
 
-void ad__checkpoint_before_write(ad_session *s, ad_buffer *b, uint64_t number, const char *name) {
+void ad__checkpoint_before_write(ad_worker_session *s, ad_buffer *b, uint64_t number, const char *name) {
     ad_checkpoint *v = &s->checkpoint;
     if (!v->at || !b->place) return;
     v->announced = true;
@@ -92,15 +94,15 @@ void ad__checkpoint_before_write(ad_session *s, ad_buffer *b, uint64_t number, c
     ad__journal_store(&ad__checkpoint_table(v)->row[b->place].writing, number);
 }
 
-void ad__checkpoint_before_launch(ad_session *s, uint64_t number) {
+void ad__checkpoint_before_launch(ad_worker_session *s, uint64_t number) {
     if (s->checkpoint.at) ad__journal_store(&s->checkpoint.at->launched, number);
 }
 
-void ad__checkpoint_before_load(ad_session *s, uint64_t module) {
+void ad__checkpoint_before_load(ad_worker_session *s, uint64_t module) {
     if (s->checkpoint.at) ad__journal_store(&s->checkpoint.at->loading, module);
 }
 
-bool ad__checkpoint_is_repeatable_write(const ad_session *s, const ad_buffer *b) {
+bool ad__checkpoint_is_repeatable_write(const ad_worker_session *s, const ad_buffer *b) {
     const ad_checkpoint *v = &s->checkpoint;
     return !v->late || (!b->shared && b->order.read_at <= v->committed);
 }

@@ -7,22 +7,22 @@
 #include "server/worker/checkpoint/state.h"
 
 /* True while another worker can go on with the session. Any thread. */
-bool ad__session_is_recoverable(const struct ad_session *s);
+bool ad__session_is_recoverable(const struct ad_worker_session *s);
 /* True if the session is recoverable, and a checkpoint is committed only when the device has completed its
  * operations. */
-bool ad__session_commits_late(const struct ad_session *s);
+bool ad__session_commits_late(const struct ad_worker_session *s);
 /* Stop journaling the session: it is over, or cannot be written down. Any thread. */
-void ad__checkpoint_give_up(struct ad_session *s);
+void ad__checkpoint_give_up(struct ad_worker_session *s);
 
 /* ---- changes ---- */
 /* Mark a buffer whose memory, contents or row changes. */
-void ad__checkpoint_mark_buffer(struct ad_session *s, struct ad_buffer *b);
+void ad__checkpoint_mark_buffer(struct ad_worker_session *s, struct ad_buffer *b);
 /* Mark a stream, an event, a window or a module that changes. */
-void ad__checkpoint_mark_row(struct ad_session *s, ad_journal_kind kind, uint64_t id);
+void ad__checkpoint_mark_row(struct ad_worker_session *s, ad_journal_kind kind, uint64_t id);
 /* Remove the row at that place; 0: there is none. */
-void ad__checkpoint_remove_row(struct ad_session *s, uint32_t place);
+void ad__checkpoint_remove_row(struct ad_worker_session *s, uint32_t place);
 /* Remove the row of a buffer that is about to give up its memory. */
-void ad__checkpoint_mark_freed(struct ad_session *s, struct ad_buffer *b);
+void ad__checkpoint_mark_freed(struct ad_worker_session *s, struct ad_buffer *b);
 /* Keep apart what is changed from here on: it belongs to the message at hand. */
 static inline void ad__checkpoint_begin_changes(ad_checkpoint *v) {
     v->inside = true;
@@ -38,19 +38,19 @@ static inline void ad__checkpoint_invalidate(ad_checkpoint *v) { v->pending_chec
 /* ---- descriptors ---- */
 /* Tell arrayd, once that is committed, that nobody needs this descriptor any more. The message at hand asked for it,
  * and no window keeps it. */
-void ad__checkpoint_release_descriptor(struct ad_session *s, uint64_t number);
+void ad__checkpoint_release_descriptor(struct ad_worker_session *s, uint64_t number);
 /* Tell arrayd at once that nobody needs this descriptor any more. */
-void ad__checkpoint_release_descriptor_now(struct ad_session *s, uint64_t number);
+void ad__checkpoint_release_descriptor_now(struct ad_worker_session *s, uint64_t number);
 
 /* ---- before it happens ---- */
 /* True if an operation that changes the buffer in place, and reads nothing of it, would give the same when it is
  * executed again. Then ad__checkpoint_before_write is not needed. */
-bool ad__checkpoint_is_repeatable_write(const struct ad_session *s, const struct ad_buffer *b);
+bool ad__checkpoint_is_repeatable_write(const struct ad_worker_session *s, const struct ad_buffer *b);
 /* Write down that an operation is about to change a buffer in place. */
-void ad__checkpoint_before_write(struct ad_session *s, struct ad_buffer *b, uint64_t number, const char *name);
+void ad__checkpoint_before_write(struct ad_worker_session *s, struct ad_buffer *b, uint64_t number, const char *name);
 /* Write down that a kernel of a user is about to be launched. */
-void ad__checkpoint_before_launch(struct ad_session *s, uint64_t number);
+void ad__checkpoint_before_launch(struct ad_worker_session *s, uint64_t number);
 /* Write down that a module is about to be set up; 0: it has been. */
-void ad__checkpoint_before_load(struct ad_session *s, uint64_t module);
+void ad__checkpoint_before_load(struct ad_worker_session *s, uint64_t module);
 
 #endif

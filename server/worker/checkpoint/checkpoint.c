@@ -12,7 +12,7 @@
 
 #define FIRST_ROWS 64
 
-void ad__checkpoint_list(ad_session *s) {
+void ad__checkpoint_list(ad_worker_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     if (!v->at || v->listed) return;
     v->listed = true;
@@ -24,21 +24,21 @@ void ad__checkpoint_list(ad_session *s) {
 }
 
 static void pass_descriptor(void *session, int fd, uint64_t number) {
-    const ad_session *s = session;
+    const ad_worker_session *s = session;
     int own = ad__os.dup(fd);
     if (own < 0) return;
     const ad_note note = {.kind = AD_NOTE_DESCRIPTOR, .id = s->id, .size = number, .process = s->input.received};
     ad__worker_tell(s->worker, &note, own);
 }
 
-void ad__checkpoint_watch_descriptors(ad_session *s) {
+void ad__checkpoint_watch_descriptors(ad_worker_session *s) {
     if (!s->checkpoint.at) return;
     s->windows.descriptors.seen = pass_descriptor;
     s->windows.descriptors.user = s;
 }
 
 /* Give the session an entry in the journal. Without memory it is not journaled. */
-static int open_checkpoint(ad_session *s, const ad_note *note) {
+static int open_checkpoint(ad_worker_session *s, const ad_note *note) {
     ad_checkpoint *v = &s->checkpoint;
     ad_journal *l = s->worker->journal;
     (void)note;
@@ -70,7 +70,7 @@ static int open_checkpoint(ad_session *s, const ad_note *note) {
     return 0;
 }
 
-static void unlink_session(const ad_session *s) {
+static void unlink_session(const ad_worker_session *s) {
     const ad_checkpoint *v = &s->checkpoint;
     pthread_mutex_lock(&s->worker->sessions_lock);
     ad_journal_head *head = ad__journal_head(v->journal);
@@ -81,7 +81,7 @@ static void unlink_session(const ad_session *s) {
     pthread_mutex_unlock(&s->worker->sessions_lock);
 }
 
-static void close_checkpoint(ad_session *s) {
+static void close_checkpoint(ad_worker_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     if (!v->at) return;
     unlink_session(s);
@@ -104,7 +104,7 @@ static void close_checkpoint(ad_session *s) {
 
 void ad__checkpoint_mark_moved(ad_shared *m) {
     for (ad_buffer *b = m->buffers; b; b = b->sharing.next) {
-        ad_session *s = b->sharing.holder;
+        ad_worker_session *s = b->sharing.holder;
         ad__checkpoint_mark_buffer(s, b);
         if (s->checkpoint.late && s->checkpoint.inside) continue; /* the message keeps the old memory */
         if (s->fusion.count || (s->checkpoint.late && !ad__checkpoint_flush(s, true)))
@@ -113,7 +113,7 @@ void ad__checkpoint_mark_moved(ad_shared *m) {
     }
 }
 
-static void drop_checkpoint(ad_session *s) {
+static void drop_checkpoint(ad_worker_session *s) {
     ad__checkpoint_give_released_memory(s);
     ad__checkpoint_free_deferred(s, s->checkpoint.frees.count);
 }

@@ -6,7 +6,7 @@
 #include "server/worker/exec/job.h"
 #include "server/worker/checkpoint/buffer_free.h"
 
-int ad__deferred_checks_find_place(ad_session *s, ad_check **out, ad_fault *fault) {
+int ad__deferred_checks_find_place(ad_worker_session *s, ad_check **out, ad_fault *fault) {
     const ad_backend *b = s->worker->backend;
     ad_deferred_checks *v = &s->deferred_checks;
     *out = NULL;
@@ -19,7 +19,7 @@ int ad__deferred_checks_find_place(ad_session *s, ad_check **out, ad_fault *faul
     return 0;
 }
 
-uint64_t ad__deferred_checks_add(ad_session *s, uint64_t number, const char *name, bool kept) {
+uint64_t ad__deferred_checks_add(ad_worker_session *s, uint64_t number, const char *name, bool kept) {
     ad_deferred_checks *v = &s->deferred_checks;
     ad_deferred_check *one = &v->of[v->count];
     *one = (ad_deferred_check){.number = number, .kept = kept};
@@ -27,17 +27,17 @@ uint64_t ad__deferred_checks_add(ad_session *s, uint64_t number, const char *nam
     return 1ull << v->count++;
 }
 
-uint64_t ad__deferred_checks_of(const ad_session *s, const ad_buffer *b) {
+uint64_t ad__deferred_checks_of(const ad_worker_session *s, const ad_buffer *b) {
     return b->epoch == s->deferred_checks.epoch ? b->suspects : 0;
 }
 
-void ad__deferred_checks_set(const ad_session *s, ad_buffer *b, uint64_t suspects) {
+void ad__deferred_checks_set(const ad_worker_session *s, ad_buffer *b, uint64_t suspects) {
     b->suspects = suspects;
     b->epoch = s->deferred_checks.epoch;
 }
 
 typedef struct spread {
-    ad_session *s;
+    ad_worker_session *s;
     ad_poison *poison;
     uint64_t bit;
 } spread;
@@ -49,7 +49,7 @@ static void poison_dependent(void *user, ad_buffer *b) {
     b->poison = ad__poison_share(p->poison);
 }
 
-static void poison_dependents(ad_session *s, unsigned i) {
+static void poison_dependents(ad_worker_session *s, unsigned i) {
     ad_deferred_check *one = &s->deferred_checks.of[i];
     ad_fault fault = {0};
     fault.code = s->worker->backend->check_fault(&s->deferred_checks.check[i], &fault);
@@ -63,7 +63,7 @@ static void poison_dependents(ad_session *s, unsigned i) {
     ad__checkpoint_invalidate(&s->checkpoint);
 }
 
-void ad__deferred_checks_read(ad_session *s, bool idle) {
+void ad__deferred_checks_read(ad_worker_session *s, bool idle) {
     ad_deferred_checks *v = &s->deferred_checks;
     for (unsigned i = 0; i < v->count; i++)
         if (!v->of[i].told && __atomic_load_n(&v->check[i].code, __ATOMIC_ACQUIRE)) poison_dependents(s, i);
@@ -73,7 +73,7 @@ void ad__deferred_checks_read(ad_session *s, bool idle) {
     v->epoch++;
 }
 
-static void close_checks(ad_session *s) {
+static void close_checks(ad_worker_session *s) {
     if (s->deferred_checks.check)
         s->worker->backend->check_close(s->worker->device.gpu[0].device, s->deferred_checks.check);
     s->deferred_checks.check = NULL;

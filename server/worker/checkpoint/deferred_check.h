@@ -18,7 +18,7 @@
 
 #define AD_DEFERRED_CHECKS 64
 
-struct ad_session;
+struct ad_worker_session;
 
 typedef struct ad_deferred_check {
     uint64_t number; /* number of the operation */
@@ -36,15 +36,15 @@ typedef struct ad_deferred_checks {
 
 /* Find the place for the next operation, in *out (NULL: a synchronous backend needs none). AD_E_MEMORY. There must be a
  * free place (ad__deferred_checks_full): otherwise the session must become idle first. */
-int ad__deferred_checks_find_place(struct ad_session *s, ad_check **out, ad_fault *fault);
+int ad__deferred_checks_find_place(struct ad_worker_session *s, ad_check **out, ad_fault *fault);
 static inline bool ad__deferred_checks_full(const ad_deferred_checks *v) { return v->count == AD_DEFERRED_CHECKS; }
 /* Record that an operation uses its place. Returns its bit. kept: see ad_deferred_check. */
-uint64_t ad__deferred_checks_add(struct ad_session *s, uint64_t number, const char *name, bool kept);
+uint64_t ad__deferred_checks_add(struct ad_worker_session *s, uint64_t number, const char *name, bool kept);
 /* Get the set of checks that a buffer depends on. */
-uint64_t ad__deferred_checks_of(const struct ad_session *s, const ad_buffer *b);
+uint64_t ad__deferred_checks_of(const struct ad_worker_session *s, const ad_buffer *b);
 /* Set the checks that a buffer depends on. */
-void ad__deferred_checks_set(const struct ad_session *s, ad_buffer *b, uint64_t suspects);
+void ad__deferred_checks_set(const struct ad_worker_session *s, ad_buffer *b, uint64_t suspects);
 /* Read all checks, and poison the buffers of those that failed. idle: nothing is under way, so a new epoch begins. */
-void ad__deferred_checks_read(struct ad_session *s, bool idle);
+void ad__deferred_checks_read(struct ad_worker_session *s, bool idle);
 
 #endif

@@ -19,12 +19,12 @@ typedef struct ad_deferred_free {
     bool delays; /* answers wait for their checkpoint meanwhile */
 } ad_deferred_free;
 
-bool ad__checkpoint_must_defer(const ad_session *s, const ad_buffer *b) {
+bool ad__checkpoint_must_defer(const ad_worker_session *s, const ad_buffer *b) {
     const ad_checkpoint *v = &s->checkpoint;
     return v->late && b->place && ad__checkpoint_is_recoverable(v);
 }
 
-static bool append_deferred(ad_session *s, const ad_deferred_free *p) {
+static bool append_deferred(ad_worker_session *s, const ad_deferred_free *p) {
     ad_checkpoint *v = &s->checkpoint;
     if (!ad__checkpoint_is_recoverable(v)) return false;
     ad_deferred_free *list = ad__os_grow(v->frees.list, v->frees.count, &v->frees.room, sizeof *list);
@@ -38,7 +38,7 @@ static bool append_deferred(ad_session *s, const ad_deferred_free *p) {
     return true;
 }
 
-bool ad__checkpoint_defer_free(ad_session *s, ad_stream_arena *home, const ad_block *block, const ad_buffer *b) {
+bool ad__checkpoint_defer_free(ad_worker_session *s, ad_stream_arena *home, const ad_block *block, const ad_buffer *b) {
     ad_deferred_free p = {.home = home, .block = *block};
     if (b) {
         p.place = b->place;
@@ -48,11 +48,11 @@ bool ad__checkpoint_defer_free(ad_session *s, ad_stream_arena *home, const ad_bl
     return append_deferred(s, &p);
 }
 
-bool ad__checkpoint_defer_release(ad_session *s, ad_deferred_release *release, void *object, bool delays) {
+bool ad__checkpoint_defer_release(ad_worker_session *s, ad_deferred_release *release, void *object, bool delays) {
     return append_deferred(s, &(ad_deferred_free){.release = release, .object = object, .delays = delays});
 }
 
-bool ad__checkpoint_has_deferred(const ad_session *s, ad_deferred_release *release,
+bool ad__checkpoint_has_deferred(const ad_worker_session *s, ad_deferred_release *release,
                                  bool (*matches)(const void *object, const void *user), const void *user) {
     const ad_checkpoint *v = &s->checkpoint;
     for (size_t i = 0; i < v->frees.count; i++)
@@ -60,12 +60,12 @@ bool ad__checkpoint_has_deferred(const ad_session *s, ad_deferred_release *relea
     return false;
 }
 
-static void free_entry(ad_session *s, ad_deferred_free *p) {
+static void free_entry(ad_worker_session *s, ad_deferred_free *p) {
     if (p->home) ad__memory_give(p->home, &p->block);
     else if (p->release) p->release(s, p->object);
 }
 
-void ad__checkpoint_free_deferred(ad_session *s, size_t n) {
+void ad__checkpoint_free_deferred(ad_worker_session *s, size_t n) {
     ad_checkpoint *v = &s->checkpoint;
     for (size_t i = 0; i < n; i++) {
         v->frees.delays -= v->frees.list[i].delays;
@@ -80,7 +80,7 @@ void ad__checkpoint_free_deferred(ad_session *s, size_t n) {
 
 /* ---- when memory is short ---- */
 
-bool ad__checkpoint_move_deferred_to_host(ad_session *s, ad_stream_queue *queue) {
+bool ad__checkpoint_move_deferred_to_host(ad_worker_session *s, ad_stream_queue *queue) {
     ad_checkpoint *v = &s->checkpoint;
     bool done = false;
     if (!v->frees.count || ad__stream_queues_wait(s, NULL)) return false;
@@ -100,7 +100,7 @@ bool ad__checkpoint_move_deferred_to_host(ad_session *s, ad_stream_queue *queue)
 
 /* No checkpoint can be begun while operations are queued or deferred checks are open. So the rows record the loss,
  * in case the worker is killed now. */
-bool ad__checkpoint_drop_deferred(ad_session *s) {
+bool ad__checkpoint_drop_deferred(ad_worker_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     bool done = false;
     if (!v->frees.count || ad__stream_queues_wait(s, NULL)) return false;

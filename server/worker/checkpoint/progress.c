@@ -3,7 +3,7 @@
 #include "server/worker/checkpoint/blame.h"
 #include "server/worker/session.h"
 
-static bool is_wait_over(ad_session *s) {
+static bool is_wait_over(ad_worker_session *s) {
     ad_fault fault = {0};
     int done;
     switch (s->wait.kind) {
@@ -21,7 +21,7 @@ static bool is_wait_over(ad_session *s) {
     }
 }
 
-bool ad__session_poll(ad_session *s) {
+bool ad__session_poll(ad_worker_session *s) {
     ad_fault fault = {0};
     if (s->streams.count && (ad__stream_queues_mark(s, &fault) || ad__stream_queues_poll(s, &fault)))
         ad__log(cannot_see_how_far_a_session_is, s->id, fault.text);
@@ -34,7 +34,7 @@ bool ad__session_poll(ad_session *s) {
     return true;
 }
 
-bool ad__checkpoint_await_commit(ad_session *s) {
+bool ad__checkpoint_await_commit(ad_worker_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
     if (!ad__session_poll(s)) return false;
@@ -42,6 +42,6 @@ bool ad__checkpoint_await_commit(ad_session *s) {
     return true;
 }
 
-bool ad__checkpoint_is_committed(ad_session *s) {
+bool ad__checkpoint_is_committed(ad_worker_session *s) {
     return !ad__session_commits_late(s) || ad__checkpoint_await_commit(s);
 }

@@ -69,7 +69,7 @@ void ad__checkpoint_free_row_data(ad_journal *l, const ad_journal_row *row) {
 
 /* Make the row of what has changed. *b: its buffer, or NULL. 1: it is made; 0: what has changed is gone; AD_E_MEMORY.
  */
-static int make_row(ad_session *s, const ad_changed *c, ad_journal_row *row, ad_buffer **b) {
+static int make_row(ad_worker_session *s, const ad_changed *c, ad_journal_row *row, ad_buffer **b) {
     *b = NULL;
     *row = (ad_journal_row){0};
     if (c->kind == AD_JOURNAL_NONE) return 1;
@@ -106,7 +106,7 @@ static void free_place(ad_checkpoint *v, uint32_t place) {
 }
 
 /* Get the place of the row of what has changed, or take one. 0: no memory. */
-static uint32_t assign_place(ad_session *s, const ad_changed *c, ad_buffer *b) {
+static uint32_t assign_place(ad_worker_session *s, const ad_changed *c, ad_buffer *b) {
     uint32_t *own = b ? &b->place : ad__component_of(s->worker, c->kind)->place(s, c->id);
     if (!*own) *own = take_place(&s->checkpoint);
     return *own;
@@ -124,7 +124,7 @@ static bool ensure_log_room(ad_checkpoint *v, size_t entries) {
     return true;
 }
 
-bool ad__checkpoint_write_log(ad_session *s, size_t count, uint64_t *entries) {
+bool ad__checkpoint_write_log(ad_worker_session *s, size_t count, uint64_t *entries) {
     ad_checkpoint *v = &s->checkpoint;
     if (!ensure_log_room(v, count)) return false;
     ad_journal_log *log = v->log[v->next];
@@ -178,13 +178,13 @@ static bool is_outdated(const ad_checkpoint *v, const ad_journal_row *row, const
     return before && before->id == now->id && before->moves >= now->moves;
 }
 
-void ad__checkpoint_record_loss(ad_session *s, uint32_t place) {
+void ad__checkpoint_record_loss(ad_worker_session *s, uint32_t place) {
     ad_checkpoint *v = &s->checkpoint;
     if (v->at && place)
         ad__journal_store(&ad__checkpoint_table(v)->row[place].writing, (s->progress.done + 1) | AD_JOURNAL_REUSED);
 }
 
-void ad__checkpoint_record_place(ad_session *s, uint32_t place, const ad_journal_place *now) {
+void ad__checkpoint_record_place(ad_worker_session *s, uint32_t place, const ad_journal_place *now) {
     ad_checkpoint *v = &s->checkpoint;
     if (!place || !ad__checkpoint_is_recoverable(v)) return;
     ad_journal_row *row = &ad__checkpoint_table(v)->row[place];

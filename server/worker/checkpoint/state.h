@@ -8,7 +8,7 @@
 #include "server/worker/journal/journal.h"
 #include "server/worker/memory/memory.h"
 
-struct ad_session;
+struct ad_worker_session;
 struct ad_buffer;
 struct ad_stream_queue;
 struct ad_shared;

@@ -14,7 +14,7 @@
 
 /* ---- the position in the client's stream ---- */
 
-static void find_position(const ad_session *s, uint64_t *frame, uint64_t *used) {
+static void find_position(const ad_worker_session *s, uint64_t *frame, uint64_t *used) {
     *frame = s->checkpoint.frame_end;
     *used = 0;
     if (s->messages.in_frame && s->messages.frame.block) {
@@ -33,7 +33,7 @@ static bool is_before(uint64_t frame, uint64_t used, uint64_t other, uint64_t ot
 }
 
 /* Write how far the answers reach that have been appended by now. */
-static void describe_answers(const ad_session *s, ad_journal_checkpoint *state, uint64_t told_before) {
+static void describe_answers(const ad_worker_session *s, ad_journal_checkpoint *state, uint64_t told_before) {
     const ad_checkpoint *v = &s->checkpoint;
     const ad_reading *r = &s->reading;
     state->appended = atomic_load(&s->output.appended);
@@ -45,7 +45,7 @@ static void describe_answers(const ad_session *s, ad_journal_checkpoint *state, 
     state->answered_used = v->resumed.quiet_used;
 }
 
-static void describe_checkpoint(const ad_session *s, ad_journal_checkpoint *state) {
+static void describe_checkpoint(const ad_worker_session *s, ad_journal_checkpoint *state) {
     *state = (ad_journal_checkpoint){.operations = s->progress.done,
                                      .bytes = s->progress.bytes_done,
                                      .descriptors = s->checkpoint.descriptors,
@@ -55,12 +55,12 @@ static void describe_checkpoint(const ad_session *s, ad_journal_checkpoint *stat
     describe_answers(s, state, s->checkpoint.told);
 }
 
-static ad_at write_pending(ad_session *s, ad_at before) {
+static ad_at write_pending(ad_worker_session *s, ad_at before) {
     ad_checkpoint *v = &s->checkpoint;
     return s->progress.pending == v->pending ? before : ad__checkpoint_poison_row(v->journal, s->progress.pending);
 }
 
-static void give_up_journal(ad_session *s) {
+static void give_up_journal(ad_worker_session *s) {
     ad__log(session_not_kept, s->id, "no memory to write it down");
     ad__checkpoint_give_up(s);
 }
@@ -73,7 +73,7 @@ static unsigned find_other_slot(uint64_t a, unsigned b) {
 }
 
 /* Release descriptors that messages before the committed checkpoint have asked for. */
-static void release_descriptors(ad_session *s, uint64_t before) {
+static void release_descriptors(ad_worker_session *s, uint64_t before) {
     ad_checkpoint *v = &s->checkpoint;
     size_t rest = 0;
     for (size_t i = 0; i < v->unneeded.count; i++)
@@ -83,7 +83,7 @@ static void release_descriptors(ad_session *s, uint64_t before) {
 }
 
 /* Commit the checkpoint in a slot, which has everything but its log. */
-static void commit_slot(ad_session *s, unsigned slot, uint64_t entries) {
+static void commit_slot(ad_worker_session *s, unsigned slot, uint64_t entries) {
     ad_checkpoint *v = &s->checkpoint;
     const ad_journal_checkpoint *before = &v->at->checkpoint[v->at->current];
     ad_journal_checkpoint *state = &v->at->checkpoint[slot];
@@ -115,7 +115,7 @@ static void drop_changes(ad_checkpoint *v, size_t count) {
 }
 
 /* Write a checkpoint with the first `count` changes and commit it at once. */
-static void commit_now(ad_session *s, size_t count) {
+static void commit_now(ad_worker_session *s, size_t count) {
     ad_checkpoint *v = &s->checkpoint;
     if (s->fusion.count) return;
     unsigned slot = find_other_slot(v->at->current, (unsigned)v->at->current);
@@ -139,11 +139,11 @@ static void commit_now(ad_session *s, size_t count) {
 
 /* True if answers must wait for the commit: other sessions may change what they depend on before operations are
  * executed again. */
-static bool must_delay_answers(const ad_session *s) {
+static bool must_delay_answers(const ad_worker_session *s) {
     return s->sharing.shares || s->checkpoint.frees.delays || s->sharing.exporting;
 }
 
-static bool has_news(const ad_session *s) {
+static bool has_news(const ad_worker_session *s) {
     const ad_checkpoint *v = &s->checkpoint;
     const ad_journal_checkpoint *valid = &v->at->checkpoint[v->at->current];
     uint64_t frame, used;
@@ -174,7 +174,7 @@ static bool move_changes(ad_checkpoint *v, size_t count) {
     return true;
 }
 
-static void begin_checkpoint(ad_session *s) {
+static void begin_checkpoint(ad_worker_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     const size_t count = v->inside ? v->begun : v->rows.changed.count;
     ad_pending_checkpoint *c = &v->pending_checkpoint;
@@ -197,7 +197,7 @@ static void begin_checkpoint(ad_session *s) {
 
 /* ---- abandoning the pending checkpoint ---- */
 
-void ad__checkpoint_drop_pending(ad_session *s) {
+void ad__checkpoint_drop_pending(ad_worker_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     ad_pending_checkpoint *c = &v->pending_checkpoint;
     if (!c->open) return;
@@ -211,7 +211,7 @@ void ad__checkpoint_drop_pending(ad_session *s) {
 }
 
 /* True if the next checkpoint must write the change again. What is gone by now has a later change. */
-static bool is_still_news(ad_session *s, const ad_changed *c) {
+static bool is_still_news(ad_worker_session *s, const ad_changed *c) {
     ad_buffer *b;
     if (c->kind == AD_JOURNAL_NONE) return true;
     if (c->kind != AD_JOURNAL_BUFFER) return ad__component_of(s->worker, c->kind)->place(s, c->id) != NULL;
@@ -219,7 +219,7 @@ static bool is_still_news(ad_session *s, const ad_changed *c) {
     return b->changed = true;
 }
 
-static void abandon_pending(ad_session *s) {
+static void abandon_pending(ad_worker_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     ad_changes all = v->pending_changes;
     size_t rest = 0;
@@ -245,7 +245,7 @@ static void abandon_pending(ad_session *s) {
 
 /* ---- committing the pending checkpoint ---- */
 
-static bool is_reached(const ad_session *s) {
+static bool is_reached(const ad_worker_session *s) {
     for (unsigned i = 0; i < s->streams.count; i++) {
         const ad_stream_queue *queue = s->streams.queues[i];
         if (queue->passed < queue->awaited && !ad__stream_queue_idle(queue)) return false;
@@ -254,7 +254,7 @@ static bool is_reached(const ad_session *s) {
 }
 
 /* Extend the pending checkpoint to the answers that were sent after it was begun. */
-static void renew_answers(ad_session *s) {
+static void renew_answers(ad_worker_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     const ad_journal_checkpoint *valid = &v->at->checkpoint[v->at->current];
     ad_journal_checkpoint *state = &v->at->checkpoint[v->pending_checkpoint.slot];
@@ -269,7 +269,7 @@ static void renew_answers(ad_session *s) {
 }
 
 /* Commit the pending checkpoint, which the device has passed. False: its deferred checks cannot be read now. */
-static bool finish_pending(ad_session *s, bool judge) {
+static bool finish_pending(ad_worker_session *s, bool judge) {
     ad_checkpoint *v = &s->checkpoint;
     ad_pending_checkpoint *c = &v->pending_checkpoint;
     if (s->deferred_checks.count && (s->fusion.count || !judge)) return false;
@@ -294,7 +294,7 @@ static bool finish_pending(ad_session *s, bool judge) {
 }
 
 /* Let answers be sent before all that was executed is committed. */
-static void release_answers(ad_session *s) {
+static void release_answers(ad_worker_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     const ad_journal_checkpoint *valid = &v->at->checkpoint[v->at->current];
     if (atomic_load(&s->output.appended) == valid->appended || must_delay_answers(s)) return;
@@ -309,7 +309,7 @@ static void release_answers(ad_session *s) {
 }
 
 /* Begin and commit checkpoints as far as the device is. passed: all that was enqueued is known to be complete. */
-static void advance_checkpoints(ad_session *s, bool passed, bool judge) {
+static void advance_checkpoints(ad_worker_session *s, bool passed, bool judge) {
     ad_checkpoint *v = &s->checkpoint;
     for (int i = 0; i < 3 && ad__checkpoint_is_recoverable(v); i++) { /* once begun, once invalid, once begun again */
         if (!v->pending_checkpoint.open) {
@@ -321,7 +321,7 @@ static void advance_checkpoints(ad_session *s, bool passed, bool judge) {
     if (ad__checkpoint_is_recoverable(v)) release_answers(s);
 }
 
-void ad__checkpoint_commit(ad_session *s) {
+void ad__checkpoint_commit(ad_worker_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     if (!ad__checkpoint_is_recoverable(v)) {
         v->behind = v->announced = false;
@@ -347,7 +347,7 @@ bool ad__checkpoint_is_full(const ad_checkpoint *v) {
            v->kept.bytes > COLLECTED_BYTES;
 }
 
-void ad__checkpoint_begin_message(ad_session *s, const ad_message *m) {
+void ad__checkpoint_begin_message(ad_worker_session *s, const ad_message *m) {
     ad_checkpoint *v = &s->checkpoint;
     if (!v->late) {
         v->collects = s->messages.cost <= AD_CHEAP && ad__checkpoint_is_repeatable(m);
@@ -356,13 +356,13 @@ void ad__checkpoint_begin_message(ad_session *s, const ad_message *m) {
     ad__checkpoint_begin_changes(v);
 }
 
-bool ad__checkpoint_is_due(const ad_session *s) {
+bool ad__checkpoint_is_due(const ad_worker_session *s) {
     const ad_checkpoint *v = &s->checkpoint;
     if (v->late) return v->at && s->progress.done - v->committed >= AD_MARK_OPS && !v->pending_checkpoint.open;
     return !v->collects || ad__checkpoint_is_full(v);
 }
 
-bool ad__checkpoint_flush(ad_session *s, bool judge) {
+bool ad__checkpoint_flush(ad_worker_session *s, bool judge) {
     ad_checkpoint *v = &s->checkpoint;
     if (!ad__checkpoint_is_recoverable(v)) return false;
     if (!v->late) {
@@ -375,7 +375,7 @@ bool ad__checkpoint_flush(ad_session *s, bool judge) {
     return !v->pending_checkpoint.open && !s->fusion.count;
 }
 
-void ad__checkpoint_suppress_replies(ad_session *s) {
+void ad__checkpoint_suppress_replies(ad_worker_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     const uint64_t used = s->messages.frame_used - s->messages.message.size;
     v->resumed.silent = is_before(ad__input_place(&s->messages.frame), used, v->resumed.quiet, v->resumed.quiet_used);

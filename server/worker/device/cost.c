@@ -189,25 +189,31 @@ int64_t ad__op_cost(const ad_op *op) {
 
 /* ---- messages: one function for each word of the column ---- */
 
-static int64_t estimate_small(const ad_session *s, const ad_message *m) { return (void)s, (void)m, 100; }
+static int64_t estimate_small(const ad_worker_session *s, const ad_message *m) { return (void)s, (void)m, 100; }
 
-static int64_t estimate_operation(const ad_session *s, const ad_message *m) { return (void)s, ad__op_cost(&m->op); }
+static int64_t estimate_operation(const ad_worker_session *s, const ad_message *m) {
+    return (void)s, ad__op_cost(&m->op);
+}
 
-static int64_t estimate_fill(const ad_session *s, const ad_message *m) { return (void)s, count_elements(&m->operand); }
+static int64_t estimate_fill(const ad_worker_session *s, const ad_message *m) {
+    return (void)s, count_elements(&m->operand);
+}
 
-static int64_t estimate_copy(const ad_session *s, const ad_message *m) {
+static int64_t estimate_copy(const ad_worker_session *s, const ad_message *m) {
     return (void)s, ad__size_sum(ad__size_product(2, count_elements(&m->operand)), estimate_far(&m->operand));
 }
 
-static int64_t estimate_payload(const ad_session *s, const ad_message *m) {
+static int64_t estimate_payload(const ad_worker_session *s, const ad_message *m) {
     return (void)m, ad__bytes_cost(s->messages.frame.payload_size);
 }
 
-static int64_t estimate_load(const ad_session *s, const ad_message *m) { return (void)s, ad__bytes_cost(m->u[4]); }
+static int64_t estimate_load(const ad_worker_session *s, const ad_message *m) {
+    return (void)s, ad__bytes_cost(m->u[4]);
+}
 
 /* On an asynchronous device a message takes the host `enqueue` ns, and moving a payload besides. */
 static const struct cost {
-    int64_t (*estimate)(const ad_session *s, const ad_message *m);
+    int64_t (*estimate)(const ad_worker_session *s, const ad_message *m);
     int64_t enqueue;
 } costs[AD_NCOST] = {
     [AD_COST_SMALL] = {estimate_small, 3000},      [AD_COST_OPERATION] = {estimate_operation, 3000},
@@ -217,7 +223,7 @@ static const struct cost {
     [AD_COST_LOAD] = {estimate_load, 3000},
 };
 
-int64_t ad__exec_cost(const ad_session *s, const ad_message *m) {
+int64_t ad__exec_cost(const ad_worker_session *s, const ad_message *m) {
     const struct cost *c = &costs[m->row->cost];
     if (!s->worker->backend->asynchronous) return c->estimate(s, m);
     return c->enqueue + (m->row->cost == AD_COST_PAYLOAD ? estimate_payload(s, m) : 0);

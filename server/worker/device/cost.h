@@ -4,10 +4,10 @@
 
 #include "protocol/message.h"
 
-struct ad_session;
+struct ad_worker_session;
 
 /* Estimate the ns of a message; INT64_MAX: too long to count. */
-int64_t ad__exec_cost(const struct ad_session *s, const ad_message *m);
+int64_t ad__exec_cost(const struct ad_worker_session *s, const ad_message *m);
 /* Estimate the ns of an operation, above 0: of the host's processors, or of an asynchronous device. INT64_MAX: too long
  * to count. */
 int64_t ad__op_cost(const ad_op *op);

@@ -11,13 +11,13 @@
 #define NEGLIGIBLE 500        /* ns of an operation that are too few to count */
 #define SHARE_MOST 2000000    /* device time in a window, in ns, above which a session gets low priority */
 
-static const ad_backend *get_backend(const ad_session *s) { return s->worker->backend; }
+static const ad_backend *get_backend(const ad_worker_session *s) { return s->worker->backend; }
 
 /* ---- opening and closing ---- */
 
 /* Choose a stream's priority as backends count it: below 0 runs first. Default streams of normal priority run before
  * low ones, and before those of heavy users. */
-static int choose_priority(const ad_session *s, bool high) {
+static int choose_priority(const ad_worker_session *s, bool high) {
     if (s->grants.priority < AD_PRIORITY_NORMAL) return 0;
     return -(int)high - (s->grants.priority > AD_PRIORITY_NORMAL);
 }
@@ -29,7 +29,7 @@ static int open_owner(const ad_worker *w, ad_stream_queue *queue) {
     return queue->owner ? 0 : AD_E_MEMORY;
 }
 
-static int create_stream_queue(ad_session *s, unsigned slot, ad_gpu *gpu, bool high, ad_fault *fault) {
+static int create_stream_queue(ad_worker_session *s, unsigned slot, ad_gpu *gpu, bool high, ad_fault *fault) {
     ad_stream_queue *queue = ad__os.calloc(1, sizeof *queue);
     if (!queue) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     int status = get_backend(s)->stream_open(gpu->device, choose_priority(s, high), &queue->stream, fault);
@@ -62,14 +62,14 @@ free_stream_queue:
     return status;
 }
 
-static ad_stream_queue *find_open_queue(ad_session *s, uint64_t id) {
+static ad_stream_queue *find_open_queue(ad_worker_session *s, uint64_t id) {
     for (unsigned i = 0; i < s->streams.count; i++)
         if (s->streams.queues[i]->open && s->streams.queues[i]->id == id) return s->streams.queues[i];
     return NULL;
 }
 
 /* A device that the session may not use is not opened either: that would cost device memory. */
-ad_gpu *ad__session_gpu(ad_session *s, uint64_t device, ad_fault *fault) {
+ad_gpu *ad__session_gpu(ad_worker_session *s, uint64_t device, ad_fault *fault) {
     if (device < AD_DEVICES && !(s->grants.devices >> device & 1)) {
         ad__fault(fault, AD_E_DENIED, "%s may not use device %" PRIu64 " (grant devices)", s->principal, device);
         return NULL;
@@ -79,7 +79,7 @@ ad_gpu *ad__session_gpu(ad_session *s, uint64_t device, ad_fault *fault) {
     return gpu;
 }
 
-int ad__stream_queue_open(ad_session *s, uint64_t id, uint64_t device, bool high, ad_fault *fault) {
+int ad__stream_queue_open(ad_worker_session *s, uint64_t id, uint64_t device, bool high, ad_fault *fault) {
     ad_gpu *gpu = ad__session_gpu(s, device, fault);
     ad_stream_queue *queue = NULL;
     if (!gpu) return fault->code;
@@ -100,9 +100,9 @@ int ad__stream_queue_open(ad_session *s, uint64_t id, uint64_t device, bool high
     return 0;
 }
 
-ad_stream_queue *ad__stream_queue_known(ad_session *s, uint64_t id) { return find_open_queue(s, id); }
+ad_stream_queue *ad__stream_queue_known(ad_worker_session *s, uint64_t id) { return find_open_queue(s, id); }
 
-ad_stream_queue *ad__stream_queue_find(ad_session *s, uint64_t id, ad_fault *fault) {
+ad_stream_queue *ad__stream_queue_find(ad_worker_session *s, uint64_t id, ad_fault *fault) {
     ad_stream_queue *queue = find_open_queue(s, id);
     if (queue && id != AD_HIDDEN_STREAM) return queue;
     if (id >= AD_OWN_STREAMS) {
@@ -113,7 +113,7 @@ ad_stream_queue *ad__stream_queue_find(ad_session *s, uint64_t id, ad_fault *fau
 }
 
 /* Get the low-priority stream queue beside a default stream, opening it if needed. NULL with a fault. */
-static ad_stream_queue *get_low_queue(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
+static ad_stream_queue *get_low_queue(ad_worker_session *s, ad_stream_queue *queue, ad_fault *fault) {
     if (queue->low || s->streams.count == AD_STREAM_QUEUES) return queue->low ? queue->low : queue;
     if (create_stream_queue(s, s->streams.count, queue->gpu, false, fault)) return NULL;
     queue->low = s->streams.queues[s->streams.count - 1];
@@ -122,13 +122,13 @@ static ad_stream_queue *get_low_queue(ad_session *s, ad_stream_queue *queue, ad_
     return queue->low;
 }
 
-ad_stream_queue *ad__stream_queue_current(ad_session *s, ad_fault *fault) {
+ad_stream_queue *ad__stream_queue_current(ad_worker_session *s, ad_fault *fault) {
     if (!s->streams.current && !(s->streams.current = ad__stream_queue_find(s, 0, fault))) return NULL;
     if (!s->usage.heavy || s->streams.current->id >= AD_OWN_STREAMS) return s->streams.current;
     return get_low_queue(s, s->streams.current, fault);
 }
 
-int64_t ad__stream_queue_charge(ad_session *s, int64_t estimate) {
+int64_t ad__stream_queue_charge(ad_worker_session *s, int64_t estimate) {
     const double paced = (double)estimate * ad__pace(&s->usage.pace);
     const int64_t ns = paced < (double)INT64_MAX ? (int64_t)paced : INT64_MAX;
     s->usage.turn_ns = ad__size_sum(s->usage.turn_ns, ns);
@@ -151,7 +151,7 @@ void ad__stream_queue_expect(ad_stream_queue *queue, int64_t ns, int64_t correct
     queue->estimated++;
 }
 
-int ad__stream_queue_drop(ad_session *s, uint64_t id, ad_fault *fault) {
+int ad__stream_queue_drop(ad_worker_session *s, uint64_t id, ad_fault *fault) {
     ad_stream_queue *queue = id == AD_HIDDEN_STREAM ? NULL : find_open_queue(s, id);
     if (!queue || id < AD_OWN_STREAMS)
         return ad__fault(fault, AD_E_STALE, "there is no stream %" PRIu64 " to drop", id);
@@ -190,7 +190,7 @@ void ad__stream_queue_close(const ad_backend *b, ad_stream_queue *queue) {
     free(queue);
 }
 
-void ad__stream_queues_close(ad_session *s) {
+void ad__stream_queues_close(ad_worker_session *s) {
     for (unsigned i = 0; i < s->streams.count; i++) {
         close_marks(get_backend(s), s->streams.queues[i]);
         if (s->streams.queues[i]->keeps) s->worker->hooks.sharing->orphan(s->worker, s->streams.queues[i]);
@@ -210,7 +210,7 @@ int ad__stream_queue_after(const ad_backend *b, ad_stream_queue *queue, ad_strea
 }
 
 /* Make `queue` wait for all that `other` holds now, unless it already waits up to `sequence`. */
-static int follow_queue(ad_session *s, ad_stream_queue *queue, ad_stream_queue *other, uint64_t sequence,
+static int follow_queue(ad_worker_session *s, ad_stream_queue *queue, ad_stream_queue *other, uint64_t sequence,
                         ad_fault *fault) {
     if (queue == other || queue->followed[other->slot] >= sequence) return 0;
     int status = ad__stream_queue_after(get_backend(s), queue, other, fault);
@@ -218,7 +218,7 @@ static int follow_queue(ad_session *s, ad_stream_queue *queue, ad_stream_queue *
     return ad__session_status(s, status, fault);
 }
 
-static int follow_readers(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
+static int follow_readers(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
     for (uint64_t left = b->order.readers; left; left &= left - 1) {
         ad_stream_queue *reader = s->streams.queues[__builtin_ctzll(left)];
         int status = follow_queue(s, queue, reader, reader->sequence, fault);
@@ -227,7 +227,7 @@ static int follow_readers(ad_session *s, ad_stream_queue *queue, ad_buffer *b, a
     return 0;
 }
 
-int ad__stream_queue_uses(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool writes, ad_fault *fault) {
+int ad__stream_queue_uses(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, bool writes, ad_fault *fault) {
     if (b->import) b = s->worker->hooks.sharing->import_order(b);
     if (!b->home) b->home = queue; /* a buffer without memory */
     if (!ad__gpu_can_reach(queue->gpu, b->home->gpu))
@@ -252,14 +252,14 @@ int ad__stream_queue_uses(ad_session *s, ad_stream_queue *queue, ad_buffer *b, b
     return status;
 }
 
-int ad__stream_queue_frees(ad_session *s, ad_buffer *b, ad_fault *fault) {
+int ad__stream_queue_frees(ad_worker_session *s, ad_buffer *b, ad_fault *fault) {
     ad_buffer *used = b->import ? s->worker->hooks.sharing->import_order(b) : b;
     if (s->streams.count < 2 || !b->home) return 0;
     int status = used->order.writer ? follow_queue(s, b->home, used->order.writer, used->order.written, fault) : 0;
     return status ? status : follow_readers(s, b->home, used, fault);
 }
 
-ad_stream_queue *ad__stream_queue_join(ad_session *s, uint64_t id, ad_fault *fault) {
+ad_stream_queue *ad__stream_queue_join(ad_worker_session *s, uint64_t id, ad_fault *fault) {
     ad_stream_queue *queue = ad__stream_queue_find(s, id, fault);
     if (!queue || !queue->low || queue->followed[queue->low->slot] >= queue->low->sequence) return queue;
     if (ad__stream_queues_mark(s, fault) || ad__stream_queues_poll(s, fault)) return NULL;
@@ -271,7 +271,7 @@ ad_stream_queue *ad__stream_queue_join(ad_session *s, uint64_t id, ad_fault *fau
 
 /* ---- progress ---- */
 
-static int record_mark(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
+static int record_mark(ad_worker_session *s, ad_stream_queue *queue, ad_fault *fault) {
     const ad_backend *b = get_backend(s);
     ad_mark *m = &queue->mark[(queue->first_mark + queue->nmarks) % AD_MARKS];
     if (!queue->unmarked || ad__stream_queue_full(queue)) return 0;
@@ -289,18 +289,18 @@ static int record_mark(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
 }
 
 /* Record that operation `number` was enqueued. */
-static int count_enqueued(ad_session *s, ad_stream_queue *queue, uint64_t number, ad_fault *fault) {
+static int count_enqueued(ad_worker_session *s, ad_stream_queue *queue, uint64_t number, ad_fault *fault) {
     queue->sequence++;
     if (!get_backend(s)->asynchronous) return 0;
     if (!queue->unmarked++) queue->unmarked_first = number;
     return queue->unmarked >= AD_MARK_OPS || queue->unmarked_ns > AD_MARK_NS ? record_mark(s, queue, fault) : 0;
 }
 
-int ad__session_enqueued(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
+int ad__session_enqueued(ad_worker_session *s, ad_stream_queue *queue, ad_fault *fault) {
     return count_enqueued(s, queue, s->fusion.count ? s->fusion.first : s->progress.done + 1, fault);
 }
 
-int ad__stream_queues_mark(ad_session *s, ad_fault *fault) {
+int ad__stream_queues_mark(ad_worker_session *s, ad_fault *fault) {
     for (unsigned i = 0; i < s->streams.count; i++) {
         int status = record_mark(s, s->streams.queues[i], fault);
         if (status) return status;
@@ -311,11 +311,12 @@ int ad__stream_queues_mark(ad_session *s, ad_fault *fault) {
 /* Count the sessions with something under way on a device. */
 static unsigned count_users(const ad_worker *w) {
     unsigned n = 0;
-    for (const ad_session *s = w->engine.under_way; s; s = s->turns.next_busy) n += s->wait.kind < AD_WAIT_COMPILER;
+    for (const ad_worker_session *s = w->engine.under_way; s; s = s->turns.next_busy)
+        n += s->wait.kind < AD_WAIT_COMPILER;
     return n;
 }
 
-static int poll_stream_queue(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
+static int poll_stream_queue(ad_worker_session *s, ad_stream_queue *queue, ad_fault *fault) {
     while (queue->nmarks) {
         const ad_mark *m = &queue->mark[queue->first_mark];
         int done = get_backend(s)->event_done(m->event, fault);
@@ -338,14 +339,14 @@ static uint64_t find_first_incomplete(const ad_stream_queue *queue) {
     return queue->unmarked ? queue->unmarked_first : UINT64_MAX;
 }
 
-int ad__stream_queues_wait(ad_session *s, ad_fault *fault) {
+int ad__stream_queues_wait(ad_worker_session *s, ad_fault *fault) {
     int status = 0;
     for (unsigned i = 0; i < s->streams.count && !status; i++)
         status = s->worker->backend->stream_wait(s->streams.queues[i]->stream, fault);
     return status;
 }
 
-void ad__stream_queues_settle(ad_session *s) {
+void ad__stream_queues_settle(ad_worker_session *s) {
     uint64_t complete = s->fusion.count ? s->fusion.first - 1 : s->progress.done;
     for (unsigned i = 0; i < s->streams.count; i++) {
         uint64_t first = find_first_incomplete(s->streams.queues[i]);
@@ -358,7 +359,7 @@ void ad__stream_queues_settle(ad_session *s) {
     if (complete > s->progress.complete) s->progress.complete = complete;
 }
 
-int ad__stream_queues_poll(ad_session *s, ad_fault *fault) {
+int ad__stream_queues_poll(ad_worker_session *s, ad_fault *fault) {
     for (unsigned i = 0; i < s->streams.count; i++) {
         int status = poll_stream_queue(s, s->streams.queues[i], fault);
         if (status) return status;
@@ -371,7 +372,7 @@ int ad__stream_queues_poll(ad_session *s, ad_fault *fault) {
 
 bool ad__stream_queue_idle(const ad_stream_queue *queue) { return !queue->nmarks && !queue->unmarked; }
 
-bool ad__stream_queues_idle(const ad_session *s) {
+bool ad__stream_queues_idle(const ad_worker_session *s) {
     for (unsigned i = 0; i < s->streams.count; i++)
         if (!ad__stream_queue_idle(s->streams.queues[i])) return false;
     return true;

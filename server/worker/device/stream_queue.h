@@ -15,7 +15,7 @@
 #include "server/worker/device/devices.h"
 #include "server/worker/device/watchdog.h"
 
-struct ad_session;
+struct ad_worker_session;
 struct ad_buffer;
 
 #define AD_STREAM_QUEUES 64       /* most stream queues of a session */
@@ -58,33 +58,33 @@ struct ad_stream_queue {
     ad_flight flight; /* a user's kernels that are under way */
     uint64_t followed[AD_STREAM_QUEUES]; /* per slot: sequence of the other stream queue up to which this one waits */
     ad_event *fence;
-    struct ad_session *session;   /* NULL: the session is over */
-    struct ad_spill_owner *owner; /* of buffers that could be moved to host memory (spill/spill.h); NULL: none */
-    uint64_t keeps;               /* blocks of its memory that other sessions still hold (sharing/sharing.h) */
-    ad_stream_queue *next;        /* list of orphans: their session is over, and they are about to be closed */
+    struct ad_worker_session *session; /* NULL: the session is over */
+    struct ad_spill_owner *owner;      /* of buffers that could be moved to host memory (spill/spill.h); NULL: none */
+    uint64_t keeps;                    /* blocks of its memory that other sessions still hold (sharing/sharing.h) */
+    ad_stream_queue *next;             /* list of orphans: their session is over, and they are about to be closed */
 };
 
 /* Find the stream queue of a stream id; default streams are opened on first use. NULL with a fault. */
-ad_stream_queue *ad__stream_queue_find(struct ad_session *s, uint64_t id, ad_fault *fault);
+ad_stream_queue *ad__stream_queue_find(struct ad_worker_session *s, uint64_t id, ad_fault *fault);
 /* Find a stream queue, and make it wait for its low-priority replacement. NULL with a fault. */
-ad_stream_queue *ad__stream_queue_join(struct ad_session *s, uint64_t id, ad_fault *fault);
+ad_stream_queue *ad__stream_queue_join(struct ad_worker_session *s, uint64_t id, ad_fault *fault);
 /* Get the stream queue for the next operation; NULL with a fault. Default streams have priority, so that light users
  * need not wait for heavy users. A heavy user (ad__stream_queue_charge) continues on a low-priority stream queue. */
-ad_stream_queue *ad__stream_queue_current(struct ad_session *s, ad_fault *fault);
+ad_stream_queue *ad__stream_queue_current(struct ad_worker_session *s, ad_fault *fault);
 /* Charge the session for `estimate` ns of a device. Returns the estimate corrected by its pace. */
-int64_t ad__stream_queue_charge(struct ad_session *s, int64_t estimate);
+int64_t ad__stream_queue_charge(struct ad_worker_session *s, int64_t estimate);
 /* Add the estimate of a charged operation to its stream queue. corrected: result of ad__stream_queue_charge. */
 void ad__stream_queue_expect(ad_stream_queue *queue, int64_t ns, int64_t corrected);
 /* Get a device that the session may use; NULL with a fault: AD_E_DENIED and others. */
-ad_gpu *ad__session_gpu(struct ad_session *s, uint64_t device, ad_fault *fault);
+ad_gpu *ad__session_gpu(struct ad_worker_session *s, uint64_t device, ad_fault *fault);
 /* Find an open stream, without opening one; NULL: none. */
-ad_stream_queue *ad__stream_queue_known(struct ad_session *s, uint64_t id);
+ad_stream_queue *ad__stream_queue_known(struct ad_worker_session *s, uint64_t id);
 /* Open a stream of a client under a new id. AD_E_VALUE, AD_E_LIMIT, AD_E_MEMORY. */
-int ad__stream_queue_open(struct ad_session *s, uint64_t id, uint64_t device, bool high, ad_fault *fault);
+int ad__stream_queue_open(struct ad_worker_session *s, uint64_t id, uint64_t device, bool high, ad_fault *fault);
 /* Drop a stream; its stream queue is reused. AD_E_STALE. */
-int ad__stream_queue_drop(struct ad_session *s, uint64_t id, ad_fault *fault);
+int ad__stream_queue_drop(struct ad_worker_session *s, uint64_t id, ad_fault *fault);
 /* Close all stream queues of a session, which must be idle. */
-void ad__stream_queues_close(struct ad_session *s);
+void ad__stream_queues_close(struct ad_worker_session *s);
 
 /* Open a stream queue without a session, for memory that only other sessions hold. NULL with a fault. */
 ad_stream_queue *ad__stream_queue_alone(struct ad_worker *w, uint64_t device, const char *principal, ad_fault *fault);
@@ -95,22 +95,22 @@ int ad__stream_queue_after(const ad_backend *b, ad_stream_queue *queue, ad_strea
 
 /* Make a stream queue wait for all users of a buffer that it is about to read or write. A buffer with shared memory may
  * get its own copy: read its address only afterwards. */
-int ad__stream_queue_uses(struct ad_session *s, ad_stream_queue *queue, struct ad_buffer *b, bool writes,
+int ad__stream_queue_uses(struct ad_worker_session *s, ad_stream_queue *queue, struct ad_buffer *b, bool writes,
                           ad_fault *fault);
 /* Make a buffer's home stream queue wait for all users of its memory, which is about to be freed. */
-int ad__stream_queue_frees(struct ad_session *s, struct ad_buffer *b, ad_fault *fault);
+int ad__stream_queue_frees(struct ad_worker_session *s, struct ad_buffer *b, ad_fault *fault);
 /* Record that the current operation, or the next one, was enqueued on a stream queue. */
-int ad__session_enqueued(struct ad_session *s, ad_stream_queue *queue, ad_fault *fault);
+int ad__session_enqueued(struct ad_worker_session *s, ad_stream_queue *queue, ad_fault *fault);
 /* Record a mark on every stream queue that has unmarked operations. */
-int ad__stream_queues_mark(struct ad_session *s, ad_fault *fault);
+int ad__stream_queues_mark(struct ad_worker_session *s, ad_fault *fault);
 /* Poll the marks and set s->complete. AD_E_DEVICE and others. */
-int ad__stream_queues_poll(struct ad_session *s, ad_fault *fault);
+int ad__stream_queues_poll(struct ad_worker_session *s, ad_fault *fault);
 /* Set s->complete without polling. Operations that enqueued nothing are complete, too. */
-void ad__stream_queues_settle(struct ad_session *s);
+void ad__stream_queues_settle(struct ad_worker_session *s);
 /* Block until the device has completed all that was enqueued. */
-int ad__stream_queues_wait(struct ad_session *s, ad_fault *fault);
+int ad__stream_queues_wait(struct ad_worker_session *s, ad_fault *fault);
 bool ad__stream_queue_idle(const ad_stream_queue *queue);
-bool ad__stream_queues_idle(const struct ad_session *s);
+bool ad__stream_queues_idle(const struct ad_worker_session *s);
 /* Tell whether so many marks are outstanding that the session must wait. */
 static inline bool ad__stream_queue_full(const ad_stream_queue *queue) { return queue->nmarks >= queue->most_marks; }
 

@@ -6,7 +6,7 @@
 #include "server/common/os.h"
 #include "server/worker/session.h"
 
-void ad__session_await(ad_session *s, ad_wait_for kind, ad_stream_queue *queue, ad_event *event) {
+void ad__session_await(ad_worker_session *s, ad_wait_for kind, ad_stream_queue *queue, ad_event *event) {
     s->wait = (ad_wait){.kind = kind,
                         .stream_queue = queue,
                         .event = event,
@@ -18,7 +18,7 @@ void ad__session_await(ad_session *s, ad_wait_for kind, ad_stream_queue *queue, 
 
 static const char *name_message(const ad_message *m) { return m->op.opcode ? ad__op_name(&m->op) : m->row->name; }
 
-int ad__session_status(ad_session *s, int status, const ad_fault *fault) {
+int ad__session_status(ad_worker_session *s, int status, const ad_fault *fault) {
     char why[AD_FAULT_TEXT + 400], kernels[256];
     if (status != AD_E_DEVICE_LOST) return status;
     ad__watchdog_names(&s->worker->device.watchdog, kernels, sizeof kernels);

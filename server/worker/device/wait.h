@@ -4,7 +4,7 @@
 
 #include "kernels/backend.h"
 
-struct ad_session;
+struct ad_worker_session;
 struct ad_stream_queue;
 
 /* Reasons for which a session waits. */
@@ -29,8 +29,9 @@ typedef struct ad_wait {
 } ad_wait;
 
 /* Let the session wait; then the message at hand is executed again. */
-void ad__session_await(struct ad_session *s, ad_wait_for kind, struct ad_stream_queue *stream_queue, ad_event *event);
+void ad__session_await(struct ad_worker_session *s, ad_wait_for kind, struct ad_stream_queue *stream_queue,
+                       ad_event *event);
 /* Check a status of the backend, and return it. AD_E_DEVICE_LOST ends the process. */
-int ad__session_status(struct ad_session *s, int status, const ad_fault *fault);
+int ad__session_status(struct ad_worker_session *s, int status, const ad_fault *fault);
 
 #endif

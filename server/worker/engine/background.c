@@ -10,7 +10,7 @@
 
 /* ---- releasing and retaking the engine ---- */
 
-static void release_engine(ad_session *s) {
+static void release_engine(ad_worker_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     ad__engine_give_up(e);
@@ -39,14 +39,14 @@ static bool is_alone(const ad_engine *e, const ad_party *own) {
 static bool has_thread(const ad_engine *e) { return !e->stop && (e->idle || e->nthreads < AD_ENGINE_THREADS); }
 
 /* Tell whether the session may begin a background operation now. The engine's lock is held. */
-static bool may_begin(const ad_session *s) {
+static bool may_begin(const ad_worker_session *s) {
     const ad_engine *e = &s->worker->engine;
     const ad_party *own = s->turns.share.party;
     if (!has_thread(e)) return false;
     return !own->in_background || (own->in_background < ALONE_MOST && is_alone(e, own));
 }
 
-bool ad__background_has_room(ad_session *s, int64_t ns) {
+bool ad__background_has_room(ad_worker_session *s, int64_t ns) {
     ad_engine *e = &s->worker->engine;
     if (ns < AD_BACKGROUND_NS || s->worker->backend->asynchronous) return true;
     pthread_mutex_lock(&e->lock);
@@ -56,25 +56,25 @@ bool ad__background_has_room(ad_session *s, int64_t ns) {
 }
 
 /* Tell whether what the session executes is a computation, which its client may cancel: not a read, say. */
-static bool is_computing(const ad_session *s) {
+static bool is_computing(const ad_worker_session *s) {
     return !s->messages.at_hand || s->fusion.draining || ad__cancel_concerns_message(s);
 }
 
 /* Find out whether the operation that begins is cancelled already. The engine's lock is held. */
-static int find_reason(const ad_session *s) {
+static int find_reason(const ad_worker_session *s) {
     if (ad__run_is_over(s)) return AD_CANCEL_OVER;
     return ad__cancel_covers(s, s->messages.place) && is_computing(s) ? AD_CANCEL_ASKED : AD_CANCEL_NOT;
 }
 
 /* Name what the session executes, by a text of the tables. */
-static const char *name_work(const ad_session *s) {
+static const char *name_work(const ad_worker_session *s) {
     const ad_message *m = &s->messages.message;
     if (s->fusion.draining) return "fused operations";
     if (!s->messages.at_hand || !m->row) return "operations";
     return m->op.opcode ? ad__op_name(&m->op) : m->row->name;
 }
 
-bool ad__background_begin(ad_session *s, int64_t ns) {
+bool ad__background_begin(ad_worker_session *s, int64_t ns) {
     ad_engine *e = &s->worker->engine;
     atomic_store(&s->turns.doing, name_work(s));
     if (s->checkpoint.suspect.careful) { /* the operation keeps the engine, and can still be cancelled */
@@ -99,9 +99,9 @@ bool ad__background_begin(ad_session *s, int64_t ns) {
     return begins;
 }
 
-void ad__background_exempt(ad_session *s) { atomic_store(&s->turns.background_since, 0); }
+void ad__background_exempt(ad_worker_session *s) { atomic_store(&s->turns.background_since, 0); }
 
-void ad__background_end(ad_session *s) {
+void ad__background_end(ad_worker_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     retake_engine(e);
@@ -114,7 +114,7 @@ void ad__background_end(ad_session *s) {
     pthread_mutex_unlock(&e->lock);
 }
 
-void ad__background_take_engine(ad_session *s) {
+void ad__background_take_engine(ad_worker_session *s) {
     ad_engine *e = &s->worker->engine;
     if (!s->turns.in_background) return;
     pthread_mutex_lock(&e->lock);
@@ -122,7 +122,7 @@ void ad__background_take_engine(ad_session *s) {
     pthread_mutex_unlock(&e->lock);
 }
 
-void ad__background_release_engine(ad_session *s) {
+void ad__background_release_engine(ad_worker_session *s) {
     if (s->turns.in_background) release_engine(s);
 }
 
@@ -134,7 +134,7 @@ bool ad__background_holds(const ad_shared *m) {
 
 /* ---- long ones ---- */
 
-void ad__background_cancel_before(ad_session *s, uint64_t place) {
+void ad__background_cancel_before(ad_worker_session *s, uint64_t place) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     atomic_store(&s->turns.cancelled_before, place);
@@ -146,7 +146,7 @@ bool ad__background_tick(ad_worker *w) {
     ad_engine *e = &w->engine;
     const double limit = w->config.operation_time;
     const int64_t now = ad__os_now();
-    for (ad_session *s = w->sessions; s && limit > 0; s = s->next) {
+    for (ad_worker_session *s = w->sessions; s && limit > 0; s = s->next) {
         const int64_t since = atomic_load(&s->turns.background_since);
         if (since && (double)(now - since) > limit * 1e9) ad__engine_cancel(s, AD_CANCEL_TIME);
     }

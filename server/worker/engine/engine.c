@@ -42,7 +42,7 @@
 #define LATE_SHARE 256    /* the sleep is the time waited divided by this ... */
 #define LATE_MOST 1000000 /* ... and at most so many ns */
 
-static void request_attention(ad_session *s) {
+static void request_attention(ad_worker_session *s) {
     ad_engine *e = &s->worker->engine;
     if (s->turns.attended) return;
     s->turns.attended = true;
@@ -51,17 +51,17 @@ static void request_attention(ad_session *s) {
     if (!pthread_equal(pthread_self(), s->worker->io.thread)) uv_async_send(&s->worker->io.wake);
 }
 
-void ad__engine_request_attention(ad_session *s) {
+void ad__engine_request_attention(ad_worker_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     request_attention(s);
     pthread_mutex_unlock(&e->lock);
 }
 
-ad_session *ad__engine_next_attended(ad_worker *w) {
+ad_worker_session *ad__engine_next_attended(ad_worker *w) {
     ad_engine *e = &w->engine;
     pthread_mutex_lock(&e->lock);
-    ad_session *s = e->attention;
+    ad_worker_session *s = e->attention;
     if (s) {
         e->attention = s->turns.next_attention;
         s->turns.attended = false;
@@ -77,7 +77,7 @@ static int64_t choose_quantum(int64_t priority) {
                                            : QUANTUM;
 }
 
-static int open_turn(ad_session *s, const ad_note *note) {
+static int open_turn(ad_worker_session *s, const ad_note *note) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     int status = ad__share_open(&e->turns, &s->turns.share, note->who, choose_quantum(note->grants.priority));
@@ -85,7 +85,7 @@ static int open_turn(ad_session *s, const ad_note *note) {
     return status;
 }
 
-static void close_turn(ad_session *s) {
+static void close_turn(ad_worker_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     ad__share_close(&e->turns, &s->turns.share);
@@ -101,7 +101,7 @@ static bool is_staying(const ad_engine *e) { return e->turns.staying && ad__os_n
 static ad_share *choose_next(ad_engine *e) { return is_staying(e) ? e->turns.staying : ad__share_next(&e->turns); }
 
 /* Decide after a turn of so many operations whether the session has the next turn as well. */
-static void update_stay(ad_engine *e, ad_session *s, ad_turn turn, uint64_t operations) {
+static void update_stay(ad_engine *e, ad_worker_session *s, ad_turn turn, uint64_t operations) {
     const bool stayed = e->turns.staying == &s->turns.share;
     if (turn != AD_TURN_MORE || s->worker->backend->asynchronous || operations < STAY_OPS ||
         (stayed && !is_staying(e))) {
@@ -112,14 +112,14 @@ static void update_stay(ad_engine *e, ad_session *s, ad_turn turn, uint64_t oper
     }
 }
 
-static ad_session *get_session(ad_share *n) {
-    return (ad_session *)(void *)((char *)n - offsetof(ad_session, turns.share));
+static ad_worker_session *get_session(ad_share *n) {
+    return (ad_worker_session *)(void *)((char *)n - offsetof(ad_worker_session, turns.share));
 }
 
 /* ---- polling what is under way ---- */
 
 /* Add the session to, or remove it from, the list of sessions with something under way. */
-static void update_under_way(ad_engine *e, ad_session *s, bool finished) {
+static void update_under_way(ad_engine *e, ad_worker_session *s, bool finished) {
     bool busy = !finished && (s->wait.kind || !ad__stream_queues_idle(s));
     if (busy == s->turns.busy) return;
     s->turns.busy = busy;
@@ -128,7 +128,7 @@ static void update_under_way(ad_engine *e, ad_session *s, bool finished) {
         e->under_way = s;
         return;
     }
-    ad_session **at = &e->under_way;
+    ad_worker_session **at = &e->under_way;
     while (*at != s) at = &(*at)->turns.next_busy;
     *at = s->turns.next_busy;
 }
@@ -136,7 +136,7 @@ static void update_under_way(ad_engine *e, ad_session *s, bool finished) {
 /* Poll all sessions with something under way. True: some session can go on. The lock is not held. */
 static bool poll_under_way(ad_engine *e) {
     bool ready = false;
-    for (ad_session *s = e->under_way, *next; s; s = next) {
+    for (ad_worker_session *s = e->under_way, *next; s; s = next) {
         next = s->turns.next_busy;
         bool waited = s->wait.kind != AD_WAIT_NONE;
         bool can_go_on = ad__session_poll(s);
@@ -158,7 +158,7 @@ static bool poll_under_way(ad_engine *e) {
 /* Find when devices must be polled next: in so many ns, or AD_PUMP_NEVER. */
 static int64_t find_next_poll(const ad_engine *e) {
     int64_t now = ad__os_now(), soonest = LATE_MOST;
-    for (const ad_session *s = e->under_way; s; s = s->turns.next_busy) {
+    for (const ad_worker_session *s = e->under_way; s; s = s->turns.next_busy) {
         int64_t waited = now - s->wait.since;
         if (s->wait.kind >= AD_WAIT_COMPILER) continue;
         if (s->wait.kind && waited < PATIENCE) return AD_PUMP_AT_ONCE;
@@ -171,7 +171,7 @@ static bool is_in_hurry(const ad_engine *e, int64_t now) { return now - e->hurri
 
 /* Take the device time that the turn has enqueued, which is charged, too. A limit keeps the device busy while other
  * sessions use the runner. */
-static int64_t take_device_time(ad_session *s) {
+static int64_t take_device_time(ad_worker_session *s) {
     int64_t ns = s->usage.turn_ns < DEVICE_MOST ? s->usage.turn_ns : DEVICE_MOST;
     s->usage.turn_ns = 0;
     return ns;
@@ -179,12 +179,12 @@ static int64_t take_device_time(ad_session *s) {
 
 /* Tell whether the session needs a checkpoint before other turns. A session with more to execute waits with that,
  * unless it shares memory with others. */
-static bool needs_checkpoint(const ad_session *s, ad_turn turn) {
+static bool needs_checkpoint(const ad_worker_session *s, ad_turn turn) {
     return s->checkpoint.late || (s->checkpoint.behind && (turn != AD_TURN_MORE || s->sharing.shares));
 }
 
 /* Run one turn of a session. The lock is held at entry and return, not in between. */
-static ad_turn run_turn(ad_engine *e, ad_session *s, int64_t limit) {
+static ad_turn run_turn(ad_engine *e, ad_worker_session *s, int64_t limit) {
     ad_turn turn = AD_TURN_OVER;
     int64_t budget = s->turns.share.node.credit, start = s->turns.since = ad__os_now();
     bool over = ad__run_is_over(s);
@@ -251,7 +251,7 @@ static bool start_engine_thread(ad_engine *e) {
 }
 
 /* Ask an engine thread to take over. Without a free one the session waits (AD_WAIT_BACKGROUND). The lock is held. */
-static bool call_engine_thread(ad_engine *e, ad_session *s) {
+static bool call_engine_thread(ad_engine *e, ad_worker_session *s) {
     e->heavy = e->idle || start_engine_thread(e);
     if (e->heavy) return true;
     ad__share_remove(&e->turns, &s->turns.share);
@@ -294,7 +294,7 @@ void ad__engine_give_up(ad_engine *e) {
     stop_running(e);
 }
 
-void ad__engine_cancel(ad_session *s, int why) {
+void ad__engine_cancel(ad_worker_session *s, int why) {
     int not_yet = AD_CANCEL_NOT;
     __atomic_compare_exchange_n(&s->turns.cancelled, &not_yet, why, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
@@ -407,7 +407,7 @@ void ad__engine_seize(ad_worker *w, int64_t patience) {
     pthread_mutex_unlock(&e->lock);
 }
 
-bool ad__engine_is_full(const ad_session *s) {
+bool ad__engine_is_full(const ad_worker_session *s) {
     const ad_party *p = s->turns.share.party;
     const ad_grants *g = &s->grants;
     if (s->turns.queue.bytes > QUEUE_BYTES || s->turns.queue.count > QUEUE_FRAMES) return true;
@@ -422,7 +422,7 @@ uint64_t ad__engine_read(ad_worker *w, const uint64_t *number) {
     return value;
 }
 
-int ad__engine_queue_frames(ad_session *s, ad_input_frame *f, int n) {
+int ad__engine_queue_frames(ad_worker_session *s, ad_input_frame *f, int n) {
     ad_engine *e = &s->worker->engine;
     int status = 0;
     for (int i = 0; i < n && s->grants.operations; i++)
@@ -440,7 +440,7 @@ int ad__engine_queue_frames(ad_session *s, ad_input_frame *f, int n) {
     return status;
 }
 
-static void request_end(ad_session *s, bool over) {
+static void request_end(ad_worker_session *s, bool over) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     if (over && !ad__run_is_over(s)) ad__run_enter(s, AD_RUN_OVER);
@@ -452,14 +452,14 @@ static void request_end(ad_session *s, bool over) {
     uv_async_send(&s->worker->io.wake); /* the loop may be about to sleep */
 }
 
-void ad__engine_end(ad_session *s) {
+void ad__engine_end(ad_worker_session *s) {
     request_end(s, true);
     ad__engine_cancel(s, AD_CANCEL_OVER);
 }
 
-void ad__engine_finish(ad_session *s) { request_end(s, false); }
+void ad__engine_finish(ad_worker_session *s) { request_end(s, false); }
 
-void ad__engine_unstall(ad_session *s) {
+void ad__engine_unstall(ad_worker_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     if (ad__run_phase(s) == AD_RUN_STALLED && atomic_load(&s->output.queued) < AD_OUTPUT_HIGH) {

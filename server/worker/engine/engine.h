@@ -20,7 +20,7 @@
 #include "server/worker/engine/turns.h"
 #include "server/worker/io/input.h"
 
-struct ad_session;
+struct ad_worker_session;
 struct ad_worker;
 
 #define AD_ENGINE_THREADS 64 /* each is started when first needed */
@@ -39,14 +39,14 @@ typedef struct ad_engine {
     bool heavy;   /* an engine thread is to take over */
     bool claimed; /* the I/O thread waits to run it for something else */
     bool stop;
-    uint64_t question, asked;     /* the question that arrayd has asked, and its details; 0: none (report.h) */
-    struct ad_session *attention; /* list of sessions that the I/O thread must look at */
+    uint64_t question, asked;            /* the question that arrayd has asked, and its details; 0: none (report.h) */
+    struct ad_worker_session *attention; /* list of sessions that the I/O thread must look at */
     /* owned by the runner */
-    struct ad_session *under_way; /* list of sessions with something under way on a device */
-    ad_bytes scratch;             /* buffer of the message being encoded */
-    bool in_thread;               /* the runner is an engine thread */
-    int64_t hurried;              /* when a client last began to wait for a device: turns are short for a while */
-    int64_t stay_until;           /* end of the staying session's turns */
+    struct ad_worker_session *under_way; /* list of sessions with something under way on a device */
+    ad_bytes scratch;                    /* buffer of the message being encoded */
+    bool in_thread;                      /* the runner is an engine thread */
+    int64_t hurried;    /* when a client last began to wait for a device: turns are short for a while */
+    int64_t stay_until; /* end of the staying session's turns */
 } ad_engine;
 
 /* Initialise the engine and start its first thread. AD_E_SYSTEM, AD_E_MEMORY. */
@@ -56,7 +56,7 @@ void ad__engine_stop(struct ad_worker *w);
 /* Engine thread: stop running the engine, and wake those that wait for it. The lock is held. */
 void ad__engine_give_up(ad_engine *e);
 /* Any thread: cancel the session's background operation, whose result is no longer needed. why: AD_CANCEL_... */
-void ad__engine_cancel(struct ad_session *s, int why);
+void ad__engine_cancel(struct ad_worker_session *s, int why);
 /* I/O thread: take the engine for good, so that no turn runs any more. Background operations get `patience` ns to
  * return; then they are abandoned. */
 void ad__engine_seize(struct ad_worker *w, int64_t patience);
@@ -74,22 +74,22 @@ void ad__engine_release(struct ad_worker *w);
 extern const ad_component ad__component_turn;
 /* I/O thread: queue frames that a session has sent; all of them are taken over. AD_E_MEMORY: some were released
  * instead. */
-int ad__engine_queue_frames(struct ad_session *s, ad_input_frame *f, int n);
+int ad__engine_queue_frames(struct ad_worker_session *s, ad_input_frame *f, int n);
 /* Tell whether so much of the session's input waits that no more should be read. The lock is held. */
-bool ad__engine_is_full(const struct ad_session *s);
+bool ad__engine_is_full(const struct ad_worker_session *s);
 /* Any thread: read a number that the engine's lock guards. */
 uint64_t ad__engine_read(struct ad_worker *w, const uint64_t *number);
 /* I/O thread: end the session. The next runner frees its buffers and then requests attention for it. */
-void ad__engine_end(struct ad_session *s);
+void ad__engine_end(struct ad_worker_session *s);
 /* I/O thread: end the session after the operations that must still be executed. */
-void ad__engine_finish(struct ad_session *s);
+void ad__engine_finish(struct ad_worker_session *s);
 /* I/O thread: have the runner send arrayd a report. */
 void ad__engine_report(struct ad_worker *w, uint64_t question, uint64_t what);
 /* I/O thread: let a session go on whose output has room again. */
-void ad__engine_unstall(struct ad_session *s);
+void ad__engine_unstall(struct ad_worker_session *s);
 /* Any thread: have the I/O thread look at the session. Takes the lock. */
-void ad__engine_request_attention(struct ad_session *s);
+void ad__engine_request_attention(struct ad_worker_session *s);
 /* I/O thread: take the next session that requested attention; NULL: none. */
-struct ad_session *ad__engine_next_attended(struct ad_worker *w);
+struct ad_worker_session *ad__engine_next_attended(struct ad_worker *w);
 
 #endif

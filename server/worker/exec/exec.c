@@ -290,7 +290,7 @@ int ad__job_run_queued(job *j, ad_provide *provide) {
 
 /* ---- failing ---- */
 
-static void poison_buffer(ad_session *s, ad_buffer *b, ad_poison *p, bool release) {
+static void poison_buffer(ad_worker_session *s, ad_buffer *b, ad_poison *p, bool release) {
     if (release) ad__buffer_give_memory(s, b);
     ad__checkpoint_mark_buffer(s, b);
     if (!b->poison) b->poison = ad__poison_share(p);
@@ -298,7 +298,7 @@ static void poison_buffer(ad_session *s, ad_buffer *b, ad_poison *p, bool releas
 
 static void poison_output(job *j, int i, ad_poison *p) {
     const ad_operand *o = &j->op->operand[i];
-    ad_session *s = j->s;
+    ad_worker_session *s = j->s;
     ad_buffer *b;
     if (o->is_scalar) {
         ad__session_keep_failure(s, p);
@@ -327,7 +327,7 @@ ad_poison *ad__job_fail(job *j, int status) {
     return p;
 }
 
-ad_poison *ad__exec_query(ad_session *s, ad_message *m, int64_t *values, int *nvalues) {
+ad_poison *ad__exec_query(ad_worker_session *s, ad_message *m, int64_t *values, int *nvalues) {
     job j;
     ad_poison *p = NULL;
     ad__job_begin(&j, s, &m->op, 0);
@@ -344,8 +344,8 @@ ad_poison *ad__exec_query(ad_session *s, ad_message *m, int64_t *values, int *nv
     return p;
 }
 
-int ad__exec_contiguous(ad_session *s, ad_stream_queue *queue, const ad_operand *view, uint64_t size, ad_block *out,
-                        ad_fault *fault) {
+int ad__exec_contiguous(ad_worker_session *s, ad_stream_queue *queue, const ad_operand *view, uint64_t size,
+                        ad_block *out, ad_fault *fault) {
     job j;
     ad_op none = {.opcode = AD_REQ_UFUNC, .row = AD_UFUNC_copy};
     ad__job_begin(&j, s, &none, 0);

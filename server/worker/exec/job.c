@@ -15,7 +15,7 @@
 
 /* ---- memory ---- */
 
-int ad__buffer_take_memory(ad_session *s, ad_stream_queue *queue, ad_buffer *b, uint64_t size, bool zero,
+int ad__buffer_take_memory(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, uint64_t size, bool zero,
                            ad_fault *fault) {
     ad__checkpoint_mark_buffer(s, b);
     b->address = ad__no_bytes;
@@ -53,8 +53,8 @@ int ad__fresh_refused(const ad_desc *d, int status, ad_fault *fault) {
     char shape[80] = "", text[2 * AD_FAULT_TEXT];
     if (status != AD_E_MEMORY) return status;
     put_shape(d, shape, sizeof shape);
-    const int size = snprintf(text, sizeof text, "no room for shape (%s) of %s: %s", shape, ad__dtypes[d->dtype].name,
-                              fault->text);
+    const int size =
+        snprintf(text, sizeof text, "no room for shape (%s) of %s: %s", shape, ad__dtypes[d->dtype].name, fault->text);
     if (size >= AD_FAULT_TEXT) return status; /* who holds the memory matters more than the shape */
     return ad__fault(fault, status, "%s", text);
 }
@@ -107,7 +107,7 @@ static void *allocate_output(ad_run *run, int index, uint64_t size) {
 
 /* ---- beginning and end ---- */
 
-void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number) {
+void ad__job_begin(job *j, ad_worker_session *s, ad_op *op, uint64_t number) {
     j->run = (ad_run){.workspace = get_workspace, .output = allocate_output};
     j->s = s;
     j->op = op;
@@ -126,7 +126,7 @@ void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number) {
     for (int i = 0; i < AD_MAX_OUT; i++) j->made[i] = false;
 }
 
-int ad__job_begin_launch(job *j, ad_session *s, ad_message *m, ad_launching *l, uint64_t number) {
+int ad__job_begin_launch(job *j, ad_worker_session *s, ad_message *m, ad_launching *l, uint64_t number) {
     const size_t n = (size_t)m->op.nout + m->op.nin;
     ad__job_begin(j, s, &m->op, number);
     l->message = m;

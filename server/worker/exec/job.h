@@ -8,7 +8,7 @@
 
 typedef struct job {
     ad_run run; /* first member: the backend's callbacks cast it to the job */
-    ad_session *s;
+    ad_worker_session *s;
     ad_stream_queue *stream_queue;
     ad_op *op;
     uint64_t number;
@@ -29,9 +29,9 @@ typedef struct job {
 } job;
 
 /* Begin a job for operation `number` of the session. */
-void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number);
+void ad__job_begin(job *j, ad_worker_session *s, ad_op *op, uint64_t number);
 /* Begin a job for a LAUNCH, with room for all its operands. AD_E_MEMORY. */
-int ad__job_begin_launch(job *j, ad_session *s, ad_message *m, ad_launching *l, uint64_t number);
+int ad__job_begin_launch(job *j, ad_worker_session *s, ad_message *m, ad_launching *l, uint64_t number);
 /* Run the job. AD_E_...: it failed, and j->inherited or j->fault says why. */
 int ad__job_run(job *j);
 /* Find and check the operands without changing anything. j->stream_queue must be set; fills j->buffer. AD_E_... */
@@ -39,7 +39,7 @@ int ad__job_check(job *j);
 /* Make the job that of a queued operation, with its buffers. */
 void ad__job_set_queued(job *j, ad_stream_queue *queue, ad_buffer *const *buffer);
 /* Provides memory for an output of a queued operation. */
-typedef int ad_provide(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault);
+typedef int ad_provide(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault);
 /* Run the job of a queued operation, with memory from `provide`; result as of ad__job_run. */
 int ad__job_run_queued(job *j, ad_provide *provide);
 /* Record the failure in the outputs and in the session. The caller owns the result. */
@@ -70,7 +70,7 @@ int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault);
  * both. Returns the status. With other statuses than AD_E_MEMORY the fault stays as it is. */
 int ad__fresh_refused(const ad_desc *d, int status, ad_fault *fault);
 /* Allocate memory of a stream queue for a buffer without memory. AD_E_MEMORY, or a status of the backend. */
-int ad__buffer_take_memory(ad_session *s, ad_stream_queue *queue, ad_buffer *b, uint64_t size, bool zero,
+int ad__buffer_take_memory(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, uint64_t size, bool zero,
                            ad_fault *fault);
 
 #endif

@@ -5,7 +5,7 @@
 #include "server/worker/session.h"
 
 typedef struct ad_chain_builder {
-    ad_session *s;
+    ad_worker_session *s;
     ad_fusion_ops *ops;
     const ad_groups *groups;
     const uint8_t *order; /* operations of the group, in order */

@@ -29,7 +29,7 @@ static void complete_members(ad_fusion_queue *h) {
     }
 }
 
-static void drop_unneeded(ad_session *s, const ad_groups *groups) {
+static void drop_unneeded(ad_worker_session *s, const ad_groups *groups) {
     for (unsigned i = 0; i < s->fusion.count; i++) {
         if (groups->needed[i]) continue;
         s->fusion.dropped++;
@@ -50,7 +50,7 @@ static unsigned find_recent(const ad_groups *groups, unsigned until, bool *recen
 
 /* Tell whether writing the output can be repeated: the operation does not read it, and nothing has read it since the
  * checkpoint. */
-static bool is_repeatable(const ad_session *s, const ad_fusion_op *o, int output) {
+static bool is_repeatable(const ad_worker_session *s, const ad_fusion_op *o, int output) {
     if (!s->checkpoint.late || o->masked) return false;
     for (int k = o->op.nout; k < o->op.nout + o->op.nin; k++)
         if (o->buffer[k] == o->buffer[output]) return false;
@@ -58,7 +58,7 @@ static bool is_repeatable(const ad_session *s, const ad_fusion_op *o, int output
 }
 
 /* Announce to the checkpoint all writes to existing buffers. */
-static void announce_writes(ad_session *s) {
+static void announce_writes(ad_worker_session *s) {
     const ad_fusion_queue *h = &s->fusion;
     for (unsigned i = 0; i < h->count && s->checkpoint.at; i++) {
         const ad_fusion_op *o = &h->ops->op[i];
@@ -69,7 +69,7 @@ static void announce_writes(ad_session *s) {
 }
 
 /* Begin to execute all queued operations. thin: only make room, and leave groups that have grown lately. */
-static void begin_drain(ad_session *s, bool thin) {
+static void begin_drain(ad_worker_session *s, bool thin) {
     ad_fusion_queue *h = &s->fusion;
     ad_draining *d = &h->ops->draining;
     bool recent[AD_FUSION_OPS] = {false};
@@ -94,7 +94,7 @@ static void begin_drain(ad_session *s, bool thin) {
 /* ---- executing them ---- */
 
 /* Execute several groups as one chain, where launches take longer than execution. False: nothing was executed. */
-static bool run_together(ad_session *s) {
+static bool run_together(ad_worker_session *s) {
     ad_draining *d = &s->fusion.ops->draining;
     if (d->apart || d->group < d->tried || !ad__fusion_launch_costs_more(s)) return false;
     const unsigned n = ad__groups_together(s->fusion.ops->member, &d->groups, d->group, d->until);
@@ -108,7 +108,7 @@ static bool run_together(ad_session *s) {
 
 /* Execute one group, or one operation of a group that cannot be a chain. False: all that were due have been executed.
  */
-static bool run_next(ad_session *s) {
+static bool run_next(ad_worker_session *s) {
     ad_draining *d = &s->fusion.ops->draining;
     const ad_group *g = &d->groups.group[d->group];
     while (d->group < d->groups.count && g->last >= d->until) g = &d->groups.group[++d->group];
@@ -150,7 +150,7 @@ static void reset_use(const ad_fusion_op *o) {
     }
 }
 
-static void empty_queue(ad_session *s) {
+static void empty_queue(ad_worker_session *s) {
     ad_fusion_queue *h = &s->fusion;
     h->draining = false;
     h->count = h->roots = 0;
@@ -161,7 +161,7 @@ static void empty_queue(ad_session *s) {
 
 /* Finish after the due operations, and queue those that stay again. False: no host memory, so they must be executed as
  * well. */
-static bool finish_drain(ad_session *s) {
+static bool finish_drain(ad_worker_session *s) {
     ad_fusion_queue *h = &s->fusion;
     ad_draining *d = &h->ops->draining;
     ad_fusion_op left[AD_FUSION_OPS / 2];
@@ -187,7 +187,7 @@ static bool finish_drain(ad_session *s) {
 }
 
 /* Execute the operations that were to stay, too. */
-static void run_remaining(ad_session *s) {
+static void run_remaining(ad_worker_session *s) {
     ad_fusion_queue *h = &s->fusion;
     ad_draining *d = &h->ops->draining;
     for (unsigned i = 0; i < d->groups.count; i++) {
@@ -198,13 +198,13 @@ static void run_remaining(ad_session *s) {
     d->until = h->count;
 }
 
-static void end_drain(ad_session *s) {
+static void end_drain(ad_worker_session *s) {
     if (finish_drain(s)) return;
     run_remaining(s);
     finish_drain(s);
 }
 
-bool ad__fusion_continue(ad_session *s) {
+bool ad__fusion_continue(ad_worker_session *s) {
     const ad_fusion_queue *h = &s->fusion;
     const bool cheap = h->cost < AD_CHEAP * h->count;
     for (unsigned i = 1; h->draining; i++) {
@@ -214,17 +214,17 @@ bool ad__fusion_continue(ad_session *s) {
     return true;
 }
 
-bool ad__fusion_drain(ad_session *s) {
+bool ad__fusion_drain(ad_worker_session *s) {
     if (s->fusion.count && !s->fusion.draining) begin_drain(s, false);
     return ad__fusion_continue(s);
 }
 
-bool ad__fusion_make_room(ad_session *s) {
+bool ad__fusion_make_room(ad_worker_session *s) {
     begin_drain(s, true);
     return ad__fusion_continue(s);
 }
 
-void ad__fusion_flush(ad_session *s) {
+void ad__fusion_flush(ad_worker_session *s) {
     while (s->fusion.count) {
         if (!s->fusion.draining) begin_drain(s, false);
         while (run_next(s)) {}

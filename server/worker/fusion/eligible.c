@@ -9,7 +9,7 @@
 #include "server/worker/session.h"
 
 /* Tell whether a reduction or scan can be queued: only one of a queued value. */
-static bool can_end_chain(const ad_session *s, const ad_op *op) {
+static bool can_end_chain(const ad_worker_session *s, const ad_op *op) {
     return s->fusion.count && op->nin == 1 && op->nout == 1 && ad__fusion_is_view(&op->operand[1]) &&
            !ad__fusion_is_view(&op->operand[0]);
 }
@@ -25,7 +25,7 @@ static bool is_fusible_random(const ad_op *op) {
     return op->operand[0].desc.dtype == op->loop;
 }
 
-bool ad__fusion_is_eligible(const ad_session *s, const ad_op *op) {
+bool ad__fusion_is_eligible(const ad_worker_session *s, const ad_op *op) {
     if (op->opcode == AD_REQ_REDUCE) return can_end_chain(s, op);
     if (op->opcode != AD_REQ_CALL) return false;
     switch (op->row) {

@@ -7,7 +7,7 @@
 #include "server/worker/checkpoint/buffer_free.h"
 #include "server/worker/exec/job.h"
 
-bool ad__fusion_launch_costs_more(const ad_session *s) {
+bool ad__fusion_launch_costs_more(const ad_worker_session *s) {
     return s->worker->backend->asynchronous && ad__desc_count(&s->fusion.like) <= AD_FUSION_SMALL;
 }
 
@@ -35,7 +35,7 @@ static bool record_use(unsigned i, ad_buffer *b, const ad_desc *d) {
 }
 
 /* Get the number of a view. Only the first view of a buffer is recognised again. */
-static int16_t get_leaf(ad_session *s, ad_buffer *b, bool first) {
+static int16_t get_leaf(ad_worker_session *s, ad_buffer *b, bool first) {
     if (first && b->fusing.leaf != AD_NOWHERE) return b->fusing.leaf;
     int16_t leaf = (int16_t)s->fusion.leaves++;
     if (first) b->fusing.leaf = leaf;
@@ -43,14 +43,14 @@ static int16_t get_leaf(ad_session *s, ad_buffer *b, bool first) {
 }
 
 /* Record the source of input k: a buffer's value, or a scalar (NULL). */
-static inline void record_source(ad_session *s, ad_member *m, int k, ad_buffer *b, bool first) {
+static inline void record_source(ad_worker_session *s, ad_member *m, int k, ad_buffer *b, bool first) {
     m->from[k] = m->leaf[k] = AD_NOWHERE;
     if (!b) m->scalars++;
     else if (b->fusing.value) m->from[k] = (int16_t)(b->fusing.value - 1);
     else m->leaf[k] = get_leaf(s, b, first);
 }
 
-static void record_inputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer *const *buffer, ad_member *m) {
+static void record_inputs(ad_worker_session *s, unsigned i, const ad_op *op, ad_buffer *const *buffer, ad_member *m) {
     const int n = m->random ? 0 : op->nin;
     for (int k = 0; k < n; k++) {
         ad_buffer *b = buffer[op->nout + k];
@@ -60,12 +60,12 @@ static void record_inputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer 
 
 /* Record an output's old value as an input, because the operation has a mask; a new output has zeros. Kept out of line:
  * masks are rare. */
-static __attribute__((noinline)) void record_old_value(ad_session *s, const ad_op *op, int k, ad_buffer *b, bool first,
-                                                       ad_member *m) {
+static __attribute__((noinline)) void record_old_value(ad_worker_session *s, const ad_op *op, int k, ad_buffer *b,
+                                                       bool first, ad_member *m) {
     record_source(s, m, op->nin + k, ad__fusion_is_view(&op->operand[k]) ? b : NULL, first);
 }
 
-static void record_outputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer *const *buffer, ad_member *m) {
+static void record_outputs(ad_worker_session *s, unsigned i, const ad_op *op, ad_buffer *const *buffer, ad_member *m) {
     for (int k = 0; k < op->nout; k++) {
         const bool exists = ad__fusion_is_view(&op->operand[k]), first = record_use(i, buffer[k], &op->operand[k].desc);
         if (m->masked) record_old_value(s, op, k, buffer[k], first, m);
@@ -76,7 +76,7 @@ static void record_outputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer
 }
 
 /* Make the outputs depend on all unfinished checks of the inputs. */
-static void spread_suspects(ad_session *s, const ad_op *op, ad_buffer *const *buffer) {
+static void spread_suspects(ad_worker_session *s, const ad_op *op, ad_buffer *const *buffer) {
     uint64_t all = 0;
     if (!s->deferred_checks.count) return;
     for (int i = op->nout; i < op->nout + op->nin; i++)
@@ -107,7 +107,7 @@ static void init_member(ad_member *m, const ad_fusion_op *queued) {
     m->scalars = 0;
 }
 
-void ad__fusion_append(ad_session *s, ad_stream_queue *queue, const ad_fusion_op *queued) {
+void ad__fusion_append(ad_worker_session *s, ad_stream_queue *queue, const ad_fusion_op *queued) {
     ad_fusion_queue *h = &s->fusion;
     const ad_op *op = &queued->op;
     unsigned i = h->count++;
@@ -161,13 +161,13 @@ bool ad__fusion_copy_op(ad_arena *to, ad_op *op) {
 
 /* ---- removing one ---- */
 
-static void free_unused_buffer(ad_session *s, ad_buffer *b) {
+static void free_unused_buffer(ad_worker_session *s, ad_buffer *b) {
     if (b->promised) s->fusion.unwritten++;
     s->fusion.freed--;
     ad__buffer_free(s, b);
 }
 
-void ad__fusion_release_op(ad_session *s, unsigned i) {
+void ad__fusion_release_op(ad_worker_session *s, unsigned i) {
     const ad_fusion_op *o = &s->fusion.ops->op[i];
     s->fusion.gone |= UINT64_C(1) << i;
     for (int k = 0; k < o->op.nout + o->op.nin; k++) {
@@ -178,7 +178,7 @@ void ad__fusion_release_op(ad_session *s, unsigned i) {
 
 /* ---- memory ---- */
 
-int ad__fusion_provide_memory(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
+int ad__fusion_provide_memory(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
     uint64_t size = b->size;
     if (!b->promised) return 0;
     b->promised = false;
@@ -190,7 +190,7 @@ int ad__fusion_provide_memory(ad_session *s, ad_stream_queue *queue, ad_buffer *
     return status;
 }
 
-int ad__fusion_provide_zeros(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
+int ad__fusion_provide_zeros(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
     const bool promised = b->promised;
     int status = ad__fusion_provide_memory(s, queue, b, fault);
     if (status || !promised || b->block.clean) return status;

@@ -17,16 +17,16 @@ static inline const ad_desc *ad__fusion_shape_of(const ad_op *op) {
 /* Tell whether no input is a queued value. */
 bool ad__fusion_is_root(const ad_op *op, ad_buffer *const *buffer);
 /* Append an operation to the queue; its outputs have buffers. */
-void ad__fusion_append(ad_session *s, ad_stream_queue *queue, const ad_fusion_op *op);
+void ad__fusion_append(ad_worker_session *s, ad_stream_queue *queue, const ad_fusion_op *op);
 /* Copy all that an operation points at into an arena. False: no host memory. */
 bool ad__fusion_copy_op(ad_arena *to, ad_op *op);
 /* Tell whether launching queued operations takes longer than executing them. Then independent groups are launched
  * together. */
-bool ad__fusion_launch_costs_more(const ad_session *s);
+bool ad__fusion_launch_costs_more(const ad_worker_session *s);
 /* Release the buffers of queued operation i. */
-void ad__fusion_release_op(ad_session *s, unsigned i);
+void ad__fusion_release_op(ad_worker_session *s, unsigned i);
 /* Allocate memory for a buffer that has none yet; the second fills new memory with zeros. */
-int ad__fusion_provide_memory(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault);
-int ad__fusion_provide_zeros(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault);
+int ad__fusion_provide_memory(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault);
+int ad__fusion_provide_zeros(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault);
 
 #endif

@@ -53,7 +53,7 @@ static bool has_clean_writes(const ad_op *op, ad_buffer *const *buffer) {
     return true;
 }
 
-static bool has_more_at_hand(ad_session *s) {
+static bool has_more_at_hand(ad_worker_session *s) {
     ad_engine *e = &s->worker->engine;
     if (s->messages.in_frame && s->messages.frame_used < s->messages.frame.control_size) return true;
     pthread_mutex_lock(&e->lock);
@@ -79,13 +79,13 @@ static bool is_flat(const ad_desc *d, const ad_desc *of) {
 
 /* Tell whether a queued value can be read while it is queued. Only the view that wrote it can be read or, by a scan
  * without regard to the shape, its flat view. */
-static bool can_read_value(const ad_session *s, const ad_op *op, const ad_buffer *b, const ad_desc *d) {
+static bool can_read_value(const ad_worker_session *s, const ad_op *op, const ad_buffer *b, const ad_desc *d) {
     if (s->fusion.ops->member[(b->fusing.value - 1) / 2].ends) return false;
     return ad__desc_same(b->fusing.view, d) || (op->opcode == AD_REQ_CALL && is_flat(d, b->fusing.view));
 }
 
 /* Tell whether the operands can join the queue: each buffer written there must be used by one view only. */
-static bool can_join_operands(const ad_session *s, const ad_op *op, ad_buffer *const *buffer) {
+static bool can_join_operands(const ad_worker_session *s, const ad_op *op, ad_buffer *const *buffer) {
     for (int i = 0; i < op->nout + op->nin; i++) {
         const ad_buffer *b = buffer[i];
         const ad_desc *d = &op->operand[i].desc;
@@ -96,7 +96,7 @@ static bool can_join_operands(const ad_session *s, const ad_op *op, ad_buffer *c
     return !ad__fusion_is_end(op) || (buffer[1]->queued && buffer[1]->fusing.value);
 }
 
-static bool has_room(const ad_session *s, const ad_op *op, ad_buffer *const *buffer) {
+static bool has_room(const ad_worker_session *s, const ad_op *op, ad_buffer *const *buffer) {
     const ad_fusion_queue *h = &s->fusion;
     if (h->count == AD_FUSION_OPS) return false;
     if (h->roots < AD_FUSION_FEW || !ad__fusion_is_root(op, buffer)) return true;
@@ -106,7 +106,7 @@ static bool has_room(const ad_session *s, const ad_op *op, ad_buffer *const *buf
 
 /* ---- queueing an operation ---- */
 
-static int add_outputs(ad_session *s, const ad_op *op, ad_buffer **buffer) {
+static int add_outputs(ad_worker_session *s, const ad_op *op, ad_buffer **buffer) {
     ad_fault fault;
     uint64_t size[AD_MAX_OUT];
     for (int i = 0; i < op->nout; i++) {
@@ -125,19 +125,19 @@ static int add_outputs(ad_session *s, const ad_op *op, ad_buffer **buffer) {
 }
 
 /* Find and check the operands. False: the operation or an operand cannot be queued. */
-static bool check_candidate(ad_session *s, ad_op *op, job *j) {
+static bool check_candidate(ad_worker_session *s, ad_op *op, job *j) {
     ad__job_begin(j, s, op, s->progress.done + 1);
     if (!(j->stream_queue = ad__stream_queue_current(s, &j->fault)) || ad__job_check(j)) return false;
     return !has_empty_shape(ad__fusion_shape_of(op)) && !is_common(op, j->buffer) && has_clean_writes(op, j->buffer);
 }
 
-static bool can_join(ad_session *s, const ad_op *op, const job *j) {
+static bool can_join(ad_worker_session *s, const ad_op *op, const job *j) {
     const bool shaped = ad__fusion_is_end(op) || has_same_shape(&s->fusion.like, ad__fusion_shape_of(op));
     return j->stream_queue == s->fusion.stream_queue && shaped && can_join_operands(s, op, j->buffer);
 }
 
 /* Move the operation to the queue's arena, so that the arena of messages can be reused. False: no host memory. */
-static bool move_to_arena(ad_session *s, ad_op *op) {
+static bool move_to_arena(ad_worker_session *s, ad_op *op) {
     if (!s->fusion.count) ad__arena_reset(&s->fusion.arena);
     if (!ad__fusion_copy_op(&s->fusion.arena, op)) return false;
     ad__arena_reset(&s->messages.arena);
@@ -145,20 +145,20 @@ static bool move_to_arena(ad_session *s, ad_op *op) {
 }
 
 /* Tell whether the operation can be queued after a drain that was begun for it. */
-static bool can_join_after_drain(ad_session *s, ad_op *op, job *j) {
+static bool can_join_after_drain(ad_worker_session *s, ad_op *op, job *j) {
     if (!check_candidate(s, op, j) || (s->fusion.count && !can_join(s, op, j))) return false;
     if (!s->fusion.count && (ad__fusion_is_end(op) || !has_more_at_hand(s))) return false;
     return move_to_arena(s, op);
 }
 
 /* Refuse to queue an operation: it is executed by itself, after all that is queued. */
-static ad_fusion_offer refuse_op(ad_session *s) {
+static ad_fusion_offer refuse_op(ad_worker_session *s) {
     if (ad__fusion_drain(s)) return AD_FUSION_REFUSED;
     s->fusion.way = AD_WAY_ALONE;
     return AD_FUSION_RETRY;
 }
 
-static ad_fusion_offer queue_op(ad_session *s, ad_op *op, job *j, bool masked) {
+static ad_fusion_offer queue_op(ad_worker_session *s, ad_op *op, job *j, bool masked) {
     ad_fusion_queue *h = &s->fusion;
     if (!h->ops && !(h->ops = ad__os.malloc(sizeof *h->ops))) return refuse_op(s);
     if (add_outputs(s, op, j->buffer)) return refuse_op(s);
@@ -173,19 +173,19 @@ static ad_fusion_offer queue_op(ad_session *s, ad_op *op, job *j, bool masked) {
     return AD_FUSION_QUEUED;
 }
 
-static bool is_fusible(const ad_session *s, const ad_op *op, bool *masked) {
+static bool is_fusible(const ad_worker_session *s, const ad_op *op, bool *masked) {
     return op->opcode == AD_REQ_UFUNC ? is_fusible_ufunc(op, masked) : ad__fusion_is_eligible(s, op);
 }
 
 /* Tell whether queueing is in vain for now, because recent small operations had nothing in common. */
-static bool is_in_vain(ad_session *s) {
+static bool is_in_vain(ad_worker_session *s) {
     ad_fusion_queue *h = &s->fusion;
     if (!h->vain || h->count || s->messages.cost > AD_FUSION_VAIN_NS) return false;
     h->vain--;
     return true;
 }
 
-ad_fusion_offer ad__fusion_offer(ad_session *s, ad_op *op) {
+ad_fusion_offer ad__fusion_offer(ad_worker_session *s, ad_op *op) {
     ad_fusion_queue *h = &s->fusion;
     ad_fusion_drain way = h->way;
     bool masked = false;
@@ -210,7 +210,7 @@ ad_fusion_offer ad__fusion_offer(ad_session *s, ad_op *op) {
 
 /* ---- releasing buffers ---- */
 
-bool ad__fusion_defer_buffer(ad_session *s, ad_buffer *b) {
+bool ad__fusion_defer_buffer(ad_worker_session *s, ad_buffer *b) {
     if (!b->queued) return false;
     b->freed = true;
     s->fusion.freed++;
@@ -218,14 +218,14 @@ bool ad__fusion_defer_buffer(ad_session *s, ad_buffer *b) {
     return true;
 }
 
-bool ad__fusion_may_overtake(const ad_session *s, const ad_message *m) {
+bool ad__fusion_may_overtake(const ad_worker_session *s, const ad_message *m) {
     if (s->fusion.bytes > AD_FUSION_BYTES) return false;
     if (m->row->flags & AD_R_OVERTAKES) return !s->checkpoint.behind || ad__checkpoint_is_repeatable(m);
     /* A new buffer could lack memory that queued frees would return. */
     return m->row->flags & AD_R_ALLOCATES && !s->fusion.freed && !s->checkpoint.kept.count;
 }
 
-static void drop_queue(ad_session *s) {
+static void drop_queue(ad_worker_session *s) {
     for (unsigned i = 0; i < s->fusion.count; i++)
         if (!(s->fusion.gone >> i & 1)) ad__fusion_release_op(s, i);
     s->fusion.count = 0;

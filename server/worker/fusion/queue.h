@@ -37,7 +37,7 @@
     16 /* groups grown by one of the last so many operations may grow further: they stay when room is made */
 #define AD_FUSION_OPERANDS 6 /* most operands of an operation: outputs, inputs, a mask */
 
-struct ad_session;
+struct ad_worker_session;
 struct ad_buffer;
 
 typedef struct ad_fusion_op {
@@ -100,27 +100,27 @@ typedef struct ad_fusion_queue {
 } ad_fusion_queue;
 
 /* Tell whether an operation other than a ufunc can be queued, judged by the operation alone. */
-bool ad__fusion_is_eligible(const struct ad_session *s, const ad_op *op);
+bool ad__fusion_is_eligible(const struct ad_worker_session *s, const ad_op *op);
 /* Tell whether no two elements of the view share a byte, as far as a quick test shows. */
 bool ad__fusion_is_plain(const ad_desc *d);
 /* Offer an operation to the queue, which takes it over where that pays. */
-ad_fusion_offer ad__fusion_offer(struct ad_session *s, ad_op *op);
+ad_fusion_offer ad__fusion_offer(struct ad_worker_session *s, ad_op *op);
 /* Defer freeing a buffer until the queued operations that use it have been executed. False: none does. */
-bool ad__fusion_defer_buffer(struct ad_session *s, struct ad_buffer *b);
+bool ad__fusion_defer_buffer(struct ad_worker_session *s, struct ad_buffer *b);
 /* Tell whether the message may be executed before the queued operations. */
-bool ad__fusion_may_overtake(const struct ad_session *s, const ad_message *m);
+bool ad__fusion_may_overtake(const struct ad_worker_session *s, const ad_message *m);
 /* Execute all queued operations, however long that takes. */
-void ad__fusion_flush(struct ad_session *s);
+void ad__fusion_flush(struct ad_worker_session *s);
 /* Execute queued operations while the turn has time. False: more remain (draining). */
-bool ad__fusion_drain(struct ad_session *s);
+bool ad__fusion_drain(struct ad_worker_session *s);
 /* Make room: execute the groups that have not grown lately, or all. False: more remain (draining). */
-bool ad__fusion_make_room(struct ad_session *s);
+bool ad__fusion_make_room(struct ad_worker_session *s);
 /* Continue a drain. False: more remain. */
-bool ad__fusion_continue(struct ad_session *s);
+bool ad__fusion_continue(struct ad_worker_session *s);
 /* Execute queued operation i by itself. */
-void ad__fusion_run_one(struct ad_session *s, unsigned i);
+void ad__fusion_run_one(struct ad_worker_session *s, unsigned i);
 /* Execute a group as a chain. False: that is impossible, and nothing was executed. */
-bool ad__fusion_run_group(struct ad_session *s, const ad_groups *groups, const ad_group *g);
+bool ad__fusion_run_group(struct ad_worker_session *s, const ad_groups *groups, const ad_group *g);
 extern const ad_component ad__component_fusion;
 
 #endif

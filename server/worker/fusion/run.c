@@ -33,7 +33,7 @@ static int check_cancelled(job *j, const ad_fusion_op *o) {
     return ad__cancel_covers(j->s, o->place) ? ad__job_fail_cancelled(j) : 0;
 }
 
-void ad__fusion_run_one(ad_session *s, unsigned i) {
+void ad__fusion_run_one(ad_worker_session *s, unsigned i) {
     ad_fusion_op *o = &s->fusion.ops->op[i];
     job j;
     ad__job_begin(&j, s, &o->op, o->number);
@@ -132,7 +132,7 @@ static int64_t sum_cost(const ad_chain_builder *w) {
 }
 
 static int enqueue_chain(ad_chain_builder *w) {
-    ad_session *s = w->s;
+    ad_worker_session *s = w->s;
     const ad_backend *backend = s->worker->backend;
     ad_fusion_op *last = &w->ops->op[w->order[w->count - 1]];
     job j;
@@ -192,7 +192,7 @@ static bool run_as_chain(ad_chain_builder *w) {
     return true;
 }
 
-bool ad__fusion_run_group(ad_session *s, const ad_groups *groups, const ad_group *g) {
+bool ad__fusion_run_group(ad_worker_session *s, const ad_groups *groups, const ad_group *g) {
     ad_fusion_queue *h = &s->fusion;
     ad_chain_builder w; /* not initialised as a whole: it is large */
     w.s = s;

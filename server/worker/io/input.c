@@ -222,13 +222,13 @@ void ad__input_clear(ad_input_queue *q) {
 
 /* ---- the input as a component ---- */
 
-static int open_input(ad_session *s, const ad_note *note) {
+static int open_input(ad_worker_session *s, const ad_note *note) {
     (void)note;
     ad__descriptors_init(&s->windows.descriptors);
     return 0;
 }
 
-static void close_input(ad_session *s) {
+static void close_input(ad_worker_session *s) {
     ad__input_close(&s->input);
     ad__descriptors_close(&s->windows.descriptors);
 }

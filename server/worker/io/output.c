@@ -300,12 +300,12 @@ int ad__output_take_up(ad_output *o, int fd, const void *head, size_t size, uint
 
 /* ---- the output as a component ---- */
 
-static int open_output(ad_session *s, const ad_note *note) {
+static int open_output(ad_worker_session *s, const ad_note *note) {
     (void)note;
     ad__output_init(&s->output, s->socket.fd, s->worker->config.output_limit);
     return 0;
 }
 
-static void close_output(ad_session *s) { ad__output_close(&s->output); }
+static void close_output(ad_worker_session *s) { ad__output_close(&s->output); }
 
 const ad_component ad__component_output = {.name = "output", .open = open_output, .close = close_output};

@@ -19,7 +19,7 @@ static void stop_trace(ad_tracer *t) {
     atomic_store(&t->on, false);
 }
 
-void ad__trace_to(ad_session *s, int fd) {
+void ad__trace_to(ad_worker_session *s, int fd) {
     ad_tracer *t = &s->tracer;
     int flags = fd > 0 ? fcntl(fd, F_GETFL) : -1;
     pthread_mutex_lock(&lock);
@@ -46,7 +46,7 @@ static bool write_line(ad_tracer *t, const char *line, size_t size) {
     return true;
 }
 
-static void trace_line(ad_session *s, const char *direction, const char *text) {
+static void trace_line(ad_worker_session *s, const char *direction, const char *text) {
     char line[LINE];
     int n = snprintf(line, sizeof line, "%s %s\n", direction, text);
     pthread_mutex_lock(&lock);
@@ -54,7 +54,7 @@ static void trace_line(ad_session *s, const char *direction, const char *text) {
     pthread_mutex_unlock(&lock);
 }
 
-void ad__trace(ad_session *s, const char *direction, const uint8_t *control, size_t size) {
+void ad__trace(ad_worker_session *s, const char *direction, const uint8_t *control, size_t size) {
     ad_reader *r = NULL;
     ad_arena arena = AD_ARENA_INIT;
     ad_message m;
@@ -72,6 +72,6 @@ void ad__trace(ad_session *s, const char *direction, const uint8_t *control, siz
     ad__reader_free(r);
 }
 
-static void close_trace(ad_session *s) { ad__trace_to(s, -1); }
+static void close_trace(ad_worker_session *s) { ad__trace_to(s, -1); }
 
 const ad_component ad__component_trace = {.name = "trace", .close = close_trace};

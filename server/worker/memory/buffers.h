@@ -15,11 +15,11 @@
 #include "server/worker/device/stream_queue.h"
 #include "server/worker/memory/poison.h"
 
-struct ad_session;
+struct ad_worker_session;
 struct ad_shared;
 struct ad_spill_owner;
 struct ad_moved;
-struct ad_import;
+struct ad_import_use;
 
 typedef struct ad_buffer ad_buffer;
 
@@ -52,7 +52,7 @@ typedef struct ad_buffer_moving {
 
 /* The buffer in the list of the holders of `shared`. */
 typedef struct ad_buffer_sharing {
-    struct ad_session *holder; /* session of this buffer */
+    struct ad_worker_session *holder; /* session of this buffer */
     ad_buffer *next, *prev;
     uint64_t seen; /* version of the shared contents that the session's streams wait for already */
 } ad_buffer_sharing;
@@ -65,22 +65,22 @@ struct ad_buffer {
         void *address;   /* address of the first byte; valid also when size is 0 */
         ad_buffer *next; /* next spare buffer, in a spare one */
     };
-    ad_block block;           /* memory; block.slab NULL: none */
-    ad_poison *poison;        /* why the contents are invalid; NULL: they are valid */
-    ad_stream_queue *home;    /* stream queue that its memory is of; NULL: none, never used */
-    struct ad_shared *shared; /* memory with other holders (sharing/sharing.h); NULL: its own memory */
-    struct ad_loaded *module; /* module that it is a variable of; NULL: none */
-    struct ad_import *import; /* client's memory that it is (sharing/imports.h); NULL: none */
-    uint32_t place;           /* place of its row in the journal; 0: it has none */
-    bool changed;             /* the buffer has changed since its row was written */
-    bool readonly;            /* the session may not write the buffer: it is published as read-only */
-    bool in_use;              /* an operation uses the buffer, which is not moved meanwhile */
-    bool was_moved;           /* the buffer was moved to host memory before: `moving.count` is valid */
-    bool is_moved;            /* the buffer is in host memory: `moving.to` is valid, address is not */
-    bool listed;              /* the buffer is in the list of its `moving.owner`, as one that can be moved */
-    bool promised;            /* queued operations will make the buffer: it has a size, but no memory yet */
-    bool freed;               /* the client has freed the buffer, which is removed when it is not held */
-    uint16_t queued;          /* operands of queued operations that are this buffer; 0: `fusing` is invalid */
+    ad_block block;               /* memory; block.slab NULL: none */
+    ad_poison *poison;            /* why the contents are invalid; NULL: they are valid */
+    ad_stream_queue *home;        /* stream queue that its memory is of; NULL: none, never used */
+    struct ad_shared *shared;     /* memory with other holders (sharing/sharing.h); NULL: its own memory */
+    struct ad_loaded *module;     /* module that it is a variable of; NULL: none */
+    struct ad_import_use *import; /* client's memory that it is (sharing/imports.h); NULL: none */
+    uint32_t place;               /* place of its row in the journal; 0: it has none */
+    bool changed;                 /* the buffer has changed since its row was written */
+    bool readonly;                /* the session may not write the buffer: it is published as read-only */
+    bool in_use;                  /* an operation uses the buffer, which is not moved meanwhile */
+    bool was_moved;               /* the buffer was moved to host memory before: `moving.count` is valid */
+    bool is_moved;                /* the buffer is in host memory: `moving.to` is valid, address is not */
+    bool listed;                  /* the buffer is in the list of its `moving.owner`, as one that can be moved */
+    bool promised;                /* queued operations will make the buffer: it has a size, but no memory yet */
+    bool freed;                   /* the client has freed the buffer, which is removed when it is not held */
+    uint16_t queued;              /* operands of queued operations that are this buffer; 0: `fusing` is invalid */
 
     /* A third cache line: what operations on the buffer must wait for. */
     ad_buffer_order order;

@@ -29,6 +29,6 @@ void ad__poison_release(ad_poison *p) {
     if (p && p != &last_resort && --p->users == 0) free(p);
 }
 
-void ad__session_keep_failure(ad_session *s, ad_poison *p) {
+void ad__session_keep_failure(ad_worker_session *s, ad_poison *p) {
     if (!s->progress.pending) s->progress.pending = ad__poison_share(p);
 }

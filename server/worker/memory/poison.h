@@ -4,7 +4,7 @@
 
 #include "protocol/base.h"
 
-struct ad_session;
+struct ad_worker_session;
 
 typedef struct ad_poison {
     uint32_t users;
@@ -21,6 +21,6 @@ ad_poison *ad__poison_share(ad_poison *p);
 /* Remove a user; NULL is allowed. */
 void ad__poison_release(ad_poison *p);
 /* Keep a failure that belongs to no buffer, unless the session has an earlier one. */
-void ad__session_keep_failure(struct ad_session *s, ad_poison *p);
+void ad__session_keep_failure(struct ad_worker_session *s, ad_poison *p);
 
 #endif

@@ -15,7 +15,7 @@ struct ad_shared {
     void *address;
     ad_block block;
     ad_stream_queue *home;             /* stream queue that the memory is of; NULL: there is no memory */
-    struct ad_session *payer;          /* session whose bytes it counts in; NULL: no session has a buffer of it */
+    struct ad_worker_session *payer;   /* session whose bytes it counts in; NULL: no session has a buffer of it */
     ad_shared *paid_next, **paid_link; /* neighbours in the payer's list */
     ad_poison *poison;                 /* why the contents are invalid; NULL: they are valid */
     /* The last write: on the stream queue `writer`, or before the event `ready` if recorded, or complete. */

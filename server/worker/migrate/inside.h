@@ -25,7 +25,9 @@ struct ad_migration {
 };
 
 /* Tell whether a session is the principal's. */
-static inline bool ad__migration_is_of(const ad_session *s, const char *who) { return !strcmp(s->principal, who); }
+static inline bool ad__migration_is_of(const ad_worker_session *s, const char *who) {
+    return !strcmp(s->principal, who);
+}
 
 /* ---- unshare.c: memory shared with principals that stay ---- */
 /* Runner: check that the principal's memory can be separated. 0: it can; 1: not yet; negative: never, as the fault

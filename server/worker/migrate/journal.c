@@ -12,7 +12,7 @@
 typedef struct copying {
     ad_worker *worker;
     ad_migration *migration;
-    ad_session *session;
+    ad_worker_session *session;
     const ad_journal *from;
     ad_journal *to;
     ad_fault *fault;
@@ -123,7 +123,7 @@ static int copy_session(copying *c) {
 }
 
 /* Commit all that the session has executed. False: something cannot be committed. */
-static bool commit_session(ad_session *s) {
+static bool commit_session(ad_worker_session *s) {
     ad__fusion_flush(s);
     if (s->checkpoint.late) ad__checkpoint_flush(s, true);
     ad__checkpoint_commit(s);
@@ -131,14 +131,14 @@ static bool commit_session(ad_session *s) {
            !s->checkpoint.rows.changed.count && !s->checkpoint.at->uncertain;
 }
 
-static bool must_go(const copying *c, const ad_session *s) {
+static bool must_go(const copying *c, const ad_worker_session *s) {
     return atomic_load(&s->move.halted) && ad__session_is_recoverable(s) &&
            ad__migration_is_of(s, c->migration->who); /* other sessions are over */
 }
 
 static int write_sessions(copying *c) {
     int status = 0;
-    for (ad_session *s = c->worker->sessions; s; s = s->next)
+    for (ad_worker_session *s = c->worker->sessions; s; s = s->next)
         if (must_go(c, s) && !commit_session(s))
             return ad__fault(c->fault, AD_E_UNSUPPORTED, "session %" PRIu64 " cannot be written down as it is", s->id);
     ad__spill_look(c->worker); /* complete moves from host memory are recorded now */

@@ -28,14 +28,14 @@ static bool needs_own_worker(const ad_message *m) {
     return flags & AD_R_OWN_WORKER || (flags & AD_R_HANDLE_OWN_WORKER && m->u[2] & AD_EXPORT_HANDLE);
 }
 
-static void ask_for_worker(ad_session *s, uint64_t number) {
+static void ask_for_worker(ad_worker_session *s, uint64_t number) {
     s->move.at = number;
     atomic_store(&s->move.state, AD_SESSION_MIGRATES);
     tell_arrayd(s->worker, AD_NOTE_MIGRATION_ASKED, s->principal, "", -1);
     ad__log(own_worker_wanted, s->id, s->principal);
 }
 
-bool ad__migration_must_wait(ad_session *s, const ad_message *m, ad_fault *refused) {
+bool ad__migration_must_wait(ad_worker_session *s, const ad_message *m, ad_fault *refused) {
     const uint64_t number = s->progress.done + s->progress.requests; /* messages before this one */
     if (!needs_own_worker(m)) return false;
     if (atomic_load(&s->move.state) == AD_SESSION_REFUSED && s->move.at == number) {
@@ -52,17 +52,17 @@ bool ad__migration_must_wait(ad_session *s, const ad_message *m, ad_fault *refus
 
 /* ---- stopping ---- */
 
-bool ad__migration_ends_session(const ad_session *s) {
+bool ad__migration_ends_session(const ad_worker_session *s) {
     return s->sharing.exporting || (s->reading.active && s->reading.buffer->shared);
 }
 
-static void halt_session(ad_session *s) {
+static void halt_session(ad_worker_session *s) {
     atomic_store(&s->move.halted, true);
     ad__session_watch(s, s->socket.events & ~UV_READABLE);
 }
 
 static void refuse_sessions(ad_worker *w, const char *who, const char *why) {
-    for (ad_session *s = w->sessions; s; s = s->next) {
+    for (ad_worker_session *s = w->sessions; s; s = s->next) {
         if (!ad__migration_is_of(s, who)) continue;
         if (atomic_load(&s->move.state) == AD_SESSION_MIGRATES) {
             snprintf(s->move.refusal, sizeof s->move.refusal, "%s", why);
@@ -74,7 +74,7 @@ static void refuse_sessions(ad_worker *w, const char *who, const char *why) {
 }
 
 /* True if the session was dropped. *ending: it is over, so no worker takes it over, but it is not dropped yet. */
-static bool is_dropped(ad_session *s, bool *ending) {
+static bool is_dropped(ad_worker_session *s, bool *ending) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     const bool over = ad__run_phase(s) == AD_RUN_DROPPED;
@@ -85,7 +85,7 @@ static bool is_dropped(ad_session *s, bool *ending) {
 
 /* Check that a session is quiet. 0: it is; 1: operations are under way; negative: no other worker could go on with
  * it. */
-static int check_quiet(ad_session *s, ad_fault *fault) {
+static int check_quiet(ad_worker_session *s, ad_fault *fault) {
     bool ending;
     if (is_dropped(s, &ending)) return 0;
     if (ending) return 1;
@@ -99,13 +99,13 @@ static int check_quiet(ad_session *s, ad_fault *fault) {
 }
 
 /* True if a background operation uses memory that migrates, or that is separated from it. */
-static bool is_in_background(const ad_session *s, const char *who) {
+static bool is_in_background(const ad_worker_session *s, const char *who) {
     return s->turns.in_background && (s->sharing.shares || ad__migration_is_of(s, who));
 }
 
 static int check_all_quiet(ad_worker *w, const char *who, ad_fault *fault) {
     int status = 0;
-    for (ad_session *s = w->sessions; s; s = s->next) {
+    for (ad_worker_session *s = w->sessions; s; s = s->next) {
         int one = ad__migration_is_of(s, who) ? check_quiet(s, fault) : 0;
         if (one < 0) return one;
         status |= one || is_in_background(s, who);
@@ -157,7 +157,7 @@ static void release_principal(ad_worker *w, ad_migration *p) {
     ad__exports_part(w, p->who);
     ad__names_part(w, p->who);
     ad__capabilities_part(w, p->who);
-    for (ad_session *s = w->sessions; s; s = s->next) {
+    for (ad_worker_session *s = w->sessions; s; s = s->next) {
         if (!ad__migration_is_of(s, p->who)) continue;
         s->move.done = true;
         ad__engine_end(s);

@@ -23,10 +23,10 @@
 
 /* Runner: true if the message must wait until the session's principal has a worker of its own. False: the session
  * executes it here, unless `refused` has a fault. */
-bool ad__migration_must_wait(ad_session *s, const ad_message *m, ad_fault *refused);
+bool ad__migration_must_wait(ad_worker_session *s, const ad_message *m, ad_fault *refused);
 
 /* True if the session must complete an export or a read first, because unsharing may change that memory's address. */
-bool ad__migration_ends_session(const ad_session *s);
+bool ad__migration_ends_session(const ad_worker_session *s);
 
 extern const ad_migration_hooks ad__migration_hooks;
 

@@ -9,7 +9,7 @@
 /* A search for memory that two principals share, and what it has found. */
 typedef struct search {
     ad_worker *worker;
-    ad_session *session; /* session whose buffers are searched */
+    ad_worker_session *session; /* session whose buffers are searched */
     const char *who;
     bool found, wait;
     int status;
@@ -79,7 +79,7 @@ static void detach_buffer(void *user, ad_buffer *b) {
 /* Commit that the session's buffers are copies. If the worker is killed now, no session may use memory that
  * migrates. */
 static int commit_detached(search *l) {
-    ad_session *s = l->session;
+    ad_worker_session *s = l->session;
     int status = ad__session_status(s, ad__stream_queues_wait(s, l->fault), l->fault);
     if (status) return status;
     const bool counts = !s->checkpoint.late || !ad__session_is_recoverable(s) || ad__checkpoint_flush(s, true);
@@ -89,7 +89,7 @@ static int commit_detached(search *l) {
 }
 
 static int separate_session(search *l) {
-    ad_session *s = l->session;
+    ad_worker_session *s = l->session;
     l->found = l->wait = false;
     ad__buffers_each(&s->buffers, check_buffer, l);
     const bool defers = !ad__migration_is_of(s, l->who) && ad__sharing_has_deferred_of(s, l->who);

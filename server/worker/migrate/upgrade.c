@@ -16,7 +16,7 @@
 
 /* ---- sessions that would be lost ---- */
 
-static bool is_session_over(ad_session *s) {
+static bool is_session_over(ad_worker_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     bool over = ad__run_is_over(s);
@@ -26,7 +26,7 @@ static bool is_session_over(ad_session *s) {
 
 static void report_losses(ad_worker *w) {
     ad_note note = {.kind = AD_NOTE_LEAVING};
-    for (ad_session *s = w->sessions; s; s = s->next)
+    for (ad_worker_session *s = w->sessions; s; s = s->next)
         note.id += !ad__session_is_recoverable(s) && !ad__session_is_probe(s->id) && !is_session_over(s);
     ad__worker_tell(w, &note, -1);
 }
@@ -35,7 +35,7 @@ static void report_losses(ad_worker *w) {
 
 /* Commit what the session has executed. The next worker executes a background operation again, as if this one had
  * been killed. */
-static void commit_session(ad_session *s) {
+static void commit_session(ad_worker_session *s) {
     if (!ad__session_is_recoverable(s) || s->turns.in_background) return;
     ad__fusion_flush(s);
     ad__checkpoint_flush(s, true);
@@ -45,7 +45,7 @@ static void commit_session(ad_session *s) {
 /* End the process as if it was killed: closing sessions would record that they are closed. */
 static void __attribute__((noreturn)) leave_process(ad_worker *w) {
     ad__engine_seize(w, LAST_WORDS); /* from here on only this thread changes sessions */
-    for (ad_session *s = w->sessions; s; s = s->next) commit_session(s);
+    for (ad_worker_session *s = w->sessions; s; s = s->next) commit_session(s);
     pthread_mutex_lock(&w->arrayd.lock);
     ad__channel_drain(&w->arrayd.channel);
     ad__log(left, atomic_load(&w->nsessions));
@@ -53,7 +53,7 @@ static void __attribute__((noreturn)) leave_process(ad_worker *w) {
 }
 
 static bool can_all_go_over(const ad_worker *w) {
-    const ad_session *s = w->sessions;
+    const ad_worker_session *s = w->sessions;
     while (s && ad__session_is_recoverable(s)) s = s->next;
     return !s;
 }
@@ -69,7 +69,7 @@ void ad__worker_leave(ad_worker *w, const ad_note *note) {
     }
     if (w->ending.leaving || w->ending.stopping) return;
     w->ending.leaving = ad__os_now() + LAST_WORDS;
-    for (ad_session *s = w->sessions; s; s = s->next)
+    for (ad_worker_session *s = w->sessions; s; s = s->next)
         if (!ad__session_is_recoverable(s))
             ad__session_bye(s, AD_E_CONNECTION, "the server is being upgraded, and this session cannot go over");
     ad__sessions_watch(w); /* time passes until the clients have read why */

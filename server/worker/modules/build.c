@@ -17,7 +17,7 @@
 
 /* ---- asking the compiler ---- */
 
-static int check_permission(const ad_session *s, ad_fault *fault) {
+static int check_permission(const ad_worker_session *s, ad_fault *fault) {
     if (!s->rights.may_run_kernels)
         return ad__fault(fault, AD_E_DENIED, "this server runs no kernels of %s: its option kernels is \"%s\"",
                          s->principal, s->worker->config.kernels);
@@ -26,7 +26,8 @@ static int check_permission(const ad_session *s, ad_fault *fault) {
     return 0;
 }
 
-static const char **copy_texts(ad_session *s, ad_arena *arena, const ad_string *item, size_t n, ad_fault *fault) {
+static const char **copy_texts(ad_worker_session *s, ad_arena *arena, const ad_string *item, size_t n,
+                               ad_fault *fault) {
     const char **texts = ad__arena_alloc(arena, (n + 1) * sizeof *texts);
     if (!texts) ad__fault(fault, AD_E_MEMORY, "out of host memory");
     for (size_t i = 0; texts && i < n; i++)
@@ -35,7 +36,7 @@ static const char **copy_texts(ad_session *s, ad_arena *arena, const ad_string *
 }
 
 /* Describe the job of a BUILD. It points into the message, whose memory stays while the session waits. */
-static int describe_job(ad_session *s, ad_message *m, ad_building *b) {
+static int describe_job(ad_worker_session *s, ad_message *m, ad_building *b) {
     ad_fault *fault = &b->fault;
     const char **options = copy_texts(s, &b->arena, m->list[0].item, m->list[0].n, fault);
     const char **names = options ? copy_texts(s, &b->arena, m->list[1].item, m->list[1].n, fault) : NULL;
@@ -62,7 +63,7 @@ static int describe_rebuild(const ad_loaded *m, ad_building *b) {
     return 0;
 }
 
-static ad_building *new_building(ad_session *s, ad_fault *fault) {
+static ad_building *new_building(ad_worker_session *s, ad_fault *fault) {
     ad_building *b = s->modules.building = ad__os.calloc(1, sizeof *b);
     if (b) b->since = ad__os_now();
     else ad__fault(fault, AD_E_MEMORY, "out of host memory");
@@ -70,7 +71,7 @@ static ad_building *new_building(ad_session *s, ad_fault *fault) {
 }
 
 /* Add the backend's part to a job that was described with this status. */
-static int complete_job(ad_session *s, ad_building *b, int status, ad_fault *fault) {
+static int complete_job(ad_worker_session *s, ad_building *b, int status, ad_fault *fault) {
     b->job.names = b->names;
     b->job.nnames = b->nnames;
     if (!status) status = s->worker->backend->module_job(b->gpu->device, &b->job, &b->arena, &b->fault);
@@ -79,7 +80,7 @@ static int complete_job(ad_session *s, ad_building *b, int status, ad_fault *fau
 }
 
 /* True if another worker died while it set the module up. It is not set up again, and a further call gives false. */
-static bool is_fatal(ad_session *s, uint64_t id) {
+static bool is_fatal(ad_worker_session *s, uint64_t id) {
     if (!s->checkpoint.resumed.fatal || s->checkpoint.resumed.fatal != id) return false;
     s->checkpoint.resumed.fatal = 0;
     return true;
@@ -91,7 +92,7 @@ static int64_t choose_delay(int64_t waited) {
     return next < LOOK_LEAST ? LOOK_LEAST : next > LOOK_MOST ? LOOK_MOST : next;
 }
 
-bool ad__modules_built(ad_session *s) {
+bool ad__modules_built(ad_worker_session *s) {
     ad_building *b = s->modules.building;
     ad_compiler *c = s->worker->compiler;
     if (!b || b->status) return true;
@@ -122,7 +123,7 @@ static int copy_names(ad_loaded *m, const ad_building *b) {
 }
 
 /* Open the module in the backend. On the CPU this runs the user's code that sets variables up. */
-static int open_module(ad_session *s, uint64_t id, const ad_building *b, ad_module **out, ad_fault *fault) {
+static int open_module(ad_worker_session *s, uint64_t id, const ad_building *b, ad_module **out, ad_fault *fault) {
     ad_worker *w = s->worker;
     ad_flight flight = {0};
     ad__flight_begin(&w->device.watchdog, &flight, "(loading a module)", 1, s->rights.kernel_limit);
@@ -133,7 +134,7 @@ static int open_module(ad_session *s, uint64_t id, const ad_building *b, ad_modu
     return ad__session_status(s, status, fault);
 }
 
-static int set_up_module(ad_session *s, ad_loaded *m, const ad_building *b, ad_fault *fault) {
+static int set_up_module(ad_worker_session *s, ad_loaded *m, const ad_building *b, ad_fault *fault) {
     int status = copy_names(m, b);
     if (status) return ad__fault(fault, status, "out of host memory");
     m->variables = ad__module_variables(b->job.target, b->binary->data, b->binary->size);
@@ -146,7 +147,7 @@ static int set_up_module(ad_session *s, ad_loaded *m, const ad_building *b, ad_f
 
 /* ---- the first time ---- */
 
-static int check_build(ad_session *s, uint64_t id, ad_fault *fault) {
+static int check_build(ad_worker_session *s, uint64_t id, ad_fault *fault) {
     int status = check_permission(s, fault);
     if (status) return status;
     if (!id || ad__module_find(s, id)) return ad__fault(fault, AD_E_VALUE, "module id %" PRIu64 " is 0 or in use", id);
@@ -158,7 +159,7 @@ static int check_build(ad_session *s, uint64_t id, ad_fault *fault) {
     return 0;
 }
 
-static int load_module(ad_session *s, const ad_message *msg, const ad_building *b, ad_fault *fault) {
+static int load_module(ad_worker_session *s, const ad_message *msg, const ad_building *b, ad_fault *fault) {
     ad_loaded *m = ad__os.calloc(1, sizeof *m);
     if (!m) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     m->id = msg->u[1];
@@ -175,19 +176,19 @@ static int load_module(ad_session *s, const ad_message *msg, const ad_building *
     return 0;
 }
 
-static void answer_build(ad_session *s, uint64_t request, bool compiles, const char *log) {
+static void answer_build(ad_worker_session *s, uint64_t request, bool compiles, const char *log) {
     size_t size = log ? strlen(log) : 0;
     if (size > AD_MAX_LOG) size = AD_MAX_LOG;
     ad_scalar values[2] = {{.kind = AD_SCALAR_BOOL, .as.b = compiles}, {.kind = AD_SCALAR_INT, .as.i = (int64_t)size}};
     ad__reply_text(s, request, 2, values, log, size);
 }
 
-static int begin_building(ad_session *s, ad_message *m, ad_fault *fault) {
+static int begin_building(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     ad_building *b = new_building(s, fault);
     return b ? complete_job(s, b, describe_job(s, m, b), fault) : fault->code;
 }
 
-int ad__handle_build(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_build(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     int status = s->modules.building ? 0 : check_build(s, m->u[1], fault);
     if (!status && !s->modules.building) status = begin_building(s, m, fault);
     const ad_building *b = s->modules.building;
@@ -204,13 +205,13 @@ int ad__handle_build(ad_session *s, ad_message *m, ad_fault *fault) {
 
 /* ---- a module that another worker had ---- */
 
-static int begin_rebuild(ad_session *s, const ad_loaded *m, ad_fault *fault) {
+static int begin_rebuild(ad_worker_session *s, const ad_loaded *m, ad_fault *fault) {
     int status = check_permission(s, fault);
     ad_building *b = status ? NULL : new_building(s, fault);
     return b ? complete_job(s, b, describe_rebuild(m, b), fault) : fault->code;
 }
 
-static int end_rebuild(ad_session *s, ad_loaded *m, ad_fault *fault) {
+static int end_rebuild(ad_worker_session *s, ad_loaded *m, ad_fault *fault) {
     const ad_building *b = s->modules.building;
     if (b->status < 0) return ad__fault(fault, b->status, "%s", b->fault.text);
     if (b->binary->data) return set_up_module(s, m, b, fault);
@@ -219,12 +220,12 @@ static int end_rebuild(ad_session *s, ad_loaded *m, ad_fault *fault) {
 }
 
 /* Log the loss of a module once, however often the client uses it. */
-static void log_loss(const ad_session *s, ad_loaded *m, const char *why) {
+static void log_loss(const ad_worker_session *s, ad_loaded *m, const char *why) {
     if (!m->said) ad__log(module_lost, s->id, m->id, why);
     m->said = true;
 }
 
-bool ad__modules_ready(ad_session *s, uint64_t id) {
+bool ad__modules_ready(ad_worker_session *s, uint64_t id) {
     ad_loaded *m = ad__module_find(s, id);
     ad_fault *fault = &s->modules.again;
     if (!m || m->module || m->loss) return true;

@@ -47,21 +47,21 @@ struct ad_building {
 
 /* ---- table.c ---- */
 /* Find a module, and move it to the front of the list. NULL: there is none. */
-ad_loaded *ad__module_find(ad_session *s, uint64_t id);
-void ad__module_add(ad_session *s, ad_loaded *m);
+ad_loaded *ad__module_find(ad_worker_session *s, uint64_t id);
+void ad__module_add(ad_worker_session *s, ad_loaded *m);
 /* Free a module that is in no list. */
-void ad__module_free(ad_session *s, ad_loaded *m);
+void ad__module_free(ad_worker_session *s, ad_loaded *m);
 /* Add a kernel without settings, which the backend has not loaded. NULL: no memory. */
 ad_named_kernel *ad__module_kernel(ad_loaded *m, const char *name, size_t size);
 /* Abandon what is being built, if anything is. */
-void ad__module_stop(ad_session *s);
+void ad__module_stop(ad_worker_session *s);
 /* Copy a message's text with a NUL at its end. NULL with a fault. */
-const char *ad__module_text(ad_session *s, const ad_string *text, ad_fault *fault);
+const char *ad__module_text(ad_worker_session *s, const ad_string *text, ad_fault *fault);
 
 /* ---- journal.c ---- */
 /* Write what a module is made from into the journal, if the session is journaled. AD_E_MEMORY, AD_E_LIMIT. */
-int ad__recipe_new(ad_session *s, const ad_building *b, ad_text source, const ad_string *options, size_t noptions,
-                   ad_journal_recipe **out, ad_fault *fault);
+int ad__recipe_new(ad_worker_session *s, const ad_building *b, ad_text source, const ad_string *options,
+                   size_t noptions, ad_journal_recipe **out, ad_fault *fault);
 /* Set pointers to a recipe's texts, each NUL-terminated: options, then name expressions. */
 void ad__recipe_words(const ad_journal_recipe *r, const char **word);
 

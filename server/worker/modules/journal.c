@@ -22,7 +22,7 @@ static char *append_text(char *to, const char *text, size_t size) {
 }
 
 /* Allocate a recipe with so many bytes of text, within the session's limit. NULL with a fault. */
-static ad_journal_recipe *reserve_recipe(ad_session *s, uint64_t bytes, ad_fault *fault) {
+static ad_journal_recipe *reserve_recipe(ad_worker_session *s, uint64_t bytes, ad_fault *fault) {
     if (bytes > UINT32_MAX || s->modules.text + bytes > AD_MODULES_TEXT) {
         ad__fault(fault, AD_E_LIMIT, "the sources of the session's modules have together more than %llu MiB",
                   AD_MODULES_TEXT >> 20);
@@ -37,8 +37,8 @@ static ad_journal_recipe *reserve_recipe(ad_session *s, uint64_t bytes, ad_fault
     return r;
 }
 
-int ad__recipe_new(ad_session *s, const ad_building *b, ad_text source, const ad_string *options, size_t noptions,
-                   ad_journal_recipe **out, ad_fault *fault) {
+int ad__recipe_new(ad_worker_session *s, const ad_building *b, ad_text source, const ad_string *options,
+                   size_t noptions, ad_journal_recipe **out, ad_fault *fault) {
     uint64_t bytes = source.size + 1;
     if (!ad__session_is_recoverable(s)) return 0;
     for (size_t i = 0; i < noptions; i++) bytes += options[i].size + 1;
@@ -129,7 +129,7 @@ static ad_module_loss find_loss(const ad_loaded *m) {
     return m->touched ? AD_MODULE_VARIABLES : m->recipe ? AD_MODULE_KEPT : AD_MODULE_DAMAGED;
 }
 
-static int save_module(ad_session *s, uint64_t id, ad_journal_row *row) {
+static int save_module(ad_worker_session *s, uint64_t id, ad_journal_row *row) {
     ad_journal *l = s->checkpoint.journal;
     ad_loaded *m = ad__module_find(s, id);
     bool any = false;
@@ -144,13 +144,13 @@ static int save_module(ad_session *s, uint64_t id, ad_journal_row *row) {
     return 1;
 }
 
-static uint32_t *find_module_place(ad_session *s, uint64_t id) {
+static uint32_t *find_module_place(ad_worker_session *s, uint64_t id) {
     ad_loaded *m = ad__module_find(s, id);
     return m ? &m->place : NULL;
 }
 
 /* Copy a recipe that another worker has written. NULL: it is missing or damaged, or with a fault: no memory. */
-static ad_journal_recipe *copy_recipe(ad_session *s, const ad_journal_recipe *from, ad_fault *fault) {
+static ad_journal_recipe *copy_recipe(ad_worker_session *s, const ad_journal_recipe *from, ad_fault *fault) {
     ad_journal_recipe *r = from ? reserve_recipe(s, from->bytes, fault) : NULL;
     if (!r) return NULL;
     memcpy(r, from, sizeof *r + from->bytes);
@@ -174,7 +174,8 @@ static const ad_journal_settings *get_settings(const ad_left_behind *left, const
 }
 
 /* Restore a module. It is built again when it is used. */
-static int restore_module(ad_session *s, const ad_journal_row *row, const ad_left_behind *left, ad_fault *fault) {
+static int restore_module(ad_worker_session *s, const ad_journal_row *row, const ad_left_behind *left,
+                          ad_fault *fault) {
     const ad_journal_recipe *recipe = get_recipe(left, row);
     const ad_journal_settings *settings = get_settings(left, row);
     const ad_stream_queue *queue = ad__stream_queue_find(s, row->device, fault);

@@ -18,7 +18,7 @@
 
 /* ---- modules by id ---- */
 
-static const char *explain_loss(const ad_session *s, const ad_loaded *m) {
+static const char *explain_loss(const ad_worker_session *s, const ad_loaded *m) {
     switch (m->loss) {
     case AD_MODULE_KEPT: return s->modules.again.text;
     case AD_MODULE_VARIABLES: return "its variables were lost, build it again";
@@ -28,7 +28,7 @@ static const char *explain_loss(const ad_session *s, const ad_loaded *m) {
 }
 
 /* Find a module that is built. NULL with a fault. */
-static ad_loaded *find_loaded(ad_session *s, const char *what, uint64_t id, ad_fault *fault) {
+static ad_loaded *find_loaded(ad_worker_session *s, const char *what, uint64_t id, ad_fault *fault) {
     ad_loaded *m = ad__module_find(s, id);
     if (!m) ad__fault(fault, AD_E_STALE, "%s: there is no module %" PRIu64, what, id);
     else if (!m->module)
@@ -37,7 +37,7 @@ static ad_loaded *find_loaded(ad_session *s, const char *what, uint64_t id, ad_f
     return m && m->module ? m : NULL;
 }
 
-static void release_module(ad_session *s, ad_loaded *m) {
+static void release_module(ad_worker_session *s, ad_loaded *m) {
     if (--m->users) return;
     m->last_op = s->progress.done + 1;
     m->next = s->modules.dropped;
@@ -45,13 +45,13 @@ static void release_module(ad_session *s, ad_loaded *m) {
     s->modules.count--;
 }
 
-void ad__module_variable_gone(ad_session *s, ad_buffer *b) {
+void ad__module_variable_gone(ad_worker_session *s, ad_buffer *b) {
     ad__quota_leave(b->home, AD_USE_VARIABLE, b->size);
     release_module(s, b->module);
     b->module = NULL;
 }
 
-static int drop_module(ad_session *s, uint64_t id, ad_fault *fault) {
+static int drop_module(ad_worker_session *s, uint64_t id, ad_fault *fault) {
     ad_loaded *m = ad__module_find(s, id); /* the module is the first in the list now */
     if (!m) return ad__fault(fault, AD_E_STALE, "module_drop: there is no module %" PRIu64, id);
     s->modules.first = m->next;
@@ -81,7 +81,7 @@ static ad_named_kernel *find_known_kernel(ad_loaded *m, const ad_string *name) {
 }
 
 /* Load a kernel from the backend, with the settings that it had in another worker. */
-static int load_kernel(ad_session *s, ad_loaded *m, ad_named_kernel *k, const char *name, ad_fault *fault) {
+static int load_kernel(ad_worker_session *s, ad_loaded *m, ad_named_kernel *k, const char *name, ad_fault *fault) {
     ad_kernel *kernel;
     int status = s->worker->backend->module_kernel(m->module, get_lowered(m, name), &kernel, fault);
     if (!status && (k->shared >= 0 || k->carveout >= 0))
@@ -90,7 +90,8 @@ static int load_kernel(ad_session *s, ad_loaded *m, ad_named_kernel *k, const ch
     return ad__session_status(s, status, fault);
 }
 
-static int find_kernel(ad_session *s, ad_loaded *m, const ad_string *name, ad_named_kernel **out, ad_fault *fault) {
+static int find_kernel(ad_worker_session *s, ad_loaded *m, const ad_string *name, ad_named_kernel **out,
+                       ad_fault *fault) {
     ad_named_kernel *k = find_known_kernel(m, name);
     *out = k;
     if (k && k->kernel) return 0;
@@ -116,7 +117,7 @@ static bool store_settings(ad_named_kernel *k, int64_t shared, int64_t carveout,
     return k->shared != before.shared || k->carveout != before.carveout || k->cooperative != before.cooperative;
 }
 
-int ad__handle_kernel_set(ad_session *s, ad_message *msg, ad_fault *fault) {
+int ad__handle_kernel_set(ad_worker_session *s, ad_message *msg, ad_fault *fault) {
     const int64_t shared = (int64_t)msg->u[1] - 1, carveout = (int64_t)msg->u[2] - 1;
     ad_loaded *m = find_loaded(s, "kernel_set", msg->u[0], fault);
     ad_named_kernel *k;
@@ -127,11 +128,14 @@ int ad__handle_kernel_set(ad_session *s, ad_message *msg, ad_fault *fault) {
     return status;
 }
 
-int ad__handle_module_drop(ad_session *s, ad_message *m, ad_fault *fault) { return drop_module(s, m->u[0], fault); }
+int ad__handle_module_drop(ad_worker_session *s, ad_message *m, ad_fault *fault) {
+    return drop_module(s, m->u[0], fault);
+}
 
 /* ---- launching ---- */
 
-int ad__launch_find(ad_session *s, const ad_message *msg, ad_stream_queue *queue, ad_launching *l, ad_fault *fault) {
+int ad__launch_find(ad_worker_session *s, const ad_message *msg, ad_stream_queue *queue, ad_launching *l,
+                    ad_fault *fault) {
     ad_named_kernel *k;
     ad_loaded *m = find_loaded(s, "launch", msg->u[0], fault);
     l->lost = !m && ad__module_find(s, msg->u[0]);
@@ -147,7 +151,7 @@ int ad__launch_find(ad_session *s, const ad_message *msg, ad_stream_queue *queue
 }
 
 /* Mark that the module's variables may differ from those of a newly built one. */
-static void mark_touched(ad_session *s, ad_loaded *m) {
+static void mark_touched(ad_worker_session *s, ad_loaded *m) {
     if (m->touched) return;
     m->touched = true;
     ad__checkpoint_mark_row(s, AD_JOURNAL_MODULE, m->id);
@@ -183,8 +187,8 @@ static void gather_arguments(const ad_message *msg, const ad_op *op, void *const
     }
 }
 
-int ad__launch_run(ad_session *s, ad_stream_queue *queue, const ad_launching *l, const ad_op *op, uint64_t number,
-                   ad_run *run, ad_fault *fault) {
+int ad__launch_run(ad_worker_session *s, ad_stream_queue *queue, const ad_launching *l, const ad_op *op,
+                   uint64_t number, ad_run *run, ad_fault *fault) {
     const ad_message *msg = l->message;
     void *address[2 * AD_MAX_ARGUMENTS], *argument[AD_MAX_ARGUMENTS];
     uint32_t size[AD_MAX_ARGUMENTS];
@@ -222,7 +226,7 @@ int ad__launch_run(ad_session *s, ad_stream_queue *queue, const ad_launching *l,
 
 /* ---- attributes and variables ---- */
 
-int ad__handle_kernel(ad_session *s, ad_message *msg, ad_fault *fault) {
+int ad__handle_kernel(ad_worker_session *s, ad_message *msg, ad_fault *fault) {
     ad_kernel_info info;
     ad_named_kernel *k;
     ad_loaded *m = find_loaded(s, "kernel", msg->u[1], fault);
@@ -234,7 +238,7 @@ int ad__handle_kernel(ad_session *s, ad_message *msg, ad_fault *fault) {
     return 0;
 }
 
-static int make_alias(ad_session *s, const ad_message *msg, uint64_t *size, ad_fault *fault) {
+static int make_alias(ad_worker_session *s, const ad_message *msg, uint64_t *size, ad_fault *fault) {
     ad_buffer *b;
     void *address = NULL;
     ad_stream_queue *queue = ad__stream_queue_current(s, fault);
@@ -260,7 +264,7 @@ static int make_alias(ad_session *s, const ad_message *msg, uint64_t *size, ad_f
     return 0;
 }
 
-int ad__handle_global(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_global(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     uint64_t size = 0;
     int status = make_alias(s, m, &size, fault);
     if (!status) ad__reply_ints(s, m->u[0], 1, (int64_t[]){(int64_t)size});

@@ -10,7 +10,7 @@
 #include "server/worker/device/devices.h"
 #include "server/worker/journal/journal.h"
 
-struct ad_session;
+struct ad_worker_session;
 struct ad_buffer;
 struct ad_stream_queue;
 
@@ -49,24 +49,24 @@ typedef struct ad_launching {
 } ad_launching;
 
 /* True if the compiler is done, so that the session can go on. */
-bool ad__modules_built(struct ad_session *s);
+bool ad__modules_built(struct ad_worker_session *s);
 /* Build a module again that another worker had, before it is used. False: the session waits for that. A failure is
  * reported by what uses the module. */
-bool ad__modules_ready(struct ad_session *s, uint64_t id);
+bool ad__modules_ready(struct ad_worker_session *s, uint64_t id);
 
 /* Find the kernel that a LAUNCH names, and check that its module is on the stream queue's device. */
-int ad__launch_find(struct ad_session *s, const ad_message *m, struct ad_stream_queue *queue, ad_launching *l,
+int ad__launch_find(struct ad_worker_session *s, const ad_message *m, struct ad_stream_queue *queue, ad_launching *l,
                     ad_fault *fault);
 /* Enqueue a kernel, whose operands have their addresses. */
-int ad__launch_run(struct ad_session *s, struct ad_stream_queue *queue, const ad_launching *l, const ad_op *op,
+int ad__launch_run(struct ad_worker_session *s, struct ad_stream_queue *queue, const ad_launching *l, const ad_op *op,
                    uint64_t number, ad_run *run, ad_fault *fault);
 
 /* Free dropped modules that no operation uses any more. */
-void ad__modules_reap(struct ad_session *s);
+void ad__modules_reap(struct ad_worker_session *s);
 /* Release the module of a buffer that is its variable and is freed. */
-void ad__module_variable_gone(struct ad_session *s, struct ad_buffer *b);
+void ad__module_variable_gone(struct ad_worker_session *s, struct ad_buffer *b);
 /* Free all modules of a session whose streams are idle. */
-void ad__modules_close(struct ad_session *s);
+void ad__modules_close(struct ad_worker_session *s);
 
 extern const ad_component ad__component_modules; /* its rows in the journal: journal.c */
 extern const ad_modules_hooks ad__modules_hooks;

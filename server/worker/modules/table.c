@@ -5,7 +5,7 @@
 #include "server/common/os.h"
 #include "server/worker/modules/inside.h"
 
-ad_loaded *ad__module_find(ad_session *s, uint64_t id) {
+ad_loaded *ad__module_find(ad_worker_session *s, uint64_t id) {
     for (ad_loaded **at = &s->modules.first; *at; at = &(*at)->next) {
         ad_loaded *m = *at;
         if (m->id != id) continue;
@@ -17,14 +17,14 @@ ad_loaded *ad__module_find(ad_session *s, uint64_t id) {
     return NULL;
 }
 
-void ad__module_add(ad_session *s, ad_loaded *m) {
+void ad__module_add(ad_worker_session *s, ad_loaded *m) {
     m->users = 1;
     m->next = s->modules.first;
     s->modules.first = m;
     s->modules.count++;
 }
 
-void ad__module_free(ad_session *s, ad_loaded *m) {
+void ad__module_free(ad_worker_session *s, ad_loaded *m) {
     if (m->module) s->worker->backend->module_close(m->module);
     while (m->kernels) {
         ad_named_kernel *k = m->kernels;
@@ -37,7 +37,7 @@ void ad__module_free(ad_session *s, ad_loaded *m) {
     free(m);
 }
 
-void ad__modules_reap(ad_session *s) {
+void ad__modules_reap(ad_worker_session *s) {
     bool idle = ad__stream_queues_idle(s);
     for (ad_loaded **at = &s->modules.dropped; *at;) {
         ad_loaded *m = *at;
@@ -50,7 +50,7 @@ void ad__modules_reap(ad_session *s) {
     }
 }
 
-void ad__module_stop(ad_session *s) {
+void ad__module_stop(ad_worker_session *s) {
     ad_building *b = s->modules.building;
     if (!b) return;
     if (b->binary) s->worker->compiler->release(s->worker->compiler, b->binary);
@@ -59,7 +59,7 @@ void ad__module_stop(ad_session *s) {
     s->modules.building = NULL;
 }
 
-void ad__modules_close(ad_session *s) {
+void ad__modules_close(ad_worker_session *s) {
     ad__module_stop(s);
     while (s->modules.first) {
         ad_loaded *m = s->modules.first;
@@ -77,7 +77,7 @@ ad_named_kernel *ad__module_kernel(ad_loaded *m, const char *name, size_t size) 
     return m->kernels = k;
 }
 
-const char *ad__module_text(ad_session *s, const ad_string *text, ad_fault *fault) {
+const char *ad__module_text(ad_worker_session *s, const ad_string *text, ad_fault *fault) {
     char *copy = ad__arena_alloc(&s->messages.arena, text->size + 1);
     if (!copy) {
         ad__fault(fault, AD_E_MEMORY, "out of host memory");

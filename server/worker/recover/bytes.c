@@ -36,7 +36,7 @@ static int copy_block(void *user, const ad_journal_block *b, const uint8_t *data
     return 0;
 }
 
-int ad__recovery_restore_input(ad_session *s, const ad_journal_session *at, const ad_journal_checkpoint *state,
+int ad__recovery_restore_input(ad_worker_session *s, const ad_journal_session *at, const ad_journal_checkpoint *state,
                                ad_fault *fault) {
     const ad_recovery *r = s->worker->before.left;
     stream t = {.begin = state->frame, .end = at->received, .from = UINT64_MAX};
@@ -70,7 +70,7 @@ static int put_back_block(void *user, const ad_journal_block *b, const uint8_t *
     return ad__output_put(a->to, b->base, data, size);
 }
 
-int ad__recovery_restore_output(ad_session *s, const ad_journal_session *at, const ad_journal_checkpoint *state,
+int ad__recovery_restore_output(ad_worker_session *s, const ad_journal_session *at, const ad_journal_checkpoint *state,
                                 ad_fault *fault) {
     answers a = {.to = &s->output, .end = state->appended};
     int status = visit_blocks(s->worker->before.left, at->output, put_back_block, &a);

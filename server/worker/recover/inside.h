@@ -55,7 +55,7 @@ void *ad__recovery_get(const ad_recovery *r, ad_at at, uint64_t size);
 /* Before any session is restored, list memory with several holders, and what an operation was changing. AD_E_MEMORY. */
 int ad__recovery_collect_common(ad_recovery *r, const ad_journal_table *t, const ad_journal_checkpoint *state);
 int ad__recovery_collect_holders(ad_recovery *r, const ad_journal_head *head);
-int ad__recovery_restore_buffer(ad_session *s, const ad_journal_row *written, const ad_journal_session *at,
+int ad__recovery_restore_buffer(ad_worker_session *s, const ad_journal_row *written, const ad_journal_session *at,
                                 const ad_journal_checkpoint *state, ad_fault *fault);
 /* After all sessions, restore names and capabilities, and give back slabs that nothing is in. */
 void ad__recovery_restore_holders(ad_worker *w, const ad_journal_head *head);
@@ -65,10 +65,10 @@ ad_poison *ad__recovery_poison(const ad_recovery *r, ad_at at);
 
 /* ---- bytes.c ---- */
 /* Restore the client's bytes that are to be executed, and the beginning of those that are not complete. */
-int ad__recovery_restore_input(ad_session *s, const ad_journal_session *at, const ad_journal_checkpoint *state,
+int ad__recovery_restore_input(ad_worker_session *s, const ad_journal_session *at, const ad_journal_checkpoint *state,
                                ad_fault *fault);
 /* Restore the bytes that are to be sent to the client. */
-int ad__recovery_restore_output(ad_session *s, const ad_journal_session *at, const ad_journal_checkpoint *state,
+int ad__recovery_restore_output(ad_worker_session *s, const ad_journal_session *at, const ad_journal_checkpoint *state,
                                 ad_fault *fault);
 
 #endif

@@ -192,7 +192,7 @@ static int explain_loss(const ad_worker *w, const ad_journal_row *row, const ad_
                      describe_end(w, end));
 }
 
-static void restore_value(ad_session *s, const ad_journal_row *row, const ad_journal_session *at,
+static void restore_value(ad_worker_session *s, const ad_journal_row *row, const ad_journal_session *at,
                           const ad_journal_checkpoint *state, ad_buffer *b) {
     ad_fault why;
     char name[sizeof at->name + 1] = "";
@@ -204,7 +204,7 @@ static void restore_value(ad_session *s, const ad_journal_row *row, const ad_jou
 }
 
 /* Restore a buffer that shares no restored memory. */
-static int restore_own(ad_session *s, const ad_journal_row *row, const ad_journal_checkpoint *state,
+static int restore_own(ad_worker_session *s, const ad_journal_row *row, const ad_journal_checkpoint *state,
                        ad_stream_queue *queue, ad_buffer **out, ad_fault *fault) {
     static _Alignas(64) char nothing[64];
     ad_buffer *b;
@@ -238,7 +238,7 @@ static struct ad_common *apply_common(const ad_recovery *r, ad_journal_row *row)
     return c;
 }
 
-int ad__recovery_restore_buffer(ad_session *s, const ad_journal_row *written, const ad_journal_session *at,
+int ad__recovery_restore_buffer(ad_worker_session *s, const ad_journal_row *written, const ad_journal_session *at,
                                 const ad_journal_checkpoint *state, ad_fault *fault) {
     ad_journal_row row = settle_row(s->worker->before.left, written);
     ad_stream_queue *queue = ad__stream_queue_find(s, row.device, fault);

@@ -72,7 +72,7 @@ static ad_old_descriptor *find_descriptor(const ad_recovery *r, uint64_t session
 }
 
 /* Restore descriptors that no request has asked for yet, in their order, and release the others. */
-static void restore_descriptors(ad_session *s, const ad_journal_checkpoint *state, uint64_t received) {
+static void restore_descriptors(ad_worker_session *s, const ad_journal_checkpoint *state, uint64_t received) {
     ad_recovery *r = s->worker->before.left;
     ad_descriptors *d = &s->windows.descriptors;
     d->seen = NULL;
@@ -100,7 +100,7 @@ static int take_descriptor(void *recovery, uint64_t session, uint64_t number) {
     return fd;
 }
 
-static int restore_row(ad_session *s, const ad_journal_row *row, const ad_journal_session *at,
+static int restore_row(ad_worker_session *s, const ad_journal_row *row, const ad_journal_session *at,
                        const ad_journal_checkpoint *state, ad_fault *fault) {
     if (row->kind == AD_JOURNAL_BUFFER) return ad__recovery_restore_buffer(s, row, at, state, fault);
     const ad_component *c = ad__component_of(s->worker, row->kind);
@@ -116,7 +116,7 @@ static bool was_at_hand(const ad_recovery *r, const ad_journal_session *at) {
 
 /* Take the blame for the last worker's end. A module is to blame, and not the message, if workers ended while it was
  * set up. */
-static void take_blame(ad_session *s, const ad_journal_session *at) {
+static void take_blame(ad_worker_session *s, const ad_journal_session *at) {
     const ad_recovery *r = s->worker->before.left;
     ad_checkpoint *v = &s->checkpoint;
     v->suspect.blame =
@@ -131,7 +131,7 @@ static void take_blame(ad_session *s, const ad_journal_session *at) {
                 v->suspect.blame.kills, v->suspect.blame.certain);
 }
 
-static int restore_state(ad_session *s, const ad_journal_session *at, const ad_journal_checkpoint *state,
+static int restore_state(ad_worker_session *s, const ad_journal_session *at, const ad_journal_checkpoint *state,
                          const ad_journal_table *t, ad_fault *fault) {
     int status = 0;
     s->progress.done = s->progress.complete = state->operations;
@@ -167,7 +167,7 @@ static int open_dead_connection(void) {
     return end[0];
 }
 
-static ad_session *make_session(ad_worker *w, const ad_journal_session *at) {
+static ad_worker_session *make_session(ad_worker *w, const ad_journal_session *at) {
     ad_note note = {.kind = AD_NOTE_SESSION,
                     .id = at->id,
                     .size = at->key,
@@ -179,7 +179,7 @@ static ad_session *make_session(ad_worker *w, const ad_journal_session *at) {
     memcpy(note.secret, at->secret, sizeof note.secret);
     note.who[sizeof note.who - 1] = note.text[sizeof note.text - 1] = 0;
     int fd = open_dead_connection();
-    ad_session *s = fd < 0 ? NULL : ad__session_new(w, &note, fd);
+    ad_worker_session *s = fd < 0 ? NULL : ad__session_new(w, &note, fd);
     if (!s) return NULL;
     s->comeback.offers = at->offers;
     if (s->checkpoint.at) s->checkpoint.at->offers = at->offers;
@@ -208,7 +208,7 @@ static bool restore_session(ad_worker *w, ad_journal_session *at) {
     const uint64_t lives = at->lives - (at->lives && w->before.left->candidates && !was_at_hand(w->before.left, at));
     at->lives += state->frame < at->received;
     if (!why && !t) why = "what was written of it does not hold together";
-    ad_session *s = why ? NULL : make_session(w, at);
+    ad_worker_session *s = why ? NULL : make_session(w, at);
     if (!s) {
         drop_session(w, at->id, why ? why : "out of memory");
         return false;

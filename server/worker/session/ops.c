@@ -18,7 +18,7 @@
 
 /* ---- buffers ---- */
 
-static int create_buffer(ad_session *s, ad_message *m, bool zero, ad_fault *fault) {
+static int create_buffer(ad_worker_session *s, ad_message *m, bool zero, ad_fault *fault) {
     ad_buffer *b = NULL;
     uint64_t size = 0;
     const ad_desc *d = &m->operand.desc;
@@ -40,11 +40,11 @@ static int create_buffer(ad_session *s, ad_message *m, bool zero, ad_fault *faul
     return 0;
 }
 
-int ad__handle_new(ad_session *s, ad_message *m, ad_fault *fault) { return create_buffer(s, m, true, fault); }
+int ad__handle_new(ad_worker_session *s, ad_message *m, ad_fault *fault) { return create_buffer(s, m, true, fault); }
 
-int ad__handle_empty(ad_session *s, ad_message *m, ad_fault *fault) { return create_buffer(s, m, false, fault); }
+int ad__handle_empty(ad_worker_session *s, ad_message *m, ad_fault *fault) { return create_buffer(s, m, false, fault); }
 
-int ad__handle_free(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_free(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     ad__buffers_prefetch(&s->buffers, m->ids, m->nids);
     for (size_t i = 0; i < m->nids; i++) {
         ad_buffer *b = ad__buffers_find(&s->buffers, m->ids[i]);
@@ -60,14 +60,14 @@ int ad__handle_free(ad_session *s, ad_message *m, ad_fault *fault) {
 }
 
 /* Poison a buffer whose write is left out, because workers have ended while executing it. */
-static int poison_left_out(ad_session *s, ad_buffer *b, const char *what, const ad_fault *why) {
+static int poison_left_out(ad_worker_session *s, ad_buffer *b, const char *what, const ad_fault *why) {
     ad__checkpoint_mark_buffer(s, b);
     b->poison = ad__poison_new(why, s->progress.done + 1, what);
     s->progress.failed++;
     return 0;
 }
 
-int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, const void *from, uint64_t size,
+int ad__store(ad_worker_session *s, const char *what, uint64_t id, uint64_t offset, const void *from, uint64_t size,
               bool pinned, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
     ad_buffer *b = ad__buffers_find(&s->buffers, id);
@@ -95,7 +95,7 @@ int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, con
     return ad__session_status(s, status, fault);
 }
 
-int ad__handle_write(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_write(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     return ad__store(s, "write", m->u[0], m->u[1], s->messages.frame.payload, s->messages.frame.payload_size, false,
                      fault);
 }
@@ -108,7 +108,7 @@ static void run_job(job *j) {
     ad__job_end(j);
 }
 
-static int compute_op(ad_session *s, ad_message *m) {
+static int compute_op(ad_worker_session *s, ad_message *m) {
     job j;
     ad_fusion_offer taken = ad__fusion_offer(s, &m->op);
     if (taken != AD_FUSION_REFUSED) return taken == AD_FUSION_QUEUED ? 0 : AD_WAITS;
@@ -117,13 +117,13 @@ static int compute_op(ad_session *s, ad_message *m) {
     return 0;
 }
 
-int ad__handle_ufunc(ad_session *s, ad_message *m, ad_fault *fault) { return (void)fault, compute_op(s, m); }
+int ad__handle_ufunc(ad_worker_session *s, ad_message *m, ad_fault *fault) { return (void)fault, compute_op(s, m); }
 
-int ad__handle_reduce(ad_session *s, ad_message *m, ad_fault *fault) { return (void)fault, compute_op(s, m); }
+int ad__handle_reduce(ad_worker_session *s, ad_message *m, ad_fault *fault) { return (void)fault, compute_op(s, m); }
 
-int ad__handle_call(ad_session *s, ad_message *m, ad_fault *fault) { return (void)fault, compute_op(s, m); }
+int ad__handle_call(ad_worker_session *s, ad_message *m, ad_fault *fault) { return (void)fault, compute_op(s, m); }
 
-int ad__handle_launch(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_launch(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     job j;
     ad_launching l;
     int status = ad__job_begin_launch(&j, s, m, &l, s->progress.done + 1);
@@ -138,7 +138,7 @@ int ad__handle_launch(ad_session *s, ad_message *m, ad_fault *fault) {
 /* ---- queries ---- */
 
 /* The result's size depends on the data, which the host must read: all that came before must be complete. */
-int ad__handle_query(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_query(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     int64_t values[8];
     int n = 0;
     (void)fault;

@@ -6,7 +6,7 @@
 
 /* Enqueue a copy from host memory into a buffer. pinned: `from` stays valid until the copy is complete; otherwise it is
  * copied before the return. what: the request's name. */
-int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, const void *from, uint64_t size,
+int ad__store(ad_worker_session *s, const char *what, uint64_t id, uint64_t offset, const void *from, uint64_t size,
               bool pinned, ad_fault *fault);
 
 #endif

@@ -24,7 +24,7 @@
 /* ---- beginning a read ---- */
 
 /* Read a buffer in host memory from there: it need not come back to the device. */
-static int find_moved(ad_session *s, const ad_desc *d) {
+static int find_moved(ad_worker_session *s, const ad_desc *d) {
     ad_reading *r = &s->reading;
     r->stream_queue = r->buffer->home;
     r->from = ad__spill_bytes_of(r->buffer) + d->offset;
@@ -33,7 +33,7 @@ static int find_moved(ad_session *s, const ad_desc *d) {
 }
 
 /* Find the view's bytes, or make a contiguous copy of them. */
-static int find_bytes(ad_session *s, ad_message *m, ad_fault *fault) {
+static int find_bytes(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     const ad_desc *d = &m->operand.desc;
     ad_reading *r = &s->reading;
     int status = ad__desc_check(d, (int64_t)r->buffer->size, "read", fault);
@@ -52,7 +52,7 @@ static int find_bytes(ad_session *s, ad_message *m, ad_fault *fault) {
     return 0;
 }
 
-static int find_window(ad_session *s, const ad_message *m, ad_fault *fault) {
+static int find_window(ad_worker_session *s, const ad_message *m, ad_fault *fault) {
     ad_reading *r = &s->reading;
     ad_window *w = ad__window_find(s, m->u[1], m->u[2], r->total, "fetch", fault);
     if (!w) return fault->code;
@@ -61,7 +61,7 @@ static int find_window(ad_session *s, const ad_message *m, ad_fault *fault) {
     return 0;
 }
 
-static int begin_read(ad_session *s, ad_message *m, bool to_window, ad_fault *fault) {
+static int begin_read(ad_worker_session *s, ad_message *m, bool to_window, ad_fault *fault) {
     const ad_desc *d = &m->operand.desc;
     ad_reading *r = &s->reading;
     *r = (ad_reading){.request = m->u[0]};
@@ -78,7 +78,7 @@ static int begin_read(ad_session *s, ad_message *m, bool to_window, ad_fault *fa
     return status;
 }
 
-void ad__reading_end(ad_session *s) {
+void ad__reading_end(ad_worker_session *s) {
     ad_reading *r = &s->reading;
     if (!r->active) return;
     if (r->staging) ad__staging_give(s->worker, r->staging, r->part);
@@ -91,7 +91,7 @@ void ad__reading_end(ad_session *s) {
 /* ---- parts ---- */
 
 /* Choose where the next part goes. NULL with a fault. */
-static void *choose_part_target(ad_session *s, ad_fault *fault) {
+static void *choose_part_target(ad_worker_session *s, ad_fault *fault) {
     ad_reading *r = &s->reading;
     if (r->direct) return r->to + r->offset;
     if (s->worker->backend->asynchronous) return r->staging = ad__staging_take(s->worker, r->part, fault);
@@ -100,7 +100,7 @@ static void *choose_part_target(ad_session *s, ad_fault *fault) {
     return r->block ? r->block->data : NULL;
 }
 
-static int request_part(ad_session *s, ad_fault *fault) {
+static int request_part(ad_worker_session *s, ad_fault *fault) {
     ad_reading *r = &s->reading;
     uint64_t most = s->output.limit / 4 < AD_STAGING_PART ? s->output.limit / 4 + 1 : AD_STAGING_PART;
     r->part = r->total - r->offset;
@@ -120,7 +120,7 @@ static int request_part(ad_session *s, ad_fault *fault) {
 }
 
 /* Deliver a part that has come to the client. */
-static int deliver_part(ad_session *s, ad_fault *fault) {
+static int deliver_part(ad_worker_session *s, ad_fault *fault) {
     ad_reading *r = &s->reading;
     uint64_t left = r->total - r->offset;
     if (s->checkpoint.late) ad__checkpoint_commit(s); /* the answer acknowledges what is complete */
@@ -142,7 +142,7 @@ static int deliver_part(ad_session *s, ad_fault *fault) {
 }
 
 /* Answer with a failure that was found while the part was under way. True: the request is answered. */
-static bool answer_failure(ad_session *s) {
+static bool answer_failure(ad_worker_session *s) {
     ad_reading *r = &s->reading;
     if (ad__reply_pending_failure(s, r->request)) return true;
     if (!r->buffer->poison) return false;
@@ -151,7 +151,7 @@ static bool answer_failure(ad_session *s) {
 }
 
 /* Tell whether the client must take queued output first. */
-static bool must_wait_for_client(ad_session *s) {
+static bool must_wait_for_client(ad_worker_session *s) {
     ad_reading *r = &s->reading;
     if (r->to) return false;
     if (r->offset && ad__output_flush(&s->output)) ad__engine_request_attention(s);
@@ -159,7 +159,7 @@ static bool must_wait_for_client(ad_session *s) {
 }
 
 /* Send parts until all are sent (0), or there is something to wait for (AD_WAITS). */
-static int continue_read(ad_session *s) {
+static int continue_read(ad_worker_session *s) {
     ad_reading *r = &s->reading;
     ad_fault fault = {0};
     int status = 0;
@@ -184,7 +184,7 @@ static int continue_read(ad_session *s) {
     return 0;
 }
 
-static int answer_read(ad_session *s, ad_message *m, bool to_window) {
+static int answer_read(ad_worker_session *s, ad_message *m, bool to_window) {
     ad_fault fault = {0};
     if (s->reading.active) return continue_read(s);
     if (ad__reply_pending_failure(s, m->u[0]) || s->checkpoint.resumed.silent)
@@ -198,8 +198,12 @@ static int answer_read(ad_session *s, ad_message *m, bool to_window) {
     return 0;
 }
 
-int ad__handle_read(ad_session *s, ad_message *m, ad_fault *fault) { return (void)fault, answer_read(s, m, false); }
+int ad__handle_read(ad_worker_session *s, ad_message *m, ad_fault *fault) {
+    return (void)fault, answer_read(s, m, false);
+}
 
-int ad__handle_fetch(ad_session *s, ad_message *m, ad_fault *fault) { return (void)fault, answer_read(s, m, true); }
+int ad__handle_fetch(ad_worker_session *s, ad_message *m, ad_fault *fault) {
+    return (void)fault, answer_read(s, m, true);
+}
 
 const ad_component ad__component_reading = {.name = "read", .drop = ad__reading_end};

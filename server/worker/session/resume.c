@@ -15,7 +15,7 @@
 #include "server/worker/engine/background.h"
 #include "server/worker/session.h"
 
-static int open_comeback(ad_session *s, const ad_note *note) {
+static int open_comeback(ad_worker_session *s, const ad_note *note) {
     ad_comeback *c = &s->comeback;
     c->able = note->resumable;
     c->key = note->id & AD_FORKED_SESSION ? note->size : 0;
@@ -26,7 +26,7 @@ static int open_comeback(ad_session *s, const ad_note *note) {
     return 0;
 }
 
-static void close_process(ad_session *s) {
+static void close_process(ad_worker_session *s) {
     if (s->comeback.process_fd >= 0) close(s->comeback.process_fd);
     s->comeback.process_fd = -1;
 }
@@ -44,14 +44,14 @@ static bool is_process_alive(ad_comeback *c) {
     return poll(&p, 1, 0) == 0;
 }
 
-bool ad__session_client_ended(const ad_session *s) {
+bool ad__session_client_ended(const ad_worker_session *s) {
     ad_comeback c = {.process = __atomic_load_n(&s->comeback.process, __ATOMIC_RELAXED), .process_fd = -1};
     const bool ended = !is_process_alive(&c);
     if (c.process_fd >= 0) close(c.process_fd);
     return ended;
 }
 
-static bool is_session_over(ad_session *s) {
+static bool is_session_over(ad_worker_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     bool over = ad__run_is_over(s);
@@ -59,17 +59,17 @@ static bool is_session_over(ad_session *s) {
     return over || s->socket.phase >= AD_SOCKET_ENDING || atomic_load(&s->output.broken);
 }
 
-static void report_away(const ad_session *s, uint64_t away) {
+static void report_away(const ad_worker_session *s, uint64_t away) {
     ad__worker_tell(s->worker, &(ad_note){.kind = AD_NOTE_AWAY, .id = s->id, .size = away}, -1);
 }
 
-static void set_process(ad_session *s, uint64_t process) {
+static void set_process(ad_worker_session *s, uint64_t process) {
     __atomic_store_n(&s->comeback.process, process, __ATOMIC_RELAXED);
     if (s->checkpoint.at) ad__journal_store(&s->checkpoint.at->process, process);
 }
 
 /* Learn the client's process from the bytes that it sends, which is the only way on a socket pair. */
-static void learn_sender(ad_session *s) {
+static void learn_sender(ad_worker_session *s) {
     if (!s->comeback.native || s->comeback.process || !s->input.process) return;
     set_process(s, s->input.process);
     ad__input_ask_sender(s->socket.fd, false);
@@ -77,13 +77,13 @@ static void learn_sender(ad_session *s) {
 
 /* Tell whether the client may come back. A socket pair only closes when its client closes it or ends, so an unknown
  * process counts as ended. */
-static bool may_return(ad_session *s) {
+static bool may_return(ad_worker_session *s) {
     ad_comeback *c = &s->comeback;
     learn_sender(s);
     return c->able && !c->left && (c->process || !c->native) && is_process_alive(c);
 }
 
-bool ad__session_await_client(ad_session *s, const char *why) {
+bool ad__session_await_client(ad_worker_session *s, const char *why) {
     ad_comeback *c = &s->comeback;
     if (is_session_over(s) || s->worker->ending.stopping || !may_return(s)) return false;
     if (s->socket.phase == AD_SOCKET_AWAY) return true;
@@ -96,7 +96,7 @@ bool ad__session_await_client(ad_session *s, const char *why) {
     return true;
 }
 
-bool ad__session_is_forsaken(ad_session *s, int64_t now) {
+bool ad__session_is_forsaken(ad_worker_session *s, int64_t now) {
     ad_comeback *c = &s->comeback;
     if (s->socket.phase != AD_SOCKET_AWAY || is_session_over(s)) return false;
     const char *why = now > c->until         ? "resume-time: its client has not come back"
@@ -109,7 +109,7 @@ bool ad__session_is_forsaken(ad_session *s, int64_t now) {
 /* ---- messages from the client ---- */
 
 /* Confirm a secret that the client has shown. Its previous secret and all other offers are void from now on. */
-static void confirm_secret(ad_session *s, const uint8_t secret[AD_SECRET]) {
+static void confirm_secret(ad_worker_session *s, const uint8_t secret[AD_SECRET]) {
     ad_comeback *c = &s->comeback;
     ad_journal_session *at = s->checkpoint.at;
     memcpy(c->secret, secret, sizeof c->secret);
@@ -120,13 +120,13 @@ static void confirm_secret(ad_session *s, const uint8_t secret[AD_SECRET]) {
 }
 
 /* A client that sends anything has read the answer to its latest resume, so it has that secret. */
-void ad__session_confirm_client(ad_session *s) {
+void ad__session_confirm_client(ad_worker_session *s) {
     const ad_offers *o = &s->comeback.offers;
     learn_sender(s);
     if (o->over < o->made) confirm_secret(s, o->secret[(o->made - 1) % AD_OFFERS]);
 }
 
-int ad__session_take_note(ad_session *s, const ad_frame *note, ad_fault *fault) {
+int ad__session_take_note(ad_worker_session *s, const ad_frame *note, ad_fault *fault) {
     if (note->flags == AD_FRAME_LEAVE) s->comeback.left = true;
     else if (note->flags == AD_FRAME_CANCEL) ad__background_cancel_before(s, s->input.note_place);
     else if (ad__output_taken(&s->output, note->payload))
@@ -170,7 +170,7 @@ static bool is_offered(const ad_offers *o, const uint8_t secret[AD_SECRET]) {
 
 /* Check whether the note may resume the session: it needs the client's secret, or one offered since. Returns why not;
  * NULL: it may. All comparisons are made, so that the time tells nothing. */
-static const char *check_resume(ad_session *s, const ad_note *note) {
+static const char *check_resume(ad_worker_session *s, const ad_note *note) {
     if (!s || strcmp(s->principal, note->who)) return "there is no such session of this client's";
     ad_comeback *c = &s->comeback;
     bool old = !ad__secret_differs(note->secret, c->secret, sizeof c->secret);
@@ -181,7 +181,8 @@ static const char *check_resume(ad_session *s, const ad_note *note) {
     return NULL;
 }
 
-static int encode_answer(const ad_session *s, uint8_t next[AD_SECRET], uint8_t *frame, size_t room, size_t *size) {
+static int encode_answer(const ad_worker_session *s, uint8_t next[AD_SECRET], uint8_t *frame, size_t room,
+                         size_t *size) {
     ad_bytes b = AD_BYTES_INIT;
     if (getrandom(next, AD_SECRET, 0) != AD_SECRET) return AD_E_SYSTEM;
     int status = ad__encode_resumed(&b, next, s->input.received);
@@ -192,7 +193,7 @@ static int encode_answer(const ad_session *s, uint8_t next[AD_SECRET], uint8_t *
 
 /* Let another connection take the place of the session's, which may still look open: a laptop slept, an address
  * changed. */
-static int take_connection(ad_session *s, int fd, const ad_note *note, const char **why) {
+static int take_connection(ad_worker_session *s, int fd, const ad_note *note, const char **why) {
     ad_comeback *c = &s->comeback;
     uint8_t frame[AD_FRAME_HEADER + 64], next[AD_SECRET];
     size_t size;
@@ -223,13 +224,13 @@ static int take_connection(ad_session *s, int fd, const ad_note *note, const cha
     return 0;
 }
 
-void ad__session_take_up(ad_session *s, const ad_note *note, int fd) {
+void ad__session_take_up(ad_worker_session *s, const ad_note *note, int fd) {
     const char *why = check_resume(s, note);
     int status = why ? AD_E_RESUME : take_connection(s, fd, note, &why);
     if (status) refuse_resume(note, fd, status, why ? why : ad__error_text(status));
 }
 
-void ad__session_forsake(ad_session *s) {
+void ad__session_forsake(ad_worker_session *s) {
     if (is_session_over(s)) return;
     if (s->socket.phase != AD_SOCKET_AWAY) {
         report_away(s, 0); /* the client has come back in the meantime */

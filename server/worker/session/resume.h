@@ -13,7 +13,7 @@
 
 #include "server/worker/base/component.h"
 
-struct ad_session;
+struct ad_worker_session;
 
 typedef struct ad_comeback {
     bool able;     /* the client may come back at all */
@@ -31,21 +31,21 @@ typedef struct ad_comeback {
 extern const ad_component ad__component_comeback;
 
 /* Wait for the client after its connection was closed. False: it cannot come back, and the session must end. */
-bool ad__session_await_client(struct ad_session *s, const char *why);
+bool ad__session_await_client(struct ad_worker_session *s, const char *why);
 /* Tell whether the client's process is known to have ended. Any thread. */
-bool ad__session_client_ended(const struct ad_session *s);
+bool ad__session_client_ended(const struct ad_worker_session *s);
 /* Tell whether the client is away and will not come back. */
-bool ad__session_is_forsaken(struct ad_session *s, int64_t now);
+bool ad__session_is_forsaken(struct ad_worker_session *s, int64_t now);
 /* Confirm the client and its secret, because it has sent bytes. */
-void ad__session_confirm_client(struct ad_session *s);
+void ad__session_confirm_client(struct ad_worker_session *s);
 /* Send bye to a client that gets no session, as far as the socket takes it, and close the socket. */
 void ad__session_refuse(int fd, int code, const char *why);
 /* Take a note (frame.h) from the client. AD_E_PROTOCOL. */
-int ad__session_take_note(struct ad_session *s, const ad_frame *note, ad_fault *fault);
+int ad__session_take_note(struct ad_worker_session *s, const ad_frame *note, ad_fault *fault);
 /* Let a connection from arrayd resume the session (NULL: there is none), or refuse it. Nobody watches the session's
  * socket meanwhile (session.h, ad__session_resume). */
-void ad__session_take_up(struct ad_session *s, const ad_note *note, int fd);
+void ad__session_take_up(struct ad_worker_session *s, const ad_note *note, int fd);
 /* End a session that waits for its client, because another session needs its place. */
-void ad__session_forsake(struct ad_session *s);
+void ad__session_forsake(struct ad_worker_session *s);
 
 #endif

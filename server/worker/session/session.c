@@ -41,7 +41,7 @@ static void tune_tcp(int fd) {
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
-void ad__session_watch(ad_session *s, int events) {
+void ad__session_watch(ad_worker_session *s, int events) {
     if (atomic_load(&s->move.halted)) events &= ~UV_READABLE;
     if (s->socket.phase == AD_SOCKET_NEW || s->socket.phase == AD_SOCKET_CLOSED || events == s->socket.events) return;
     s->socket.events = events;
@@ -49,8 +49,8 @@ void ad__session_watch(ad_session *s, int events) {
     else uv_poll_stop(&s->socket.poll);
 }
 
-ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd) {
-    ad_session *s = ad__os.calloc(1, sizeof *s);
+ad_worker_session *ad__session_new(ad_worker *w, const ad_note *note, int fd) {
+    ad_worker_session *s = ad__os.calloc(1, sizeof *s);
     if (!s) {
         close(fd);
         return NULL;
@@ -71,7 +71,7 @@ ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd) {
     return NULL;
 }
 
-int ad__session_begin(ad_session *s) {
+int ad__session_begin(ad_worker_session *s) {
     ad_worker *w = s->worker;
     int status = uv_poll_init(&w->io.loop, &s->socket.poll, s->socket.fd) ? AD_E_SYSTEM : 0;
     s->socket.poll.data = s;
@@ -89,7 +89,7 @@ int ad__session_begin(ad_session *s) {
 }
 
 int ad__session_open(ad_worker *w, const ad_note *note, int fd) {
-    ad_session *s = ad__session_new(w, note, fd);
+    ad_worker_session *s = ad__session_new(w, note, fd);
     if (!s) return AD_E_MEMORY;
     tune_tcp(fd);
     int status = ad__session_begin(s);
@@ -99,7 +99,7 @@ int ad__session_open(ad_worker *w, const ad_note *note, int fd) {
     return status;
 }
 
-static void free_session(ad_session *s) {
+static void free_session(ad_worker_session *s) {
     close(s->socket.fd);
     ad__components_close(s);
     if (!s->socket.forked) ad__worker_tell(s->worker, &(ad_note){.kind = AD_NOTE_SESSION_END, .id = s->id}, -1);
@@ -108,7 +108,7 @@ static void free_session(ad_session *s) {
 
 static void on_session_closed(uv_handle_t *handle) { free_session(handle->data); }
 
-static void close_session(ad_session *s) {
+static void close_session(ad_worker_session *s) {
     ad_worker *w = s->worker;
     const bool begun = s->socket.phase != AD_SOCKET_NEW;
     if (s->socket.phase == AD_SOCKET_CLOSED) return;
@@ -133,12 +133,12 @@ void ad__sessions_watch(ad_worker *w) {
     if (!uv_is_active((uv_handle_t *)&w->io.clock)) uv_timer_start(&w->io.clock, on_clock, 100, 100);
 }
 
-static bool is_ending(const ad_session *s) {
+static bool is_ending(const ad_worker_session *s) {
     return s->socket.phase == AD_SOCKET_ENDING || s->socket.phase == AD_SOCKET_LINGERING;
 }
 
 /* Close the session when bye has been sent and read, or the time for that is over. */
-static void finish_closing(ad_session *s) {
+static void finish_closing(ad_worker_session *s) {
     if (s->turns.hangup || s->socket.phase == AD_SOCKET_NEW || atomic_load(&s->output.broken) ||
         atomic_load(&s->output.away)) {
         close_session(s);
@@ -158,18 +158,18 @@ static void finish_closing(ad_session *s) {
     ad__sessions_watch(s->worker);
 }
 
-static int queue_frames(ad_session *s, ad_fault *fault);
+static int queue_frames(ad_worker_session *s, ad_fault *fault);
 
 /* Read what the client sent before the connection closed, which sending may have noticed first. The last of it may say
  * that the client leaves. */
-static void read_remaining(ad_session *s) {
+static void read_remaining(ad_worker_session *s) {
     ad_fault fault = {0};
     while (ad__input_read(&s->input, s->socket.fd, &s->windows.descriptors) > 0 && queue_frames(s, &fault) >= 0) {}
     ad__input_release_used(&s->input);
 }
 
 /* The descriptors tell whether forks are still to come: nobody else has asked for them. */
-void ad__session_end_after_forks(ad_session *s) {
+void ad__session_end_after_forks(ad_worker_session *s) {
     if (!ad__descriptors_has_unclaimed(&s->windows.descriptors)) {
         ad__engine_end(s);
         return;
@@ -180,14 +180,14 @@ void ad__session_end_after_forks(ad_session *s) {
 }
 
 /* Let the session wait for another connection, or end it. */
-static void lose_connection(ad_session *s, const char *why) {
+static void lose_connection(ad_worker_session *s, const char *why) {
     ad__session_watch(s, 0);
     if (s->socket.phase != AD_SOCKET_AWAY) read_remaining(s);
     if (ad__session_await_client(s, why)) ad__sessions_watch(s->worker);
     else ad__session_end_after_forks(s);
 }
 
-void ad__session_attend(ad_session *s) {
+void ad__session_attend(ad_worker_session *s) {
     ad_engine *e = &s->worker->engine;
     if (s->socket.phase == AD_SOCKET_CLOSED) return;
     pthread_mutex_lock(&e->lock);
@@ -207,14 +207,14 @@ void ad__session_attend(ad_session *s) {
 }
 
 void ad__session_resume(ad_worker *w, const ad_note *note, int fd) {
-    ad_session *s = ad__session_find(w, note->id);
+    ad_worker_session *s = ad__session_find(w, note->id);
     tune_tcp(fd);
     if (s) ad__session_watch(s, 0); /* its socket may become another one */
     ad__session_take_up(s, note, fd);
     if (s) ad__session_attend(s);
 }
 
-void ad__session_say_bye(ad_session *s, int code, const char *text) {
+void ad__session_say_bye(ad_worker_session *s, int code, const char *text) {
     ad_bytes b = AD_BYTES_INIT;
     if (ad__encode_bye(&b, code, text) == 0) {
         if (ad__is_traced(s)) ad__trace(s, "->", b.data, b.size);
@@ -225,14 +225,14 @@ void ad__session_say_bye(ad_session *s, int code, const char *text) {
     ad__bytes_free(&b);
 }
 
-void ad__session_bye(ad_session *s, int code, const char *text) {
+void ad__session_bye(ad_worker_session *s, int code, const char *text) {
     ad__session_say_bye(s, code, text);
     ad__engine_end(s);
 }
 
 /* ---- reading and writing ---- */
 
-static void pause_if_full(ad_session *s) {
+static void pause_if_full(ad_worker_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     s->socket.paused = s->turns.want_room = ad__engine_is_full(s);
@@ -242,7 +242,7 @@ static void pause_if_full(ad_session *s) {
 }
 
 /* Queue every complete frame for the engine. Returns 0 or AD_E_... */
-static int queue_frames(ad_session *s, ad_fault *fault) {
+static int queue_frames(ad_worker_session *s, ad_fault *fault) {
     ad_input_frame f[GIVE];
     for (;;) {
         int n = 0, status = 1;
@@ -256,7 +256,7 @@ static int queue_frames(ad_session *s, ad_fault *fault) {
 
 /* Refuse an invalid frame. The engine finds an empty frame in its place, and says bye after executing what came before.
  */
-static void refuse_frame(ad_session *s, const ad_fault *fault) {
+static void refuse_frame(ad_worker_session *s, const ad_fault *fault) {
     ad_input_frame mark = {0};
     s->socket.refusal = *fault;
     ad__session_watch(s, 0);
@@ -264,13 +264,13 @@ static void refuse_frame(ad_session *s, const ad_fault *fault) {
     if (ad__engine_queue_frames(s, &mark, 1)) ad__engine_end(s);
 }
 
-static void discard_input(ad_session *s) {
+static void discard_input(ad_worker_session *s) {
     char away[4096];
     ssize_t n = ad__os.recv(s->socket.fd, away, sizeof away, MSG_DONTWAIT);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) close_session(s);
 }
 
-static void read_client(ad_session *s) {
+static void read_client(ad_worker_session *s) {
     ad_fault fault = {0};
     if (s->input.at) ad__input_forget(&s->input, __atomic_load_n(&s->checkpoint.executed, __ATOMIC_RELAXED));
     int status = ad__input_read(&s->input, s->socket.fd, &s->windows.descriptors);
@@ -289,7 +289,7 @@ static void read_client(ad_session *s) {
     else pause_if_full(s);
 }
 
-void ad__session_go_on(ad_session *s) {
+void ad__session_go_on(ad_worker_session *s) {
     ad_fault fault = {0};
     int status = queue_frames(s, &fault);
     ad__input_release_used(&s->input); /* a full block would take nothing, which looks like a closed connection */
@@ -298,7 +298,7 @@ void ad__session_go_on(ad_session *s) {
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events) {
-    ad_session *s = poll->data;
+    ad_worker_session *s = poll->data;
     if (status < 0) {
         lose_connection(s, "the connection has failed");
         return;
@@ -315,14 +315,14 @@ static void on_poll(uv_poll_t *poll, int status, int events) {
 
 /* ---- time-outs ---- */
 
-static bool is_too_slow(const ad_session *s, int64_t now) {
+static bool is_too_slow(const ad_worker_session *s, int64_t now) {
     double limit = s->worker->config.output_timeout;
     return atomic_load(&s->output.blocked) && limit > 0 &&
            (double)(now - atomic_load(&s->output.progress)) > limit * 1e9;
 }
 
-ad_session *ad__session_find(ad_worker *w, uint64_t id) {
-    ad_session *s = w->sessions;
+ad_worker_session *ad__session_find(ad_worker *w, uint64_t id) {
+    ad_worker_session *s = w->sessions;
     while (s && s->id != id) s = s->next;
     return s;
 }
@@ -330,7 +330,7 @@ ad_session *ad__session_find(ad_worker *w, uint64_t id) {
 bool ad__sessions_tick(ad_worker *w) {
     bool watched = ad__background_tick(w);
     int64_t now = ad__os_now();
-    for (ad_session *s = w->sessions, *next; s; s = next) {
+    for (ad_worker_session *s = w->sessions, *next; s; s = next) {
         next = s->next;
         if (is_ending(s) && now > s->socket.linger_until) {
             close_session(s);
@@ -349,7 +349,7 @@ bool ad__sessions_tick(ad_worker *w) {
 /* ---- the socket as a component ---- */
 
 /* Say bye to the client, unless another worker goes on with the session. */
-static void say_device_is_lost(ad_session *s, const char *why) {
+static void say_device_is_lost(ad_worker_session *s, const char *why) {
     if (!ad__session_is_recoverable(s)) ad__session_say_bye(s, AD_E_DEVICE_LOST, why);
 }
 

@@ -26,14 +26,14 @@
 #define FLUSH_AT (64u << 10)
 #define CLOCK_EVERY 32 /* cheap messages between two looks at the clock */
 
-static int report_protocol_error(ad_session *s, int status, const ad_fault *fault) {
+static int report_protocol_error(ad_worker_session *s, int status, const ad_fault *fault) {
     ad__reply_bye(s, status, *fault->text ? fault->text : ad__error_text(status));
     ad__log(session_refused, s->id, s->principal, fault->text);
     return status;
 }
 
 /* Pop the next frame and begin to read it: 1; 0: none; negative: the session is over. */
-static int begin_frame(ad_session *s) {
+static int begin_frame(ad_worker_session *s) {
     ad_engine *e = &s->worker->engine;
     ad_fault fault = {0};
     pthread_mutex_lock(&e->lock);
@@ -60,7 +60,7 @@ static int begin_frame(ad_session *s) {
     return status ? report_protocol_error(s, status, &fault) : 1;
 }
 
-static int end_frame(ad_session *s) {
+static int end_frame(ad_worker_session *s) {
     ad_fault fault;
     bool claimed = s->messages.payload_used || !s->messages.frame.payload_size;
     s->messages.in_frame = false;
@@ -75,7 +75,7 @@ static int end_frame(ad_session *s) {
 }
 
 /* Check the payload, which belongs to a write that is the last message of its block. AD_E_PROTOCOL. */
-static int check_payload(ad_session *s, ad_fault *fault) {
+static int check_payload(ad_worker_session *s, ad_fault *fault) {
     if (!(s->messages.message.row->flags & AD_R_PAYLOAD)) return 0;
     if (s->messages.frame_used != s->messages.frame.control_size)
         return ad__fault(fault, AD_E_PROTOCOL, "write is not the last message of its frame");
@@ -85,7 +85,7 @@ static int check_payload(ad_session *s, ad_fault *fault) {
 }
 
 /* Read the next message. 1: s->message is set; 0: none is there; negative: the session is over. */
-static int read_message(ad_session *s) {
+static int read_message(ad_worker_session *s) {
     ad_fault fault = {0};
     if (s->messages.at_hand) return 1;
     for (;;) {
@@ -116,7 +116,7 @@ static int read_message(ad_session *s) {
 /* ---- waiting for the device ---- */
 
 /* Tell whether the next operation must wait until less is under way. Then the session waits. */
-static bool must_wait_for_room(ad_session *s) {
+static bool must_wait_for_room(ad_worker_session *s) {
     const bool settles = s->messages.message.row->flags & AD_R_SETTLED;
     const bool writes_down = ad__session_commits_late(s);
     if (settles) ad__fusion_flush(s);
@@ -132,7 +132,7 @@ static bool must_wait_for_room(ad_session *s) {
 }
 
 /* Execute the message at hand. False: it waits for output to shrink, for the device, or for the next turn. */
-static bool execute_message(ad_session *s) {
+static bool execute_message(ad_worker_session *s) {
     if (s->fusion.count && !ad__fusion_may_overtake(s, &s->messages.message) && !ad__fusion_drain(s)) return false;
     ad__checkpoint_begin_message(s, &s->messages.message);
     if (!ad__execute(s, &s->messages.message)) return false;
@@ -149,7 +149,7 @@ static bool execute_message(ad_session *s) {
     return true;
 }
 
-static bool execute_with_blame(ad_session *s) {
+static bool execute_with_blame(ad_worker_session *s) {
     ad__blame_begin_message(s);
     bool done = execute_message(s);
     ad__checkpoint_end_changes(&s->checkpoint);
@@ -157,18 +157,18 @@ static bool execute_with_blame(ad_session *s) {
     return done;
 }
 
-static ad_turn get_turn_end(const ad_session *s) {
+static ad_turn get_turn_end(const ad_worker_session *s) {
     return s->wait.kind ? AD_TURN_WAITING : s->fusion.draining ? AD_TURN_MORE : AD_TURN_STALLED;
 }
 
 /* Tell whether an operation of `ns` must wait for a background thread. Then the session waits. */
-static bool must_await_thread(ad_session *s, int64_t ns) {
+static bool must_await_thread(ad_worker_session *s, int64_t ns) {
     if (ad__background_has_room(s, ns)) return false;
     ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL);
     return true;
 }
 
-ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
+ad_turn ad__session_turn(ad_worker_session *s, int64_t budget, int64_t limit) {
     int64_t until = ad__os_now() + budget;
     bool asynchronous = s->worker->backend->asynchronous;
     if (atomic_load_explicit(&s->move.halted, memory_order_relaxed) && !s->worker->hooks.migration->ends_session(s)) {
@@ -212,7 +212,7 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
     return AD_TURN_EMPTY;
 }
 
-static void drop_messages(ad_session *s) {
+static void drop_messages(ad_worker_session *s) {
     ad__poison_release(s->progress.pending);
     ad__reader_free(s->messages.reader);
     ad__arena_free(&s->messages.arena);
@@ -222,7 +222,7 @@ static void drop_messages(ad_session *s) {
 
 const ad_component ad__component_messages = {.name = "messages", .drop = drop_messages};
 
-bool ad__session_drop(ad_session *s) {
+bool ad__session_drop(ad_worker_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     bool again = ad__run_phase(s) == AD_RUN_DROPPED;

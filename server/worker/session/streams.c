@@ -31,7 +31,7 @@ static size_t find_event_place(const ad_events *e, uint64_t id) {
     return low;
 }
 
-static ad_client_event *find_event(ad_session *s, uint64_t id, ad_fault *fault) {
+static ad_client_event *find_event(ad_worker_session *s, uint64_t id, ad_fault *fault) {
     ad_events *e = &s->streams.events;
     size_t at = find_event_place(e, id);
     if (at < e->count && e->list[at].id == id) return &e->list[at];
@@ -39,7 +39,7 @@ static ad_client_event *find_event(ad_session *s, uint64_t id, ad_fault *fault) 
     return NULL;
 }
 
-static int add_event(ad_session *s, const ad_client_event *event, ad_fault *fault) {
+static int add_event(ad_worker_session *s, const ad_client_event *event, ad_fault *fault) {
     ad_events *e = &s->streams.events;
     if (e->count == AD_EVENTS) return ad__fault(fault, AD_E_LIMIT, "a session has at most %d events", AD_EVENTS);
     ad_client_event *list = ad__os_grow(e->list, e->count, &e->capacity, sizeof *list);
@@ -52,14 +52,14 @@ static int add_event(ad_session *s, const ad_client_event *event, ad_fault *faul
     return 0;
 }
 
-static void remove_event(ad_session *s, ad_client_event *event) {
+static void remove_event(ad_worker_session *s, ad_client_event *event) {
     ad_events *e = &s->streams.events;
     s->worker->backend->event_close(event->event);
     size_t at = (size_t)(event - e->list);
     memmove(event, event + 1, (--e->count - at) * sizeof *event);
 }
 
-static void close_events(ad_session *s) {
+static void close_events(ad_worker_session *s) {
     for (size_t i = 0; i < s->streams.events.count; i++)
         s->worker->backend->event_close(s->streams.events.list[i].event);
     free(s->streams.events.list);
@@ -68,7 +68,7 @@ static void close_events(ad_session *s) {
 
 /* ---- requests without a reply ---- */
 
-static int open_event(ad_session *s, ad_client_event *event, const ad_stream_queue *queue, ad_fault *fault) {
+static int open_event(ad_worker_session *s, ad_client_event *event, const ad_stream_queue *queue, ad_fault *fault) {
     const ad_backend *b = s->worker->backend;
     int status = b->event_open(queue->gpu->device, event->timed, &event->event, fault);
     if (status) return ad__session_status(s, status, fault);
@@ -79,7 +79,7 @@ static int open_event(ad_session *s, ad_client_event *event, const ad_stream_que
     return status;
 }
 
-int ad__handle_event(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_event(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     const ad_backend *b = s->worker->backend;
     ad_stream_queue *queue = ad__stream_queue_join(s, m->u[1], fault);
     if (!queue) return fault->code;
@@ -95,7 +95,7 @@ int ad__handle_event(ad_session *s, ad_message *m, ad_fault *fault) {
     return open_event(s, &event, queue, fault);
 }
 
-int ad__handle_event_drop(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_event_drop(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     ad_client_event *event = find_event(s, m->u[0], fault);
     if (!event) return fault->code;
     ad__checkpoint_remove_row(s, event->place);
@@ -104,19 +104,19 @@ int ad__handle_event_drop(ad_session *s, ad_message *m, ad_fault *fault) {
 }
 
 /* Make a stream queue wait for an event, and count that as an operation: the queue is not idle before. */
-static int follow_event(ad_session *s, ad_stream_queue *queue, const ad_client_event *event, ad_fault *fault) {
+static int follow_event(ad_worker_session *s, ad_stream_queue *queue, const ad_client_event *event, ad_fault *fault) {
     int status = s->worker->backend->stream_follow(queue->stream, event->event, fault);
     return status ? ad__session_status(s, status, fault) : ad__session_enqueued(s, queue, fault);
 }
 
-int ad__handle_after(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_after(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     ad_stream_queue *queue = ad__stream_queue_find(s, m->u[0], fault);
     ad_client_event *event = queue ? find_event(s, m->u[1], fault) : NULL;
     int status = event ? follow_event(s, queue, event, fault) : fault->code;
     return status || !queue->low ? status : follow_event(s, queue->low, event, fault);
 }
 
-int ad__handle_stream(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_stream(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     if (m->u[0] < AD_OWN_STREAMS || m->u[0] == AD_HIDDEN_STREAM)
         return ad__fault(fault, AD_E_VALUE, "a stream's id must be %d or above, not %" PRIu64, AD_OWN_STREAMS, m->u[0]);
     int status = ad__stream_queue_open(s, m->u[0], m->u[1], m->u[2] != 0, fault);
@@ -124,7 +124,7 @@ int ad__handle_stream(ad_session *s, ad_message *m, ad_fault *fault) {
     return status;
 }
 
-int ad__handle_stream_drop(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_stream_drop(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     const uint64_t id = m->u[0];
     ad_stream_queue *queue = id < AD_OWN_STREAMS ? NULL : ad__stream_queue_known(s, id);
     if (queue) ad__checkpoint_remove_row(s, queue->place);
@@ -132,7 +132,7 @@ int ad__handle_stream_drop(ad_session *s, ad_message *m, ad_fault *fault) {
     return ad__stream_queue_drop(s, id, fault);
 }
 
-int ad__handle_on(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_on(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     ad_stream_queue *queue = ad__stream_queue_find(s, m->u[0], fault);
     if (!queue) return fault->code;
     s->streams.current = queue;
@@ -142,13 +142,13 @@ int ad__handle_on(ad_session *s, ad_message *m, ad_fault *fault) {
 /* ---- requests with a reply ---- */
 
 /* Begin to wait. True: what is awaited has not been reached, and the session waits. */
-static bool must_await(ad_session *s, ad_wait_for kind, ad_stream_queue *queue, ad_event *event) {
+static bool must_await(ad_worker_session *s, ad_wait_for kind, ad_stream_queue *queue, ad_event *event) {
     ad__session_await(s, kind, queue, event);
     return !ad__session_poll(s);
 }
 
 /* Begin to wait. 0: what is awaited has been reached. AD_WAITS; negative with a fault. */
-static int begin_wait(ad_session *s, const ad_message *m, ad_fault *fault) {
+static int begin_wait(ad_worker_session *s, const ad_message *m, ad_fault *fault) {
     ad_stream_queue *queue = NULL;
     ad_client_event *event = NULL;
     if (m->u[1] > 1) return ad__fault(fault, AD_E_VALUE, "wait: 0 (stream) or 1 (event), not %" PRIu64, m->u[1]);
@@ -160,7 +160,7 @@ static int begin_wait(ad_session *s, const ad_message *m, ad_fault *fault) {
     return waits ? AD_WAITS : 0;
 }
 
-int ad__handle_wait(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_wait(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     int status = begin_wait(s, m, fault);
     if (status) return status;
     /* After this answer the client may overwrite windows, so nothing may need to be loaded from them again. */
@@ -169,7 +169,7 @@ int ad__handle_wait(ad_session *s, ad_message *m, ad_fault *fault) {
     return 0;
 }
 
-int ad__handle_done(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_done(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     int status = begin_wait(s, m, fault);
     s->wait.kind = AD_WAIT_NONE;
     if (status < 0) return status;
@@ -178,7 +178,7 @@ int ad__handle_done(ad_session *s, ad_message *m, ad_fault *fault) {
     return 0;
 }
 
-int ad__handle_elapsed(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_elapsed(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     float ms;
     for (int i = 1; i <= 2; i++) {
         ad_client_event *event = find_event(s, m->u[i], fault);
@@ -200,7 +200,7 @@ int ad__handle_elapsed(ad_session *s, ad_message *m, ad_fault *fault) {
 /* Choose the lower of two limits, where 0 means none. */
 static uint64_t choose_lower_limit(uint64_t a, uint64_t b) { return !a || (b && b < a) ? b : a; }
 
-int ad__handle_pool(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_pool(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     int64_t values[4] = {(int64_t)(s->held.buffer_bytes - s->held.moved_bytes), 0, 0, 0};
     ad_gpu *gpu = ad__session_gpu(s, m->u[1], fault);
     if (!gpu) return fault->code;
@@ -220,7 +220,7 @@ int ad__handle_pool(ad_session *s, ad_message *m, ad_fault *fault) {
     return 0;
 }
 
-int ad__handle_device(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_device(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     ad_gpu *gpu = ad__session_gpu(s, m->u[1], fault);
     if (!gpu) return fault->code;
     s->worker->backend->device_info(gpu->device, &gpu->info);
@@ -233,7 +233,7 @@ int ad__handle_device(ad_session *s, ad_message *m, ad_fault *fault) {
 
 /* ---- rows in the journal ---- */
 
-static int save_event(ad_session *s, uint64_t id, ad_journal_row *row) {
+static int save_event(ad_worker_session *s, uint64_t id, ad_journal_row *row) {
     const ad_client_event *event = find_event(s, id, NULL);
     if (!event) return 0;
     row->device = (uint16_t)event->gpu->index;
@@ -241,13 +241,13 @@ static int save_event(ad_session *s, uint64_t id, ad_journal_row *row) {
     return 1;
 }
 
-static uint32_t *find_event_row(ad_session *s, uint64_t id) {
+static uint32_t *find_event_row(ad_worker_session *s, uint64_t id) {
     ad_client_event *event = find_event(s, id, NULL);
     return event ? &event->place : NULL;
 }
 
 /* Restore an event, which was reached in another worker. */
-static int restore_event(ad_session *s, const ad_journal_row *row, const ad_left_behind *left, ad_fault *fault) {
+static int restore_event(ad_worker_session *s, const ad_journal_row *row, const ad_left_behind *left, ad_fault *fault) {
     ad_stream_queue *queue = ad__stream_queue_find(s, row->device, fault);
     ad_client_event event = {.id = row->id, .timed = row->timed, .timeless = true};
     (void)left;
@@ -263,7 +263,7 @@ const ad_component ad__component_events = {.name = "events",
                                            .place = find_event_row,
                                            .restore = restore_event};
 
-static int save_stream(ad_session *s, uint64_t id, ad_journal_row *row) {
+static int save_stream(ad_worker_session *s, uint64_t id, ad_journal_row *row) {
     const ad_stream_queue *queue = ad__stream_queue_known(s, id);
     if (!queue) return 0;
     row->high = queue->high;
@@ -271,12 +271,13 @@ static int save_stream(ad_session *s, uint64_t id, ad_journal_row *row) {
     return 1;
 }
 
-static uint32_t *find_stream_row(ad_session *s, uint64_t id) {
+static uint32_t *find_stream_row(ad_worker_session *s, uint64_t id) {
     ad_stream_queue *queue = ad__stream_queue_known(s, id);
     return queue ? &queue->place : NULL;
 }
 
-static int restore_stream(ad_session *s, const ad_journal_row *row, const ad_left_behind *left, ad_fault *fault) {
+static int restore_stream(ad_worker_session *s, const ad_journal_row *row, const ad_left_behind *left,
+                          ad_fault *fault) {
     (void)left;
     int status = ad__stream_queue_open(s, row->id, row->device, row->high, fault);
     if (!status) ad__checkpoint_mark_row(s, AD_JOURNAL_STREAM, row->id);

@@ -6,7 +6,7 @@
 #include "protocol/message.h"
 #include "server/worker/base/component.h"
 
-struct ad_session;
+struct ad_worker_session;
 struct ad_stream_queue;
 
 #define AD_EVENTS 65536 /* most events of a session */

@@ -16,7 +16,7 @@
 #include "server/worker/session.h"
 #include "server/worker/session/ops.h"
 
-void ad__descriptor_skip(ad_session *s) {
+void ad__descriptor_skip(ad_worker_session *s) {
     uint64_t number;
     int fd = ad__descriptors_take(&s->windows.descriptors, &number);
     if (fd < 0) return;
@@ -26,13 +26,13 @@ void ad__descriptor_skip(ad_session *s) {
 
 /* ---- windows by id ---- */
 
-static ad_window *find_known(ad_session *s, uint64_t id) {
+static ad_window *find_known(ad_worker_session *s, uint64_t id) {
     for (size_t i = 0; i < s->windows.count; i++)
         if (s->windows.list[i].id == id) return &s->windows.list[i];
     return NULL;
 }
 
-ad_window *ad__window_find(ad_session *s, uint64_t id, uint64_t offset, uint64_t size, const char *what,
+ad_window *ad__window_find(ad_worker_session *s, uint64_t id, uint64_t offset, uint64_t size, const char *what,
                            ad_fault *fault) {
     ad_window *w = find_known(s, id);
     if (!w) {
@@ -46,7 +46,7 @@ ad_window *ad__window_find(ad_session *s, uint64_t id, uint64_t offset, uint64_t
     return NULL;
 }
 
-static void close_window(ad_session *s, const ad_window *w) {
+static void close_window(ad_worker_session *s, const ad_window *w) {
     const ad_worker *worker = s->worker;
     if (w->pinned) worker->backend->host_unregister(worker->device.gpu[0].device, w->base);
     munmap(w->base, w->size);
@@ -55,7 +55,7 @@ static void close_window(ad_session *s, const ad_window *w) {
     ad__quota_window_gone(s, w->size);
 }
 
-static void close_windows(ad_session *s) {
+static void close_windows(ad_worker_session *s) {
     while (s->windows.count) close_window(s, &s->windows.list[--s->windows.count]);
     free(s->windows.list);
     s->windows.list = NULL;
@@ -64,7 +64,7 @@ static void close_windows(ad_session *s) {
 
 /* ---- opening ---- */
 
-static int prepare_window(ad_session *s, uint64_t id, uint64_t size, ad_fault *fault) {
+static int prepare_window(ad_worker_session *s, uint64_t id, uint64_t size, ad_fault *fault) {
     ad_windows *all = &s->windows;
     uint64_t limit = s->worker->config.windows;
     if (!id || find_known(s, id)) return ad__fault(fault, AD_E_VALUE, "window: id %" PRIu64 " is 0 or in use", id);
@@ -81,7 +81,7 @@ static int prepare_window(ad_session *s, uint64_t id, uint64_t size, ad_fault *f
 }
 
 /* Add a window of the descriptor with that number; on success it owns fd. */
-static int add_window(ad_session *s, uint64_t id, uint64_t size, int fd, uint64_t number, ad_fault *fault) {
+static int add_window(ad_worker_session *s, uint64_t id, uint64_t size, int fd, uint64_t number, ad_fault *fault) {
     int status = ad__memfd_check("window", fd, size, fault);
     if (!status) status = prepare_window(s, id, size, fault);
     if (status) return status;
@@ -103,7 +103,7 @@ static int add_window(ad_session *s, uint64_t id, uint64_t size, int fd, uint64_
     return 0;
 }
 
-int ad__handle_window(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_window(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     uint64_t number;
     int fd = ad__descriptors_take(&s->windows.descriptors, &number);
     if (fd < 0) return ad__fault(fault, AD_E_VALUE, "window: no descriptor came with it");
@@ -116,7 +116,7 @@ int ad__handle_window(ad_session *s, ad_message *m, ad_fault *fault) {
 
 /* ---- using them ---- */
 
-static void release_window(ad_session *s, void *window) {
+static void release_window(ad_worker_session *s, void *window) {
     ad_window *w = window;
     ad__checkpoint_release_descriptor_now(s, w->descriptor);
     close_window(s, w);
@@ -125,7 +125,7 @@ static void release_window(ad_session *s, void *window) {
 
 /* Close a window that is not in the list any more: where operations are executed again later, after the next
  * checkpoint. */
-static void defer_window(ad_session *s, const ad_window *gone) {
+static void defer_window(ad_worker_session *s, const ad_window *gone) {
     ad_window *w = s->checkpoint.late ? ad__os.malloc(sizeof *w) : NULL;
     if (w) {
         *w = *gone;
@@ -136,7 +136,7 @@ static void defer_window(ad_session *s, const ad_window *gone) {
     close_window(s, gone);
 }
 
-int ad__handle_window_drop(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_window_drop(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     ad_window *w = find_known(s, m->u[0]);
     if (!w) return ad__fault(fault, AD_E_STALE, "window_drop: there is no window %" PRIu64, m->u[0]);
     int status = ad__stream_queues_wait(s, fault); /* copies from the window may be under way */
@@ -148,7 +148,7 @@ int ad__handle_window_drop(ad_session *s, ad_message *m, ad_fault *fault) {
     return 0;
 }
 
-int ad__handle_load(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_load(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     ad_window *w = ad__window_find(s, m->u[2], m->u[3], m->u[4], "load", fault);
     if (!w) return fault->code;
     s->checkpoint.loaded = s->progress.done + 1;
@@ -157,7 +157,7 @@ int ad__handle_load(ad_session *s, ad_message *m, ad_fault *fault) {
 
 /* ---- rows in the journal ---- */
 
-static int save_window(ad_session *s, uint64_t id, ad_journal_row *row) {
+static int save_window(ad_worker_session *s, uint64_t id, ad_journal_row *row) {
     const ad_window *w = find_known(s, id);
     if (!w) return 0;
     row->size = w->size;
@@ -165,7 +165,7 @@ static int save_window(ad_session *s, uint64_t id, ad_journal_row *row) {
     return 1;
 }
 
-static uint32_t *find_window_place(ad_session *s, uint64_t id) {
+static uint32_t *find_window_place(ad_worker_session *s, uint64_t id) {
     ad_window *w = find_known(s, id);
     return w ? &w->place : NULL;
 }
@@ -180,7 +180,8 @@ static int create_empty_window(uint64_t size) {
     return fd;
 }
 
-static int restore_window(ad_session *s, const ad_journal_row *row, const ad_left_behind *left, ad_fault *fault) {
+static int restore_window(ad_worker_session *s, const ad_journal_row *row, const ad_left_behind *left,
+                          ad_fault *fault) {
     int fd = left->take_descriptor(left->user, s->id, row->descriptor);
     if (fd < 0) fd = create_empty_window(row->size);
     if (fd < 0) return ad__fault(fault, AD_E_SYSTEM, "no memory for a window");

@@ -13,12 +13,12 @@
 #include "server/worker/base/component.h"
 #include "server/worker/io/descriptors.h"
 
-struct ad_session;
+struct ad_worker_session;
 
 #define AD_WINDOWS 256 /* most windows of a session */
 
 /* Close the next descriptor, because its message is not executed. */
-void ad__descriptor_skip(struct ad_session *s);
+void ad__descriptor_skip(struct ad_worker_session *s);
 
 typedef struct ad_window {
     uint64_t id, size;
@@ -37,7 +37,7 @@ typedef struct ad_windows {
 } ad_windows;
 
 /* Find a window that has size bytes at offset. NULL with a fault. */
-ad_window *ad__window_find(struct ad_session *s, uint64_t id, uint64_t offset, uint64_t size, const char *what,
+ad_window *ad__window_find(struct ad_worker_session *s, uint64_t id, uint64_t offset, uint64_t size, const char *what,
                            ad_fault *fault);
 
 extern const ad_component ad__component_windows;

@@ -16,7 +16,7 @@ static ad_issued_capability **get_bucket(ad_worker *w, uint64_t half) {
 }
 
 /* Find the link to a capability of the session's principal. NULL: there is none. */
-static ad_issued_capability **find_capability(ad_session *s, const uint64_t half[2]) {
+static ad_issued_capability **find_capability(ad_worker_session *s, const uint64_t half[2]) {
     for (ad_issued_capability **at = get_bucket(s->worker, half[0]); *at; at = &(*at)->next)
         if ((*at)->half[0] == half[0] && (*at)->half[1] == half[1])
             return strcmp((*at)->holder.principal, s->principal) ? NULL : at;
@@ -94,7 +94,7 @@ static int64_t add_milliseconds(int64_t now, uint64_t milliseconds, double most)
     return now + (int64_t)(ns < most * 1e9 ? ns : most * 1e9);
 }
 
-static int make_capability(ad_session *s, ad_buffer *b, const ad_message *m, ad_issued_capability **out,
+static int make_capability(ad_worker_session *s, ad_buffer *b, const ad_message *m, ad_issued_capability **out,
                            ad_fault *fault) {
     double most = s->worker->config.share_lease;
     if (s->sharing.capabilities == AD_CAPABILITIES)
@@ -121,7 +121,7 @@ static int make_capability(ad_session *s, ad_buffer *b, const ad_message *m, ad_
     return 0;
 }
 
-int ad__handle_share(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_share(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     ad_sharing *all = s->worker->sharing;
     ad_issued_capability *c = NULL;
     ad_buffer *b = NULL;
@@ -143,7 +143,7 @@ static void count_use(ad_worker *w, ad_issued_capability **at) {
         ad__journal_store(&ad__journal_holder(w->journal, c->holder.place)->uses, c->uses);
 }
 
-int ad__handle_attach(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_attach(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     int status = ad__sharing_begin(s, m, 0, fault);
     ad_issued_capability **at = status ? NULL : find_capability(s, &m->u[2]);
     if (status) return status;
@@ -165,7 +165,7 @@ int ad__handle_attach(ad_session *s, ad_message *m, ad_fault *fault) {
     return 0;
 }
 
-int ad__handle_revoke(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_revoke(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     ad_issued_capability **at = find_capability(s, m->u);
     (void)fault;
     if (at) drop_capability(s->worker, at);
@@ -179,7 +179,7 @@ static void clear_owner(ad_worker *w, const ad_issued_capability *c) {
     ad__journal_store(&h->owner, 0);
 }
 
-void ad__capabilities_end(ad_worker *w, ad_session *s) {
+void ad__capabilities_end(ad_worker *w, ad_worker_session *s) {
     int64_t now = ad__os_now();
     for (int i = 0; w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
         for (ad_issued_capability **at = &w->sharing->capability[i]; *at;) {

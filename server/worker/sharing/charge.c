@@ -5,7 +5,7 @@
 #include "server/worker/sharing/holders.h"
 #include "server/worker/sharing/sharing.h"
 
-void ad__shared_pay(ad_shared *m, ad_session *payer) {
+void ad__shared_pay(ad_shared *m, ad_worker_session *payer) {
     if (m->payer) {
         m->payer->held.buffer_bytes -= m->size;
         *m->paid_link = m->paid_next;
@@ -20,7 +20,7 @@ void ad__shared_pay(ad_shared *m, ad_session *payer) {
     payer->sharing.pays = m;
 }
 
-void ad__paying_end(ad_session *s) {
+void ad__paying_end(ad_worker_session *s) {
     while (s->sharing.pays) ad__shared_pay(s->sharing.pays, NULL);
 }
 

@@ -91,7 +91,7 @@ static bool is_exported_otherwise(const ad_worker *w, const ad_shared *m, bool p
 
 /* Check that the buffer can be exported. Whoever gets its memory can write it, so it must be no snapshot, and in a
  * slab of the session's principal. */
-static int check_export(ad_session *s, ad_buffer *b, bool plain, ad_fault *fault) {
+static int check_export(ad_worker_session *s, ad_buffer *b, bool plain, ad_fault *fault) {
     const char *whose = b->home && b->block.slab ? s->principal : NULL;
     if (b->readonly)
         return ad__fault(fault, AD_E_VALUE, "export: the array is read-only, and who gets its memory could write it");
@@ -115,7 +115,7 @@ static int check_export(ad_session *s, ad_buffer *b, bool plain, ad_fault *fault
 
 /* Move the elements to a new slab of their own. All holders use that from now on, and the old memory is given back
  * in the order of its own stream. */
-static int move_to_own_slab(ad_session *s, ad_stream_queue *queue, ad_shared *m, bool plain, ad_fault *fault) {
+static int move_to_own_slab(ad_worker_session *s, ad_stream_queue *queue, ad_shared *m, bool plain, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
     ad_block own, old = m->block;
     int status = ad__quota_take_apart(s, m->home, m->size, plain, &own, fault);
@@ -140,7 +140,7 @@ static int move_to_own_slab(ad_session *s, ad_stream_queue *queue, ad_shared *m,
 }
 
 /* Ensure that the elements have a slab of their own, with nothing else to be seen in it. */
-static int ensure_own_slab(ad_session *s, ad_stream_queue *queue, ad_shared *m, bool plain, ad_fault *fault) {
+static int ensure_own_slab(ad_worker_session *s, ad_stream_queue *queue, ad_shared *m, bool plain, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
     if (!ad__memory_is_apart(&m->block) || ad__memory_is_plain(&m->block) != plain)
         return move_to_own_slab(s, queue, m, plain, fault);
@@ -150,7 +150,7 @@ static int ensure_own_slab(ad_session *s, ad_stream_queue *queue, ad_shared *m, 
 }
 
 /* Let the stream queue wait for all that uses the buffer's memory, and ensure that the memory has a slab of its own. */
-static int prepare_memory(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool plain, ad_fault *fault) {
+static int prepare_memory(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, bool plain, ad_fault *fault) {
     int status = ad__stream_queue_uses(s, queue, b, true, fault);
     if (!status) status = ensure_own_slab(s, queue, b->shared, plain, fault);
     if (!status) status = ad__session_enqueued(s, queue, fault);
@@ -167,7 +167,7 @@ static void mark_holders(ad_worker *w, ad_shared *m) {
 }
 
 /* Let a lease hold the buffer's memory, in a slab of its own. */
-static int hold_memory(ad_session *s, ad_buffer *b, ad_exported *l, ad_fault *fault) {
+static int hold_memory(ad_worker_session *s, ad_buffer *b, ad_exported *l, ad_fault *fault) {
     int status = b->shared && !b->shared->common && b->shared->holders > 1 ? ad__shared_detach(s, b, fault) : 0;
     if (status) return status;
     ad_shared *m = ad__shared_of(s, b);
@@ -188,7 +188,7 @@ static int hold_memory(ad_session *s, ad_buffer *b, ad_exported *l, ad_fault *fa
 }
 
 /* Begin an export: make its lease on the socket fd. The callee owns fd. */
-static int begin_export(ad_session *s, ad_buffer *b, int fd, bool plain, ad_fault *fault) {
+static int begin_export(ad_worker_session *s, ad_buffer *b, int fd, bool plain, ad_fault *fault) {
     ad_sharing *all = s->worker->sharing;
     ad_exported *l = NULL;
     int status = ad__is_stream_socket(fd) ? check_export(s, b, plain, fault)
@@ -214,7 +214,7 @@ static int begin_export(ad_session *s, ad_buffer *b, int fd, bool plain, ad_faul
 }
 
 /* Send the descriptor or the handle, when all before is complete, and answer the request. */
-static int send_memory(ad_session *s, ad_exported *l, uint64_t request, ad_fault *fault) {
+static int send_memory(ad_worker_session *s, ad_exported *l, uint64_t request, ad_fault *fault) {
     _Static_assert(AD_SLAB_HANDLE == AD_EXPORT_MESSAGE, "a handle is the message");
     uint8_t message[AD_EXPORT_MESSAGE] = {0};
     const ad_shared *m = l->holder.shared;
@@ -233,13 +233,13 @@ static int send_memory(ad_session *s, ad_exported *l, uint64_t request, ad_fault
     return 0;
 }
 
-void ad__exports_end(ad_session *s) {
+void ad__exports_end(ad_worker_session *s) {
     if (s->sharing.exporting) end_export(s->worker, s->sharing.exporting);
     s->sharing.exporting = NULL;
 }
 
 /* Accept an export. The descriptor of its message is taken even if it fails, or the next message would get it. */
-static int accept_export(ad_session *s, const ad_message *m, ad_buffer *b, ad_fault *fault) {
+static int accept_export(ad_worker_session *s, const ad_message *m, ad_buffer *b, ad_fault *fault) {
     uint64_t number;
     int fd = ad__descriptors_take(&s->windows.descriptors, &number);
     if (fd < 0)
@@ -257,7 +257,7 @@ static int accept_export(ad_session *s, const ad_message *m, ad_buffer *b, ad_fa
 }
 
 /* Answer the export of the client's own memory, when all before is complete. The client needs nothing else. */
-static int answer_own_memory(ad_session *s, const ad_message *m) {
+static int answer_own_memory(ad_worker_session *s, const ad_message *m) {
     ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
     if (!ad__session_poll(s)) return AD_WAITS;
     uint64_t number;
@@ -271,7 +271,7 @@ static int answer_own_memory(ad_session *s, const ad_message *m) {
 }
 
 /* Begin an export, once all before it is committed and complete. AD_WAITS. *answered: the request is answered. */
-static int prepare_export(ad_session *s, const ad_message *m, bool *answered, ad_fault *fault) {
+static int prepare_export(ad_worker_session *s, const ad_message *m, bool *answered, ad_fault *fault) {
     ad_buffer *b = NULL;
     if (!ad__checkpoint_is_committed(s)) return AD_WAITS;
     if (ad__shared_buffer(s, m->u[1], "export", &b, fault) == AD_WAITS) return AD_WAITS;
@@ -292,7 +292,7 @@ static int prepare_export(ad_session *s, const ad_message *m, bool *answered, ad
     return ad__session_poll(s) ? 0 : AD_WAITS;
 }
 
-int ad__handle_export(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_export(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     bool answered = false;
     int status = s->sharing.exporting ? 0 : prepare_export(s, m, &answered, fault);
     if (status == AD_WAITS || (answered && !status)) return status;

@@ -24,7 +24,7 @@
 typedef struct ad_exported ad_exported;
 
 /* End the export that the session, which is over, has not been answered. */
-void ad__exports_end(ad_session *s);
+void ad__exports_end(ad_worker_session *s);
 
 void ad__exports_close(ad_worker *w);
 /* End the leases of a principal that has migrated: another worker has the memory. */

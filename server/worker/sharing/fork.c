@@ -25,7 +25,7 @@
 #include "server/worker/session/session.h"
 
 /* Send the child's welcome. It does not name the server's instance, which the child knows from its parent. */
-static int send_welcome(ad_session *child, ad_fault *fault) {
+static int send_welcome(ad_worker_session *child, ad_fault *fault) {
     const ad_worker *w = child->worker;
     const ad_config *c = &w->config;
     ad_welcome hello = {.version = AD_PROTOCOL_VERSION,
@@ -55,7 +55,7 @@ static int send_welcome(ad_session *child, ad_fault *fault) {
 }
 
 typedef struct inheritance {
-    ad_session *parent, *child;
+    ad_worker_session *parent, *child;
     ad_fault *fault;
     int status;
 } inheritance;
@@ -114,7 +114,7 @@ static void pass_buffer(void *user, ad_buffer *b) {
 
 /* List the child in the journal, before its parent's checkpoint has the fork. So the fork finds the child if it is
  * executed again. */
-static int list_child(const ad_session *parent, ad_session *child, ad_fault *fault) {
+static int list_child(const ad_worker_session *parent, ad_worker_session *child, ad_fault *fault) {
     ad__checkpoint_commit(child);
     if (ad__session_is_recoverable(parent) && !ad__session_is_recoverable(child))
         return ad__fault(fault, AD_E_MEMORY, "fork: no memory to write the session down");
@@ -122,7 +122,7 @@ static int list_child(const ad_session *parent, ad_session *child, ad_fault *fau
     return 0;
 }
 
-static ad_session *create_child(ad_session *s, const ad_message *m, int fd) {
+static ad_worker_session *create_child(ad_worker_session *s, const ad_message *m, int fd) {
     ad_worker *w = s->worker;
     struct sockaddr_storage peer;
     socklen_t size = sizeof peer;
@@ -137,17 +137,17 @@ static ad_session *create_child(ad_session *s, const ad_message *m, int fd) {
     memcpy(note.who, s->principal, sizeof s->principal);
     memcpy(note.text, s->client, sizeof s->client);
     ad__input_ask_sender(fd, true);
-    ad_session *child = ad__session_new(w, &note, fd);
+    ad_worker_session *child = ad__session_new(w, &note, fd);
     if (!child) return NULL;
     child->socket.forked = true;
     child->comeback.native = connected;
     return child;
 }
 
-static int begin_child(ad_session *s, const ad_message *m, int fd, ad_fault *fault) {
+static int begin_child(ad_worker_session *s, const ad_message *m, int fd, ad_fault *fault) {
     ad_worker *w = s->worker;
     ad__checkpoint_commit(s); /* the child's snapshots are of committed contents */
-    ad_session *child = create_child(s, m, fd);
+    ad_worker_session *child = create_child(s, m, fd);
     if (!child) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     inheritance h = {s, child, fault, 0};
     h.status = send_welcome(child, fault);
@@ -165,15 +165,15 @@ static int begin_child(ad_session *s, const ad_message *m, int fd, ad_fault *fau
     return h.status;
 }
 
-static bool is_child(const ad_session *s, const ad_session *parent, uint64_t key) {
+static bool is_child(const ad_worker_session *s, const ad_worker_session *parent, uint64_t key) {
     return s->comeback.key == key && !strcmp(s->principal, parent->principal);
 }
 
 /* True if the child exists, because the worker before has executed the fork. */
-static bool has_child(const ad_session *parent, uint64_t key) {
+static bool has_child(const ad_worker_session *parent, uint64_t key) {
     ad_worker *w = parent->worker;
     pthread_mutex_lock(&w->sessions_lock);
-    const ad_session *s = w->sessions;
+    const ad_worker_session *s = w->sessions;
     while (s && !is_child(s, parent, key)) s = s->next;
     pthread_mutex_unlock(&w->sessions_lock);
     if (s) return true;
@@ -189,11 +189,11 @@ static bool has_child(const ad_session *parent, uint64_t key) {
 static uint64_t count_sessions(ad_worker *w, const char *principal, bool living) {
     uint64_t n = 0;
     pthread_mutex_lock(&w->sessions_lock);
-    for (const ad_session *s = w->sessions; s; s = s->next)
+    for (const ad_worker_session *s = w->sessions; s; s = s->next)
         n += (!principal || !strcmp(s->principal, principal)) && !(living && ad__session_client_ended(s));
     pthread_mutex_unlock(&w->sessions_lock);
     pthread_mutex_lock(&w->engine.lock);
-    for (const ad_session *born = w->sharing->births; born; born = born->next)
+    for (const ad_worker_session *born = w->sharing->births; born; born = born->next)
         n += !principal || !strcmp(born->principal, principal);
     pthread_mutex_unlock(&w->engine.lock);
     return n;
@@ -205,7 +205,7 @@ static bool is_full(ad_worker *w, const char *principal, uint64_t most) {
 }
 
 /* Check that the server and the principal may have one more session. */
-static int check_session_limit(const ad_session *s, ad_fault *fault) {
+static int check_session_limit(const ad_worker_session *s, ad_fault *fault) {
     ad_worker *w = s->worker;
     const uint64_t most = s->grants.sessions;
     if (is_full(w, NULL, w->config.sessions))
@@ -228,7 +228,7 @@ static int check_fork(const ad_message *m, int fd, ad_fault *fault) {
     return 0;
 }
 
-int ad__handle_fork(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_fork(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     uint64_t number;
     int fd = ad__descriptors_take(&s->windows.descriptors, &number), status;
     if (fd < 0) return ad__fault(fault, AD_E_VALUE, "fork: no descriptor came with it");
@@ -245,7 +245,7 @@ int ad__handle_fork(ad_session *s, ad_message *m, ad_fault *fault) {
     return status;
 }
 
-void ad__fork_tell(ad_session *s) {
+void ad__fork_tell(ad_worker_session *s) {
     ad_note note = {.kind = AD_NOTE_FORKED, .id = s->id, .size = s->comeback.key, .resumable = s->comeback.able};
     memcpy(note.who, s->principal, sizeof note.who);
     ad__worker_tell(s->worker, &note, -1);
@@ -255,10 +255,10 @@ void ad__fork_tell(ad_session *s) {
 void ad__fork_births(ad_worker *w) {
     ad_engine *e = &w->engine;
     pthread_mutex_lock(&e->lock);
-    ad_session *first = w->sharing->births;
+    ad_worker_session *first = w->sharing->births;
     w->sharing->births = NULL;
     pthread_mutex_unlock(&e->lock);
-    for (ad_session *s = first, *next; s; s = next) {
+    for (ad_worker_session *s = first, *next; s; s = next) {
         next = s->next;
         s->next = NULL;
         int status = ad__session_begin(s);

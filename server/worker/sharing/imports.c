@@ -21,7 +21,7 @@
 typedef struct ad_allocation ad_allocation;
 struct ad_allocation {
     ad_allocation *next, **link; /* neighbours in the session's list of allocations */
-    ad_session *session;
+    ad_worker_session *session;
     uint64_t number; /* number that the client has given it */
     ad_gpu *gpu;
     ad_slab_map map;
@@ -31,9 +31,9 @@ struct ad_allocation {
 };
 
 /* A piece of an allocation that a buffer stands for. */
-struct ad_import {
+struct ad_import_use {
     ad_held_lease lease;
-    ad_import *next, **link; /* neighbours in the worker's list of imports */
+    ad_import_use *next, **link; /* neighbours in the worker's list of imports */
     ad_allocation *of;
     uint64_t offset, size;
     bool leaving;     /* the buffer is gone */
@@ -55,22 +55,22 @@ int ad__import_check_write(const ad_buffer *b, ad_fault *fault) {
 
 /* ---- allocations ---- */
 
-static ad_allocation *find_mapped(const ad_session *s, uint64_t number) {
+static ad_allocation *find_mapped(const ad_worker_session *s, uint64_t number) {
     ad_allocation *a = s->sharing.allocations;
     while (a && a->number != number) a = a->next;
     return a;
 }
 
 /* Check that handles may be taken. Where principals share a worker, memory must not go with a client. */
-static int check_handle(const ad_session *s, ad_fault *fault) {
+static int check_handle(const ad_worker_session *s, ad_fault *fault) {
     if (!s->worker->shared) return 0;
     return ad__fault(fault, AD_E_DENIED,
                      "import: memory that has only a handle is taken where a user has a worker to himself (option "
                      "domains, grant kernels)");
 }
 
-static int map_allocation(ad_session *s, ad_gpu *gpu, const uint8_t handle[AD_SLAB_HANDLE], int fd, uint64_t size,
-                          ad_slab_map *out, ad_fault *fault) {
+static int map_allocation(ad_worker_session *s, ad_gpu *gpu, const uint8_t handle[AD_SLAB_HANDLE], int fd,
+                          uint64_t size, ad_slab_map *out, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
     int status = fd < 0 ? backend->slab_import(gpu->device, handle, out, fault)
                         : backend->slab_attach(gpu->device, fd, size, out, fault);
@@ -78,8 +78,8 @@ static int map_allocation(ad_session *s, ad_gpu *gpu, const uint8_t handle[AD_SL
 }
 
 /* Map an allocation. fd: its descriptor, or -1: it has a handle. */
-static int open_allocation(ad_session *s, ad_stream_queue *queue, const ad_message *m, const uint8_t *handle, int fd,
-                           ad_allocation **out, ad_fault *fault) {
+static int open_allocation(ad_worker_session *s, ad_stream_queue *queue, const ad_message *m, const uint8_t *handle,
+                           int fd, ad_allocation **out, ad_fault *fault) {
     int status = fd < 0 ? check_handle(s, fault) : 0;
     if (status) return status;
     ad_allocation *a = ad__os.calloc(1, sizeof *a);
@@ -112,7 +112,7 @@ static void release_allocation(ad_worker *w, ad_allocation *a) {
 /* ---- the end ---- */
 
 /* Free an import, and close its lease, which allows the client to free the memory. */
-static void free_import(ad_worker *w, ad_import *i) {
+static void free_import(ad_worker *w, ad_import_use *i) {
     ad__log(import_ends, i->of->session->id, i->of->session->principal, i->size);
     *i->link = i->next;
     if (i->next) i->next->link = i->link;
@@ -127,8 +127,8 @@ static void free_import(ad_worker *w, ad_import *i) {
 
 /* End the session of a client that has closed its lease too early. */
 static void handle_client_end(ad_worker *w, ad_held_lease *l) {
-    const ad_import *i = (ad_import *)l;
-    ad_session *s = i->of->session;
+    const ad_import_use *i = (ad_import_use *)l;
+    ad_worker_session *s = i->of->session;
     (void)w;
     if (i->leaving) return;
     ad__log(session_ended, s->id, s->principal,
@@ -136,13 +136,13 @@ static void handle_client_end(ad_worker *w, ad_held_lease *l) {
     ad__engine_end(s);
 }
 
-static bool has_passed(const ad_worker *w, const ad_import *i) {
+static bool has_passed(const ad_worker *w, const ad_import_use *i) {
     return !i->passed || w->backend->event_done(i->passed, NULL) != 0;
 }
 
 bool ad__imports_settle(ad_worker *w) {
     bool all = true;
-    for (ad_import *i = w->sharing->in, *next; i; i = next) {
+    for (ad_import_use *i = w->sharing->in, *next; i; i = next) {
         next = i->next;
         if (!i->leaving) continue;
         if (has_passed(w, i)) free_import(w, i);
@@ -151,7 +151,7 @@ bool ad__imports_settle(ad_worker *w) {
     return all;
 }
 
-static void record_last_use(ad_worker *w, ad_import *i, const ad_stream_queue *home) {
+static void record_last_use(ad_worker *w, ad_import_use *i, const ad_stream_queue *home) {
     const ad_backend *backend = w->backend;
     if (backend->event_open(home->gpu->device, false, &i->passed, NULL)) i->passed = NULL;
     if (i->passed && !backend->event_record(i->passed, home->stream, NULL)) return;
@@ -160,8 +160,8 @@ static void record_last_use(ad_worker *w, ad_import *i, const ad_stream_queue *h
     i->passed = NULL;
 }
 
-void ad__import_gone(ad_session *s, ad_buffer *b) {
-    ad_import *i = b->import;
+void ad__import_gone(ad_worker_session *s, ad_buffer *b) {
+    ad_import_use *i = b->import;
     ad__quota_leave(b->home, AD_USE_IMPORT, i->size);
     if (s->worker->backend->asynchronous && !ad__run_is_dropping(s)) {
         ad__stream_queue_frees(s, b, NULL);
@@ -173,8 +173,8 @@ void ad__import_gone(ad_session *s, ad_buffer *b) {
     else ad__sharing_due_soon(s->worker);
 }
 
-void ad__imports_end(ad_session *s) {
-    for (ad_import *i = s->worker->sharing->in, *next; i; i = next) {
+void ad__imports_end(ad_worker_session *s) {
+    for (ad_import_use *i = s->worker->sharing->in, *next; i; i = next) {
         next = i->next;
         if (i->of->session == s) free_import(s->worker, i);
     }
@@ -192,7 +192,7 @@ static int receive_memory(int fd, bool plain, uint8_t message[AD_IMPORT_MESSAGE]
     return ad__fault(fault, AD_E_VALUE, "import: no %s lay ready on its socket", plain ? "handle" : "descriptor");
 }
 
-static int check_request(const ad_session *s, const ad_message *m, ad_fault *fault) {
+static int check_request(const ad_worker_session *s, const ad_message *m, ad_fault *fault) {
     const uint64_t whole = m->u[4], offset = m->u[5], size = m->u[6];
     if (m->u[2] & ~(uint64_t)(AD_IMPORT_HANDLE | AD_IMPORT_READONLY))
         return ad__fault(fault, AD_E_VALUE, "import: there are no flags %" PRIu64, m->u[2]);
@@ -204,7 +204,7 @@ static int check_request(const ad_session *s, const ad_message *m, ad_fault *fau
         return ad__fault(fault, AD_E_VALUE, "import: the offset, %" PRIu64 ", is no multiple of %u", offset,
                          AD_IMPORT_ALIGN);
     uint64_t n = 0;
-    for (const ad_import *i = s->worker->sharing->in; i; i = i->next)
+    for (const ad_import_use *i = s->worker->sharing->in; i; i = i->next)
         n += !strcmp(i->of->session->principal, s->principal);
     if (n < AD_LEASES) return 0;
     return ad__fault(fault, AD_E_LIMIT, "import: %s has %d imports, as many as it may have at a time", s->principal,
@@ -216,7 +216,7 @@ static bool is_named(const ad_gpu *gpu, const ad_string *id) {
 }
 
 /* Find the stream queue with that id; a device's id stands for the current one, if that is on the device. */
-static ad_stream_queue *find_stream_queue(ad_session *s, const ad_string *id, ad_fault *fault) {
+static ad_stream_queue *find_stream_queue(ad_worker_session *s, const ad_string *id, ad_fault *fault) {
     ad_stream_queue *queue = ad__stream_queue_current(s, fault);
     if (!queue || is_named(queue->gpu, id)) return queue;
     for (int i = 0; i < s->worker->device.count && i < AD_DEVICES; i++) {
@@ -228,8 +228,8 @@ static ad_stream_queue *find_stream_queue(ad_session *s, const ad_string *id, ad
 }
 
 /* Find the allocation with the client's number, or map it. */
-static int get_allocation(ad_session *s, ad_stream_queue *queue, const ad_message *m, const uint8_t *handle, int memory,
-                          ad_allocation **out, ad_fault *fault) {
+static int get_allocation(ad_worker_session *s, ad_stream_queue *queue, const ad_message *m, const uint8_t *handle,
+                          int memory, ad_allocation **out, ad_fault *fault) {
     ad_allocation *a = find_mapped(s, m->u[3]);
     int status = a ? 0 : open_allocation(s, queue, m, handle, memory, &a, fault);
     if (status) return status;
@@ -241,7 +241,7 @@ static int get_allocation(ad_session *s, ad_stream_queue *queue, const ad_messag
                      "import: allocation %" PRIu64 " has not so many bytes, or is of another device", m->u[3]);
 }
 
-static void link_import(ad_worker *w, ad_import *i) {
+static void link_import(ad_worker *w, ad_import_use *i) {
     ad_sharing *all = w->sharing;
     i->link = &all->in;
     i->next = all->in;
@@ -251,7 +251,8 @@ static void link_import(ad_worker *w, ad_import *i) {
     all->imported += i->size;
 }
 
-static int make_buffer(ad_session *s, ad_stream_queue *queue, ad_import *i, const ad_message *m, ad_fault *fault) {
+static int make_buffer(ad_worker_session *s, ad_stream_queue *queue, ad_import_use *i, const ad_message *m,
+                       ad_fault *fault) {
     ad_buffer *b;
     int status = ad__quota_adopt(s, queue, AD_USE_IMPORT, i->size, fault);
     if (status) return status;
@@ -270,11 +271,11 @@ static int make_buffer(ad_session *s, ad_stream_queue *queue, ad_import *i, cons
 }
 
 /* Make an import with its buffer. The callee owns fd, also on failure. */
-static int take_import(ad_session *s, const ad_message *m, int fd, ad_stream_queue **queue, ad_fault *fault) {
+static int take_import(ad_worker_session *s, const ad_message *m, int fd, ad_stream_queue **queue, ad_fault *fault) {
     uint8_t message[AD_IMPORT_MESSAGE];
     int memory = -1, received = receive_memory(fd, m->u[2] & AD_IMPORT_HANDLE, message, &memory, fault),
         status = check_request(s, m, fault);
-    ad_import *i = NULL;
+    ad_import_use *i = NULL;
     _Static_assert(AD_SLAB_HANDLE == AD_IMPORT_MESSAGE, "a handle is the message");
     if (!status) status = received;
     if (!status && !(*queue = find_stream_queue(s, &m->s[0], fault))) status = fault->code;
@@ -297,7 +298,7 @@ static int take_import(ad_session *s, const ad_message *m, int fd, ad_stream_que
 }
 
 /* Add a buffer without contents: another worker has answered the import, and its memory is lost. */
-static void add_lost_buffer(ad_session *s, uint64_t id) {
+static void add_lost_buffer(ad_worker_session *s, uint64_t id) {
     ad_fault why = {0};
     ad_buffer *b;
     if (ad__buffers_add(&s->buffers, id, &b, &why)) return;
@@ -306,7 +307,7 @@ static void add_lost_buffer(ad_session *s, uint64_t id) {
     ad__checkpoint_mark_buffer(s, b);
 }
 
-int ad__handle_import(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_import(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     ad_stream_queue *queue = NULL;
     uint64_t number;
     int fd = ad__descriptors_take(&s->windows.descriptors, &number), status;

@@ -1,8 +1,8 @@
 /* Imports: memory of a client on a device, as a buffer of its session.
  *
  *     client                        worker
- *     allocation ── descriptor ──▶ ad_allocation ◀── ad_import ◀── buffer
- *                   or handle           ▲  └───────── ad_import ◀── buffer
+ *     allocation ── descriptor ──▶ ad_allocation ◀── ad_import_use ◀── buffer
+ *                   or handle           ▲  └────────────── ad_import_use ◀── buffer
  *     end that it watches ═══ socket ═══╪═ lease of each import
  *                                   mapped once for a session
  *
@@ -27,10 +27,10 @@
 /* Why an imported buffer has no contents after its worker was killed. */
 #define AD_IMPORT_LOST "the worker was killed, and this array was memory of the program: take it in again"
 
-typedef struct ad_import ad_import;
+typedef struct ad_import_use ad_import_use;
 
 /* End the import of a buffer that is freed or loses its contents. */
-void ad__import_gone(ad_session *s, ad_buffer *b);
+void ad__import_gone(ad_worker_session *s, ad_buffer *b);
 /* Check that the client allows its memory to be written. AD_E_VALUE. */
 int ad__import_check_write(const ad_buffer *b, ad_fault *fault);
 /* Get the buffer that stands for the whole allocation where stream queues wait for each other. */
@@ -40,6 +40,6 @@ bool ad__imports_meet(const ad_buffer *a, const ad_buffer *b, int64_t *distance)
 /* Free imports whose streams have passed. False: some are left. */
 bool ad__imports_settle(ad_worker *w);
 /* Free the imports of a session that is over, whose streams are idle. */
-void ad__imports_end(ad_session *s);
+void ad__imports_end(ad_worker_session *s);
 
 #endif

@@ -47,7 +47,7 @@ void ad__sharing_sweep(ad_worker *w) {
 
 int64_t ad__sharing_due(const ad_worker *w) { return w->sharing->ended ? 0 : w->sharing->due; }
 
-void ad__sharing_end(ad_session *s) {
+void ad__sharing_end(ad_worker_session *s) {
     ad__imports_end(s);
     ad__exports_end(s);
     ad__capabilities_end(s->worker, s);

@@ -83,7 +83,7 @@ static int check_view(const ad_desc *d, const ad_buffer *b, ad_fault *fault) {
 
 /* ---- publishing ---- */
 
-static int make_name(ad_session *s, const ad_message *m, ad_buffer *b, ad_name **out, ad_fault *fault) {
+static int make_name(ad_worker_session *s, const ad_message *m, ad_buffer *b, ad_name **out, ad_fault *fault) {
     const ad_desc *d = &m->operand.desc;
     char grant[GRANT_MOST + 1];
     ad_name *n = ad__os.calloc(1, sizeof *n);
@@ -109,7 +109,7 @@ static int make_name(ad_session *s, const ad_message *m, ad_buffer *b, ad_name *
 }
 
 /* Let the name hold the buffer's memory. Memory that others may write must be no snapshot. */
-static int hold_buffer(ad_session *s, ad_buffer *b, ad_name *n, ad_fault *fault) {
+static int hold_buffer(ad_worker_session *s, ad_buffer *b, ad_name *n, ad_fault *fault) {
     ad_shared *shared = b->shared;
     if (n->writable && b->readonly)
         return ad__fault(fault, AD_E_VALUE, "publish: the array is read-only, so others cannot be let write it");
@@ -126,7 +126,7 @@ static int hold_buffer(ad_session *s, ad_buffer *b, ad_name *n, ad_fault *fault)
     return 0;
 }
 
-static int check_name_limit(ad_session *s, const ad_name *n, ad_fault *fault) {
+static int check_name_limit(ad_worker_session *s, const ad_name *n, ad_fault *fault) {
     uint64_t most = s->worker->config.published, own = s->grants.names, has = 0;
     if (*find_name(s->worker, n->holder.principal, n->name)) return 0;
     for (const ad_name *other = s->worker->sharing->names; other && own; other = other->next)
@@ -195,7 +195,7 @@ int ad__name_restore(ad_worker *w, const ad_journal_holder *h, const char *grant
     return 0;
 }
 
-int ad__handle_publish(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_publish(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     ad_worker *w = s->worker;
     ad_name *n = NULL, **old;
     ad_buffer *b = NULL;
@@ -224,7 +224,7 @@ int ad__handle_publish(ad_session *s, ad_message *m, ad_fault *fault) {
 
 /* ---- using them ---- */
 
-static bool may_attach(const ad_session *s, const ad_name *n) {
+static bool may_attach(const ad_worker_session *s, const ad_name *n) {
     size_t size = strlen(s->principal);
     if (!strcmp(n->holder.principal, s->principal)) return true;
     for (const char *at = n->grant; at; at = strchr(at, ',')) {
@@ -236,14 +236,14 @@ static bool may_attach(const ad_session *s, const ad_name *n) {
 }
 
 /* Find a name that the session may attach. The error is the same for names that do not exist. */
-static ad_name **find_allowed(ad_session *s, const char *principal, const char *name, ad_fault *fault) {
+static ad_name **find_allowed(ad_worker_session *s, const char *principal, const char *name, ad_fault *fault) {
     ad_name **at = find_name(s->worker, *principal ? principal : s->principal, name);
     if (*at && may_attach(s, *at)) return at;
     ad__fault(fault, AD_E_NAME, "nothing is published as %s by %s", name, *principal ? principal : s->principal);
     return NULL;
 }
 
-int ad__handle_attach_name(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_attach_name(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     char principal[AD_PRINCIPAL_SIZE], name[NAME_MOST + 1];
     int64_t values[6 + AD_MAX_NDIM];
     int status = ad__sharing_begin(s, m, AD_GRANT_NAMES, fault);
@@ -265,7 +265,7 @@ int ad__handle_attach_name(ad_session *s, ad_message *m, ad_fault *fault) {
     return 0;
 }
 
-int ad__handle_unpublish(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_unpublish(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     char name[NAME_MOST + 1];
     int status = ad__sharing_begin(s, m, AD_GRANT_NAMES, fault);
     if (!status) status = copy_name(&m->s[0], name, fault);
@@ -288,7 +288,7 @@ static void describe_name(ad_bytes *out, const ad_name *n) {
     ad__bytes_append(out, "\n", 1);
 }
 
-static int store_names(ad_session *s, uint64_t id, const ad_bytes *text, ad_fault *fault) {
+static int store_names(ad_worker_session *s, uint64_t id, const ad_bytes *text, ad_fault *fault) {
     ad_buffer *b;
     ad_stream_queue *queue = ad__stream_queue_current(s, fault);
     int status = queue ? ad__buffers_add(&s->buffers, id, &b, fault) : fault->code;
@@ -301,7 +301,7 @@ static int store_names(ad_session *s, uint64_t id, const ad_bytes *text, ad_faul
     return status;
 }
 
-int ad__handle_names(ad_session *s, ad_message *m, ad_fault *fault) {
+int ad__handle_names(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     ad_bytes text = AD_BYTES_INIT;
     int status = ad__sharing_begin(s, m, AD_GRANT_NAMES, fault);
     if (status) return status;

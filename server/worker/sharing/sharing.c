@@ -13,7 +13,9 @@
 #include "server/worker/io/reply.h"
 #include "server/worker/checkpoint/buffer_free.h"
 
-static bool is_session_queue(const ad_session *s, const ad_stream_queue *queue) { return queue && queue->session == s; }
+static bool is_session_queue(const ad_worker_session *s, const ad_stream_queue *queue) {
+    return queue && queue->session == s;
+}
 
 static bool is_asynchronous(const ad_worker *w, const ad_shared *m) { return w->backend->asynchronous && m->home; }
 
@@ -28,7 +30,7 @@ bool ad__shared_is_of(const ad_shared *m, const char *principal) {
 
 /* ---- holders ---- */
 
-static void link_buffer(ad_shared *m, ad_session *s, ad_buffer *b) {
+static void link_buffer(ad_shared *m, ad_worker_session *s, ad_buffer *b) {
     b->shared = m;
     b->sharing.holder = s;
     b->sharing.seen = 0;
@@ -56,7 +58,7 @@ static void begin_tracking(ad_buffer *b) {
     b->order.readers |= 1ull << b->home->slot;
 }
 
-ad_shared *ad__shared_of(ad_session *s, ad_buffer *b) {
+ad_shared *ad__shared_of(ad_worker_session *s, ad_buffer *b) {
     ad_sharing *all = s->worker->sharing;
     if (b->shared) return b->shared;
     ad_shared *m = ad__os.calloc(1, sizeof *m);
@@ -95,7 +97,7 @@ ad_shared *ad__shared_restore(ad_worker *w, ad_stream_queue *home, const ad_bloc
     return m;
 }
 
-int ad__shared_join(ad_session *s, ad_shared *m, uint64_t id, bool readonly, ad_fault *fault) {
+int ad__shared_join(ad_worker_session *s, ad_shared *m, uint64_t id, bool readonly, ad_fault *fault) {
     ad_buffer *b;
     ad_stream_queue *home = m->home ? ad__stream_queue_find(s, (uint64_t)m->home->gpu->index, fault) : NULL;
     if (m->home && !home) return fault->code;
@@ -155,7 +157,7 @@ static void free_shared(ad_worker *w, ad_shared *m) {
  * queue waits for former holders, and the session's other stream queues wait for the home queue. */
 static void unshare_memory(ad_worker *w, ad_shared *m) {
     ad_buffer *b = m->buffers;
-    ad_session *s = b->sharing.holder;
+    ad_worker_session *s = b->sharing.holder;
     if (m->home && !is_session_queue(s, m->home)) return;
     if (is_asynchronous(w, m) && b->order.writer && !ad__run_is_dropping(s) &&
         ad__stream_queue_after(w->backend, m->home, b->order.writer, NULL))
@@ -205,7 +207,7 @@ static int record_write(const ad_backend *backend, ad_shared *m, ad_stream_queue
     return status;
 }
 
-static int mark_write_point(ad_session *s, ad_buffer *b, ad_fault *fault) {
+static int mark_write_point(ad_worker_session *s, ad_buffer *b, ad_fault *fault) {
     ad_shared *m = b->shared;
     if (!is_asynchronous(s->worker, m)) return 0;
     begin_tracking(b);
@@ -214,7 +216,7 @@ static int mark_write_point(ad_session *s, ad_buffer *b, ad_fault *fault) {
 }
 
 /* Let the stream queue wait for the last write, which another session may have made. */
-static int follow_writer(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
+static int follow_writer(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
     const ad_shared *m = b->shared;
     int status = 0;
@@ -232,7 +234,7 @@ static int follow_writer(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad
 }
 
 static int follow_users(const ad_backend *backend, ad_stream_queue *queue, const ad_buffer *b, ad_fault *fault) {
-    ad_session *s = b->sharing.holder;
+    ad_worker_session *s = b->sharing.holder;
     int status = b->order.writer ? ad__stream_queue_after(backend, queue, b->order.writer, fault) : 0;
     for (uint64_t left = b->order.readers; left && !status; left &= left - 1)
         status = ad__stream_queue_after(backend, queue, s->streams.queues[__builtin_ctzll(left)], fault);
@@ -240,7 +242,7 @@ static int follow_users(const ad_backend *backend, ad_stream_queue *queue, const
 }
 
 /* Let the stream queue, which is about to write, wait for all holders and former holders. */
-static int follow_all(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
+static int follow_all(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
     ad_shared *m = b->shared;
     int status = ad__stream_queue_after(backend, queue, m->home, fault); /* the home queue waits for former holders */
@@ -252,7 +254,7 @@ static int follow_all(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fa
     return status;
 }
 
-int ad__shared_detach(ad_session *s, ad_buffer *b, ad_fault *fault) {
+int ad__shared_detach(ad_worker_session *s, ad_buffer *b, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
     ad_buffer own = {0};
     uint64_t size = b->size;
@@ -281,7 +283,7 @@ int ad__shared_detach(ad_session *s, ad_buffer *b, ad_fault *fault) {
 
 /* Copy a buffer to memory that nobody holds yet. If operations complete later, wait: a checkpoint may have the copy
  * at once. */
-static int make_copy(ad_session *s, ad_buffer *b, ad_block *block, ad_fault *fault) {
+static int make_copy(ad_worker_session *s, ad_buffer *b, ad_block *block, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
     ad_stream_queue *queue = b->home;
     int status = ad__quota_take(s, queue, b->size, block, fault);
@@ -294,7 +296,7 @@ static int make_copy(ad_session *s, ad_buffer *b, ad_block *block, ad_fault *fau
     return ad__session_status(s, status, fault);
 }
 
-static ad_shared *give_copy(ad_session *s, ad_buffer *b, ad_fault *fault) {
+static ad_shared *give_copy(ad_worker_session *s, ad_buffer *b, ad_fault *fault) {
     ad_block block;
     if (make_copy(s, b, &block, fault)) return NULL;
     ad_shared *m = ad__shared_restore(s->worker, b->home, &block, b->size);
@@ -311,7 +313,7 @@ static ad_shared *give_copy(ad_session *s, ad_buffer *b, ad_fault *fault) {
     return NULL;
 }
 
-ad_shared *ad__shared_give(ad_session *s, ad_buffer *b, ad_fault *fault) {
+ad_shared *ad__shared_give(ad_worker_session *s, ad_buffer *b, ad_fault *fault) {
     if (b->import && !b->poison) return give_copy(s, b, fault);
     ad_shared *m = ad__shared_of(s, b);
     if (!m) {
@@ -324,7 +326,7 @@ ad_shared *ad__shared_give(ad_session *s, ad_buffer *b, ad_fault *fault) {
     return NULL;
 }
 
-int ad__shared_uses(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool writes, ad_fault *fault) {
+int ad__shared_uses(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, bool writes, ad_fault *fault) {
     if (writes && b->readonly)
         return ad__fault(fault, AD_E_VALUE, "buffer %" PRIu64 " is read-only: it was published by somebody", b->id);
     if (writes && !b->shared->common && b->shared->holders > 1) return ad__shared_detach(s, b, fault);
@@ -342,7 +344,7 @@ void ad__shared_home_waits(const ad_backend *backend, ad_stream_queue *home, ad_
 
 /* Let the home queue wait for the session's stream queues that have used the memory, which is given back in its
  * order. */
-static void leave_in_order(ad_session *s, ad_shared *m, ad_buffer *b) {
+static void leave_in_order(ad_worker_session *s, ad_shared *m, ad_buffer *b) {
     const ad_backend *backend = s->worker->backend;
     uint64_t used = b->order.readers | (is_session_queue(s, b->order.writer) ? 1ull << b->order.writer->slot : 0);
     for (; used; used &= used - 1) {
@@ -353,15 +355,15 @@ static void leave_in_order(ad_session *s, ad_shared *m, ad_buffer *b) {
         backend->stream_wait(m->writer->stream, NULL);
 }
 
-static void release_shared(ad_session *s, void *shared) { ad__shared_release(s->worker, shared, s->principal); }
+static void release_shared(ad_worker_session *s, void *shared) { ad__shared_release(s->worker, shared, s->principal); }
 
 static bool is_shared_of(const void *shared, const void *principal) { return ad__shared_is_of(shared, principal); }
 
-bool ad__sharing_has_deferred_of(const ad_session *s, const char *principal) {
+bool ad__sharing_has_deferred_of(const ad_worker_session *s, const char *principal) {
     return ad__checkpoint_has_deferred(s, release_shared, is_shared_of, principal);
 }
 
-void ad__shared_leave(ad_session *s, ad_buffer *b) {
+void ad__shared_leave(ad_worker_session *s, ad_buffer *b) {
     ad_shared *m = b->shared;
     const bool defers = ad__checkpoint_must_defer(s, b);
     if (is_asynchronous(s->worker, m) && !ad__run_is_dropping(s)) leave_in_order(s, m, b);
@@ -375,7 +377,7 @@ void ad__shared_leave(ad_session *s, ad_buffer *b) {
 
 /* ---- requests ---- */
 
-int ad__shared_buffer(ad_session *s, uint64_t id, const char *what, ad_buffer **out, ad_fault *fault) {
+int ad__shared_buffer(ad_worker_session *s, uint64_t id, const char *what, ad_buffer **out, ad_fault *fault) {
     ad_buffer *b = ad__buffers_find(&s->buffers, id);
     if (!b) return ad__fault(fault, AD_E_STALE, "%s: there is no buffer %" PRIu64, what, id);
     if (b->module)
@@ -393,7 +395,7 @@ int ad__shared_buffer(ad_session *s, uint64_t id, const char *what, ad_buffer **
     return status;
 }
 
-int ad__sharing_begin(ad_session *s, const ad_message *m, unsigned grant, ad_fault *fault) {
+int ad__sharing_begin(ad_worker_session *s, const ad_message *m, unsigned grant, ad_fault *fault) {
     if (!(s->grants.may & grant) && grant == AD_GRANT_EXPORTS)
         return ad__fault(fault, AD_E_DENIED, "share: %s may not hand arrays to other sessions (grant exports)",
                          s->principal);

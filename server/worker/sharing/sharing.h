@@ -29,7 +29,7 @@ struct ad_issued_capability {
     ad_holder holder;
     ad_issued_capability *next;
     uint64_t half[2];
-    ad_session *owner; /* session that made it; NULL: that is over */
+    ad_worker_session *owner; /* session that made it; NULL: that is over */
     bool readonly;
     uint64_t uses;           /* uses left; 0: any number */
     int64_t expires, linger; /* ns: time of its end, INT64_MAX: never; time that it outlives the owner */
@@ -50,9 +50,9 @@ typedef struct ad_sharing {
     ad_stream_queue *going;      /* retired orphans, which nothing needs, until their streams have passed */
     int64_t due;                 /* ns: time of the next ad__sharing_sweep; INT64_MAX: never */
     uint64_t forked;             /* number of sessions that forks have begun */
-    ad_session *births;          /* sessions begun by forks, for the I/O thread; under the engine's lock */
+    ad_worker_session *births;   /* sessions begun by forks, for the I/O thread; under the engine's lock */
     struct ad_exported *out;     /* leases of exports (exports.h) */
-    struct ad_import *in;        /* imports (imports.h) */
+    struct ad_import_use *in;    /* imports (imports.h) */
     struct ad_held_lease *ended; /* leases whose other end was closed; under the engine's lock */
     uint64_t exports, exported, exported_so_far; /* leases, their bytes; number of leases so far */
     uint64_t imports, imported;                  /* imported buffers, their bytes */
@@ -67,32 +67,32 @@ void ad__sharing_sweep(ad_worker *w);
 /* Let ad__sharing_sweep check soon whether a stream has passed. */
 void ad__sharing_due_soon(ad_worker *w);
 /* End the capabilities, exports and imports of a session that is over and has no buffers. */
-void ad__sharing_end(ad_session *s);
+void ad__sharing_end(ad_worker_session *s);
 
 extern const ad_component ad__component_sharing;
 extern const ad_sharing_hooks ad__sharing_hooks;
 
 /* ---- sharing.c ---- */
 /* Get the shared memory of a buffer, which becomes shared if it is not. NULL: no memory. */
-ad_shared *ad__shared_of(ad_session *s, ad_buffer *b);
+ad_shared *ad__shared_of(ad_worker_session *s, ad_buffer *b);
 /* Get the shared memory of a buffer for another holder, and hold it once. Imported memory is copied. The new holder
  * waits for what has been done to it so far. NULL with a fault. */
-ad_shared *ad__shared_give(ad_session *s, ad_buffer *b, ad_fault *fault);
+ad_shared *ad__shared_give(ad_worker_session *s, ad_buffer *b, ad_fault *fault);
 /* Get the principal that the memory belongs to. NULL: there is no memory. */
 const char *ad__shared_owner(const ad_shared *shared);
 bool ad__shared_is_of(const ad_shared *shared, const char *principal);
 /* Make a buffer of the session for shared memory. */
-int ad__shared_join(ad_session *s, ad_shared *shared, uint64_t id, bool readonly, ad_fault *fault);
+int ad__shared_join(ad_worker_session *s, ad_shared *shared, uint64_t id, bool readonly, ad_fault *fault);
 /* Let the stream queue, which is about to read or write a shared buffer, wait for others. */
-int ad__shared_uses(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool writes, ad_fault *fault);
+int ad__shared_uses(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, bool writes, ad_fault *fault);
 /* True if shared memory of the principal, which the session has given up, waits to be released. */
-bool ad__sharing_has_deferred_of(const ad_session *s, const char *principal);
+bool ad__sharing_has_deferred_of(const ad_worker_session *s, const char *principal);
 /* End the buffer's hold. The buffer has no memory afterwards. */
-void ad__shared_leave(ad_session *s, ad_buffer *b);
+void ad__shared_leave(ad_worker_session *s, ad_buffer *b);
 /* Let the home queue, in whose order memory is given back, wait for what is in the other stream queue now. */
 void ad__shared_home_waits(const ad_backend *backend, ad_stream_queue *home, ad_stream_queue *queue);
 /* Give the buffer memory of its own with the same contents. */
-int ad__shared_detach(ad_session *s, ad_buffer *b, ad_fault *fault);
+int ad__shared_detach(ad_worker_session *s, ad_buffer *b, ad_fault *fault);
 /* Make shared memory of a block that no session has. The result owns the block. NULL: no memory. */
 ad_shared *ad__shared_restore(ad_worker *w, ad_stream_queue *home, const ad_block *block, uint64_t size);
 /* Count a holder of a principal, and end that. Buffers do so by join and leave. */
@@ -102,15 +102,15 @@ void ad__shared_release(ad_worker *w, ad_shared *shared, const char *principal);
 void ad__sharing_orphan(ad_worker *w, ad_stream_queue *queue);
 /* Begin SHARE, ATTACH, PUBLISH, ATTACH_NAME, UNPUBLISH or NAMES, which needs the grant (0: none). AD_E_DENIED, or
  * AD_WAITS (handlers.h). */
-int ad__sharing_begin(ad_session *s, const ad_message *m, unsigned grant, ad_fault *fault);
+int ad__sharing_begin(ad_worker_session *s, const ad_message *m, unsigned grant, ad_fault *fault);
 /* Find the buffer that a request names, once all checks on its contents are read. AD_E_..., or AD_WAITS. */
-int ad__shared_buffer(ad_session *s, uint64_t id, const char *what, ad_buffer **out, ad_fault *fault);
+int ad__shared_buffer(ad_worker_session *s, uint64_t id, const char *what, ad_buffer **out, ad_fault *fault);
 
 /* ---- sharing/charge.c ---- */
 /* Count the memory in a session's bytes from now on, and in no other's. NULL: in no session's. */
-void ad__shared_pay(ad_shared *shared, ad_session *payer);
+void ad__shared_pay(ad_shared *shared, ad_worker_session *payer);
 /* Count the memory that a session pays for in its bytes no longer: it is over. */
-void ad__paying_end(ad_session *s);
+void ad__paying_end(ad_worker_session *s);
 /* End the charge of one holder of a principal, before it is released. If it was the last one that is charged, charge
  * another holder's principal. */
 void ad__paying_release(ad_shared *shared, const char *principal);
@@ -125,7 +125,7 @@ void ad__capabilities_part(ad_worker *w, const char *principal);
 /* Restore a capability of another worker. AD_E_MEMORY. */
 int ad__capability_restore(ad_worker *w, const ad_journal_holder *h, ad_shared *shared);
 /* End the capabilities of a session that is over (NULL: of all). */
-void ad__capabilities_end(ad_worker *w, ad_session *s);
+void ad__capabilities_end(ad_worker *w, ad_worker_session *s);
 /* Drop capabilities that have expired. Returns when the next one expires. */
 int64_t ad__capabilities_expire(ad_worker *w, int64_t now);
 
@@ -142,6 +142,6 @@ void ad__names_close(ad_worker *w);
 /* I/O thread: take over the sessions that forks have begun. */
 void ad__fork_births(ad_worker *w);
 /* I/O thread: tell arrayd that a fork has begun the session. */
-void ad__fork_tell(ad_session *s);
+void ad__fork_tell(ad_worker_session *s);
 
 #endif

@@ -11,7 +11,8 @@ static int copy_in(ad_worker *w, ad_stream_queue *queue, const ad_buffer *b, voi
 
 /* Take device memory for a buffer that comes back. Host memory may exceed its limit meanwhile: a buffer that makes
  * room needs host memory before this one has left its own. */
-static int take_device_memory(ad_session *s, ad_stream_queue *queue, uint64_t size, ad_block *out, ad_fault *fault) {
+static int take_device_memory(ad_worker_session *s, ad_stream_queue *queue, uint64_t size, ad_block *out,
+                              ad_fault *fault) {
     ad_memory *host = &s->worker->spill->host;
     const uint64_t limit = s->worker->spill->limit, more = 2 * size + host->slab_size;
     host->limit = limit > UINT64_MAX - more ? UINT64_MAX : limit + more;
@@ -21,7 +22,7 @@ static int take_device_memory(ad_session *s, ad_stream_queue *queue, uint64_t si
 }
 
 /* Bring a buffer back to its device, on the given stream queue if that is of this device, else on its home. */
-static int move_in(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool contents, ad_fault *fault) {
+static int move_in(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, bool contents, ad_fault *fault) {
     ad_worker *w = s->worker;
     ad_moved *m = b->moving.to;
     ad_block block;
@@ -49,7 +50,7 @@ stay:
     return ad__session_status(s, status, fault);
 }
 
-int ad__spill_begin(ad_session *s, ad_stream_queue *queue, ad_buffer *const *buffer, int n, ad_fault *fault) {
+int ad__spill_begin(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *const *buffer, int n, ad_fault *fault) {
     const ad_spill *all = s->worker->spill;
     int status = 0;
     if (!all) return 0;
@@ -63,6 +64,6 @@ int ad__spill_begin(ad_session *s, ad_stream_queue *queue, ad_buffer *const *buf
     return status;
 }
 
-int ad__spill_renew(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
+int ad__spill_renew(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
     return b->is_moved ? move_in(s, queue, b, false, fault) : 0;
 }

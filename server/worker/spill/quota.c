@@ -10,11 +10,12 @@
 
 /* ---- limits of the session ---- */
 
-uint64_t ad__quota_held(const ad_session *s) {
+uint64_t ad__quota_held(const ad_worker_session *s) {
     return s->held.buffer_bytes + s->held.workspace_bytes + s->windows.bytes;
 }
 
-static int report_over_limit(const ad_session *s, uint64_t size, uint64_t limit, const char *whose, ad_fault *fault) {
+static int report_over_limit(const ad_worker_session *s, uint64_t size, uint64_t limit, const char *whose,
+                             ad_fault *fault) {
     char want[16], most[16], uses[AD_USES_TEXT];
     const uint64_t used[AD_USES] = {s->held.buffer_bytes, s->held.workspace_bytes, s->windows.bytes};
     ad__bytes_text(size, want);
@@ -26,7 +27,7 @@ static int report_over_limit(const ad_session *s, uint64_t size, uint64_t limit,
                      want, most, whose, uses, s->buffers.count);
 }
 
-static int check_limits(const ad_session *s, uint64_t size, ad_fault *fault) {
+static int check_limits(const ad_worker_session *s, uint64_t size, ad_fault *fault) {
     uint64_t own = s->held.buffer_limit, given = s->grants.each, used = s->held.buffer_bytes + s->held.workspace_bytes;
     if (own && (size > own || used > own - size)) return report_over_limit(s, size, own, "has set itself", fault);
     if (given && (size > given || ad__quota_held(s) > given - size))
@@ -39,8 +40,8 @@ static int check_limits(const ad_session *s, uint64_t size, ad_fault *fault) {
 typedef int take_block(ad_stream_arena *e, uint64_t size, ad_block *out, ad_fault *fault);
 
 /* Take a block. If memory is short, free what was deferred and move buffers to host memory. */
-static int take_or_make_room(ad_session *s, ad_stream_queue *queue, uint64_t size, take_block *get, ad_block *out,
-                             ad_fault *fault) {
+static int take_or_make_room(ad_worker_session *s, ad_stream_queue *queue, uint64_t size, take_block *get,
+                             ad_block *out, ad_fault *fault) {
     const ad_checkpoint_hooks *told = s->worker->hooks.checkpoint;
     char mine[16], moved[AD_SPILL_TEXT];
     ad_fault why = {0};
@@ -61,34 +62,34 @@ static int take_or_make_room(ad_session *s, ad_stream_queue *queue, uint64_t siz
                      moved);
 }
 
-static int take_within_limits(ad_session *s, ad_stream_queue *queue, uint64_t size, take_block *get, ad_block *out,
-                              ad_fault *fault) {
+static int take_within_limits(ad_worker_session *s, ad_stream_queue *queue, uint64_t size, take_block *get,
+                              ad_block *out, ad_fault *fault) {
     int status = check_limits(s, size, fault);
     if (status && s->worker->hooks.checkpoint->give_released_memory(s)) status = check_limits(s, size, fault);
     s->held.refused += status != 0;
     return status ? status : take_or_make_room(s, queue, size, get, out, fault);
 }
 
-int ad__quota_take(ad_session *s, ad_stream_queue *queue, uint64_t size, ad_block *out, ad_fault *fault) {
+int ad__quota_take(ad_worker_session *s, ad_stream_queue *queue, uint64_t size, ad_block *out, ad_fault *fault) {
     return take_within_limits(s, queue, size, ad__memory_take, out, fault);
 }
 
-int ad__quota_take_apart(ad_session *s, ad_stream_queue *queue, uint64_t size, bool plain, ad_block *out,
+int ad__quota_take_apart(ad_worker_session *s, ad_stream_queue *queue, uint64_t size, bool plain, ad_block *out,
                          ad_fault *fault) {
     return take_within_limits(s, queue, size, plain ? ad__memory_take_plain : ad__memory_take_apart, out, fault);
 }
 
-int ad__quota_return(ad_session *s, ad_stream_queue *queue, uint64_t size, ad_block *out, ad_fault *fault) {
+int ad__quota_return(ad_worker_session *s, ad_stream_queue *queue, uint64_t size, ad_block *out, ad_fault *fault) {
     return take_or_make_room(s, queue, size, ad__memory_take, out, fault);
 }
 
-int ad__quota_borrow(ad_session *s, ad_stream_queue *queue, uint64_t size, ad_block *out, ad_fault *fault) {
+int ad__quota_borrow(ad_worker_session *s, ad_stream_queue *queue, uint64_t size, ad_block *out, ad_fault *fault) {
     int status = take_within_limits(s, queue, size, ad__memory_borrow, out, fault);
     if (!status) s->held.workspace_bytes += out->size;
     return status;
 }
 
-void ad__quota_repay(ad_session *s, ad_stream_queue *queue, ad_block *b) {
+void ad__quota_repay(ad_worker_session *s, ad_stream_queue *queue, ad_block *b) {
     if (!b->slab) return;
     s->held.workspace_bytes -= b->size;
     ad__memory_give(queue->stream_arena, b);
@@ -96,7 +97,7 @@ void ad__quota_repay(ad_session *s, ad_stream_queue *queue, ad_block *b) {
 
 /* ---- other memory ---- */
 
-int ad__quota_adopt(ad_session *s, ad_stream_queue *queue, ad_use use, uint64_t size, ad_fault *fault) {
+int ad__quota_adopt(ad_worker_session *s, ad_stream_queue *queue, ad_use use, uint64_t size, ad_fault *fault) {
     ad_account *a = ad__stream_arena_account(queue->stream_arena);
     int status = check_limits(s, size, fault);
     if (!status) status = ad__account_check(a, size, fault);
@@ -110,7 +111,7 @@ void ad__quota_leave(ad_stream_queue *queue, ad_use use, uint64_t size) {
 }
 
 /* A client that is refused a window asks for a smaller one, or does without. */
-int ad__quota_window(ad_session *s, uint64_t size, ad_fault *fault) {
+int ad__quota_window(ad_worker_session *s, uint64_t size, ad_fault *fault) {
     ad_memory *m = &s->worker->device.gpu[0].memory; /* the device that windows are pinned for */
     ad_fault why = {0};
     if (check_limits(s, size, &why)) return ad__fault(fault, AD_E_LIMIT, "window: %s", why.text);
@@ -131,14 +132,14 @@ int ad__quota_window(ad_session *s, uint64_t size, ad_fault *fault) {
     return status;
 }
 
-void ad__quota_window_gone(ad_session *s, uint64_t size) {
+void ad__quota_window_gone(ad_worker_session *s, uint64_t size) {
     ad_account *a = ad__account_find(s->worker->device.gpu[0].memory.accounts, s->principal);
     if (a) ad__account_return(a, AD_USE_WINDOW, size);
 }
 
 /* ---- what is told ---- */
 
-const ad_account *ad__quota_account(const ad_session *s) {
+const ad_account *ad__quota_account(const ad_worker_session *s) {
     static const ad_account none;
     const ad_gpu *gpu = s->streams.current ? s->streams.current->gpu : &s->worker->device.gpu[0];
     const ad_account *a = ad__account_find(gpu->memory.accounts, s->principal);

@@ -120,7 +120,7 @@ static ad_moved *take_host_memory(ad_worker *w, ad_stream_queue *queue, uint64_t
     return NULL;
 }
 
-void ad__spill_end_copy(ad_worker *w, ad_session *s, ad_stream_queue *queue, ad_moved *m) {
+void ad__spill_end_copy(ad_worker *w, ad_worker_session *s, ad_stream_queue *queue, ad_moved *m) {
     ad_fault fault = {0};
     const int64_t ns = (int64_t)(m->block.size / NS_FOR_BYTES);
     ad__stream_queue_expect(queue, ns, ns);
@@ -132,7 +132,7 @@ void ad__spill_end_copy(ad_worker *w, ad_session *s, ad_stream_queue *queue, ad_
 
 /* ---- out and in ---- */
 
-void ad__spill_set_place(ad_session *s, ad_buffer *b, ad_moved *m, const ad_block *block) {
+void ad__spill_set_place(ad_worker_session *s, ad_buffer *b, ad_moved *m, const ad_block *block) {
     m->session = s;
     m->place = s->worker->hooks.checkpoint->is_recoverable(s) ? b->place : 0;
     b->moving.count = ad__buffer_moves(b) + 1;
@@ -156,7 +156,7 @@ static int move_out(ad_worker *w, ad_buffer *b) {
     ad_spill *all = w->spill;
     ad_fault fault = {0};
     ad_stream_queue *queue = b->home;
-    ad_session *s = queue->session;
+    ad_worker_session *s = queue->session;
     ad_moved *m = take_host_memory(w, queue, b->size);
     if (!m) return AD_E_MEMORY;
     int status = ad__stream_queue_frees(s, b, &fault);
@@ -191,7 +191,7 @@ void ad__spill_leave_host(ad_worker *w, ad_buffer *b) {
 /* Defer freeing both blocks until a checkpoint without the buffer is committed. Without a journal they are freed
  * after the copy. */
 static void defer_blocks(ad_worker *w, const ad_buffer *b, ad_moved *m) {
-    ad_session *s = b->home->session;
+    ad_worker_session *s = b->home->session;
     unwatch_copy(w->spill, m);
     if (m->left.slab && w->hooks.checkpoint->defer_free(s, m->home, &m->left, b)) m->left.slab = NULL;
     if (w->hooks.checkpoint->defer_free(s, w->spill->stream_arena, &m->block, b)) m->block.slab = NULL;
@@ -254,7 +254,7 @@ static void list_warmest(const ad_spill *all, ad_buffer *b) {
     ad__spill_add(b->home->owner, b);
 }
 
-void ad__spill_end(ad_session *s, ad_buffer *const *buffer, int n) {
+void ad__spill_end(ad_worker_session *s, ad_buffer *const *buffer, int n) {
     const ad_spill *all = s->worker->spill;
     for (int i = 0; i < n && all; i++) {
         if (!buffer[i]) continue;
@@ -312,7 +312,7 @@ void ad__spill_recovered(ad_worker *w) {
     if (!w->spill) return;
     found f = {.host = w->spill->stream_arena};
     pthread_mutex_lock(&w->sessions_lock);
-    for (ad_session *s = w->sessions; s; s = s->next) ad__buffers_each(&s->buffers, collect_block, &f);
+    for (ad_worker_session *s = w->sessions; s; s = s->next) ad__buffers_each(&s->buffers, collect_block, &f);
     pthread_mutex_unlock(&w->sessions_lock);
     ad_block **block = f.count ? ad__os.calloc(f.count, sizeof *block) : NULL;
     if (block) {
@@ -337,7 +337,7 @@ static void list_small_buffer(void *user, ad_buffer *b) {
 /* List small buffers, too: they leave after all others. */
 static void list_all_buffers(ad_worker *w, ad_gpu *gpu) {
     pthread_mutex_lock(&w->sessions_lock);
-    for (ad_session *s = w->sessions; s; s = s->next)
+    for (ad_worker_session *s = w->sessions; s; s = s->next)
         if (!ad__run_is_dropping(s)) ad__buffers_each(&s->buffers, list_small_buffer, gpu);
     pthread_mutex_unlock(&w->sessions_lock);
 }
@@ -387,7 +387,7 @@ void ad__spill_stir(ad_worker *w, ad_stream_queue *queue) {
 
 /* ---- the whole ---- */
 
-int ad__spill_arrive(ad_session *s, ad_fault *fault) {
+int ad__spill_arrive(ad_worker_session *s, ad_fault *fault) {
     if (!s->worker->spill || !(s->checkpoint.late && s->worker->hooks.checkpoint->is_recoverable(s))) return 0;
     int status = ad__stream_queues_wait(s, fault);
     reap_copies(s->worker);
@@ -398,7 +398,7 @@ void ad__spill_look(ad_worker *w) {
     if (w->spill) reap_copies(w);
 }
 
-static void finish_copies(ad_session *s) {
+static void finish_copies(ad_worker_session *s) {
     ad_spill *all = s->worker->spill;
     for (ad_moved *m = all ? all->under_way : NULL, *next; m; m = next) {
         next = m->next;

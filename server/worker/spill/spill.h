@@ -53,11 +53,11 @@ void ad__spill_close(ad_worker *w);
 
 /* Begin to use buffers (NULL: none) on the stream queue: moved ones come back, and all stay. ad__spill_end is called
  * also after a failure. */
-int ad__spill_begin(ad_session *s, ad_stream_queue *queue, ad_buffer *const *buffer, int n, ad_fault *fault);
+int ad__spill_begin(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *const *buffer, int n, ad_fault *fault);
 /* End the use of buffers. */
-void ad__spill_end(ad_session *s, ad_buffer *const *buffer, int n);
+void ad__spill_end(ad_worker_session *s, ad_buffer *const *buffer, int n);
 /* Give a moved buffer device memory, without its bytes: it is about to be written as a whole. */
-int ad__spill_renew(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault);
+int ad__spill_renew(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault);
 /* Give up the buffer's place in the list, and its host memory if it has any. */
 void ad__spill_forget(ad_worker *w, ad_buffer *b);
 /* Get the address of a moved buffer's bytes. They are there once its home stream queue is idle, until the buffer is
@@ -72,7 +72,7 @@ bool ad__spill_make_room(ad_worker *w, ad_stream_queue *queue, uint64_t size);
 /* Count a request for memory, for tests (ARRAYD_SPILL_EVERY). */
 void ad__spill_stir(ad_worker *w, ad_stream_queue *queue);
 /* Wait until what the session has brought back is complete, so that another worker would find it on the device. */
-int ad__spill_arrive(ad_session *s, ad_fault *fault);
+int ad__spill_arrive(ad_worker_session *s, ad_fault *fault);
 /* Check which copies are complete by now. */
 void ad__spill_look(ad_worker *w);
 /* Copy a block of the stream queue's device, which nothing changes any more, to host memory. False: no memory, or

@@ -297,8 +297,8 @@ void fake_worker_close(ad_worker *w) {
     free(w);
 }
 
-ad_session *fake_session(ad_worker *w, uint64_t id, const char *principal) {
-    ad_session *s = calloc(1, sizeof *s);
+ad_worker_session *fake_session(ad_worker *w, uint64_t id, const char *principal) {
+    ad_worker_session *s = calloc(1, sizeof *s);
     ad_note note = {.id = id, .resumable = 1, .grants = {.devices = UINT64_MAX}};
     int end[2];
     snprintf(note.who, sizeof note.who, "%s", principal);
@@ -313,7 +313,7 @@ ad_session *fake_session(ad_worker *w, uint64_t id, const char *principal) {
     return s;
 }
 
-void fake_session_close(ad_session *s) {
+void fake_session_close(ad_worker_session *s) {
     ad__components_close(s);
     close(s->socket.fd);
     free(s);

@@ -41,7 +41,7 @@ static inline ad_op *make_sum(sum *x, uint64_t out, bool fresh, uint64_t a, uint
 }
 
 /* Run an operation as session room does. Returns its status. */
-static inline int run_op(ad_session *s, ad_op *op) {
+static inline int run_op(ad_worker_session *s, ad_op *op) {
     job j;
     ad_message m = {.opcode = AD_REQ_UFUNC, .row = ad__request(AD_REQ_UFUNC), .op = *op};
     ad__checkpoint_begin_message(s, &m);
@@ -57,7 +57,7 @@ static inline int run_op(ad_session *s, ad_op *op) {
 }
 
 /* Make a buffer whose elements are all `value`. */
-static inline ad_buffer *make_buffer(ad_session *s, uint64_t id, int64_t value) {
+static inline ad_buffer *make_buffer(ad_worker_session *s, uint64_t id, int64_t value) {
     ad_buffer *b = NULL;
     ad_fault fault = {0};
     ad_stream_queue *queue = ad__stream_queue_current(s, &fault);
@@ -70,12 +70,12 @@ static inline ad_buffer *make_buffer(ad_session *s, uint64_t id, int64_t value) 
     return b;
 }
 
-static inline int64_t get_value(const ad_session *s, uint64_t id) {
+static inline int64_t get_value(const ad_worker_session *s, uint64_t id) {
     const ad_buffer *b = ad__buffers_find(&s->buffers, id);
     return b && !b->poison ? ((const int64_t *)b->address)[ELEMENTS - 1] : INT64_MIN;
 }
 
-static inline void free_buffer(ad_session *s, uint64_t id) {
+static inline void free_buffer(ad_worker_session *s, uint64_t id) {
     ad_buffer *b = ad__buffers_find(&s->buffers, id);
     ad__buffers_detach(&s->buffers, b);
     ad__buffer_free(s, b);
@@ -84,7 +84,7 @@ static inline void free_buffer(ad_session *s, uint64_t id) {
 }
 
 /* Drop and close a session, whose streams have passed. */
-static inline void end_session(ad_session *s) {
+static inline void end_session(ad_worker_session *s) {
     fake_pass();
     ad__session_poll(s);
     ad__checkpoint_give_up(s);
