@@ -18,3 +18,9 @@ def run(*command, **options):
                           stdin=subprocess.DEVNULL, timeout=COMMAND, **{"cwd": TOP, **options})
     assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}"
     return done.stdout
+
+
+def build_wheels(folder, *kinds):
+    """Wheels of those kinds in a folder, by their project's name."""
+    lines = run(sys.executable, TOP / "deploy/wheels/build.py", folder, *kinds).split()
+    return {pathlib.Path(line).name.split("-")[0]: pathlib.Path(line) for line in lines}

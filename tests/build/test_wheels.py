@@ -12,7 +12,7 @@ import zipfile
 import numpy
 import pytest
 
-from commands import BUILD, TOP, run
+from commands import BUILD, TOP, build_wheels, run
 
 pytestmark = pytest.mark.skipif(BUILD.name != "release", reason="wheels are made of the release")
 PROGRAMS = {"arrayd", "arrayctl", "arrayd-worker", "arrayd-compile", "arrayd-paths.so", "libarrayd-cpu.so"}
@@ -29,17 +29,6 @@ mock = unittest.mock.create_autospec(arrayd)
 mock.sum.return_value = 3
 assert mock.sum([1, 2]) == 3
 """
-
-
-def build_wheels(folder, *kinds):
-    """Wheels of those kinds in a folder, by their project's name."""
-    lines = run(sys.executable, TOP / "deploy/wheels/build.py", folder, *kinds).split()
-    return {pathlib.Path(line).name.split("-")[0]: pathlib.Path(line) for line in lines}
-
-
-@pytest.fixture(scope="session")
-def wheels(tmp_path_factory):
-    return build_wheels(tmp_path_factory.mktemp("wheels"), "client", "server")
 
 
 @pytest.fixture(scope="session")
