@@ -99,6 +99,7 @@ _LATER = {
     "_kernel.elementwise": "ElementwiseKernel",
     "_kernel.fusion": "fuse",
     "_kernel.raw": "RawKernel RawModule",
+    "_kernel.records": "make_aligned_dtype",
     "_kernel.reduction": "ReductionKernel",
     "_kernel.vectorized": "vectorize",
     "_array.grids": "c_ diag diagflat eye identity indices meshgrid mgrid ogrid r_ tri tril triu vander",

@@ -14,8 +14,7 @@ _BY_NUMPY = {
 _MEMORY = "memory is the server's, and an array the way to get some"
 _NO_CUDA = "this process uses no CUDA: the server does"
 _REASONS = {
-    "": {"disable_experimental_feature_warning": "arrayd warns of no feature as experimental",
-         "make_aligned_dtype": "arrayd has no structured types"},
+    "": {"disable_experimental_feature_warning": "arrayd warns of no feature as experimental"},
     "cuda": {**dict.fromkeys("CFunctionAllocator MemoryHook PythonFunctionAllocator".split(), _MEMORY),
              **dict.fromkeys("get_cublas_handle get_cuda_path get_hipcc_path get_nvcc_path "
                              "get_rocm_path".split(), _NO_CUDA),

@@ -335,11 +335,15 @@ int ad__py_arguments(const char *function, const char *const *names, PyObject *c
     return 0;
 }
 
-PyObject *ad__py_adopt(PyObject *o) {
-    if (!PyObject_HasAttrString(o, "__cupy_get_ndarray__") && !PyObject_HasAttrString(o, "__cuda_array_interface__"))
-        return NULL;
+PyObject *ad__py_asarray(PyObject *o) {
     PyObject *module = PyImport_ImportModule("arrayd._array.creation");
     PyObject *array = module ? PyObject_CallMethod(module, "asarray", "O", o) : NULL;
     Py_XDECREF(module);
     return array;
+}
+
+PyObject *ad__py_adopt(PyObject *o) {
+    if (!PyObject_HasAttrString(o, "__cupy_get_ndarray__") && !PyObject_HasAttrString(o, "__cuda_array_interface__"))
+        return NULL;
+    return ad__py_asarray(o);
 }

@@ -122,6 +122,7 @@ int ad__py_operand(PyObject *o, ad_in *in);
 /* Get the array of an object that hands one out, or describes one by the CUDA array interface: a new reference. NULL
  * with an exception; NULL without one: the object is no such object. */
 PyObject *ad__py_adopt(PyObject *o);
+PyObject *ad__py_asarray(PyObject *o); /* arrayd.asarray(o) */
 /* Get an operand where nothing else will do: 0, or -1 with an exception that names what. */
 int ad__py_operand_of(const char *what, PyObject *o, ad_in *in);
 int ad__py_value(const char *what, PyObject *o, ad_value *value); /* 0 or -1: a number, no array */

@@ -32,11 +32,22 @@ static int value_operand(PyObject *o, int dtype, ad_in *in) {
     return got;
 }
 
+/* An array that something of this process hands out, a new reference; NULL without an exception: it hands out none. */
+static PyObject *adopt_value(PyObject *o) {
+    const bool plain = PyObject_TypeCheck(o, ad__py.np_ndarray) || PyList_CheckExact(o) || PyTuple_CheckExact(o);
+    return plain ? NULL : ad__py_adopt(o);
+}
+
 static int value_make(value *v, PyObject *o, int dtype, ad__py_session *s) {
     PyObject *host;
     int got = value_operand(o, dtype, &v->in);
     v->object = NULL;
     if (got < 0) return -1;
+    if (got == 0 && (v->object = adopt_value(o))) {
+        v->in = ad_of(ad__py_handle(v->object));
+        return 0;
+    }
+    if (PyErr_Occurred()) return -1;
     if (got == 1) {
         v->object = v->in.array ? Py_NewRef(o) : NULL;
         return 0;
@@ -149,7 +160,13 @@ int ad__py_assign(PyObject *a, PyObject *o) {
     ad_in in;
     int got = value_operand(o, ad__py_info(a).dtype, &in);
     if (got < 0) return -1;
-    if (got == 0) return copy_host(a, o);
+    PyObject *adopted = got == 0 ? adopt_value(o) : NULL;
+    if (adopted) {
+        const int status = copy_array(ad__py_handle(a), ad__py_handle(adopted));
+        Py_DECREF(adopted);
+        return status;
+    }
+    if (got == 0) return PyErr_Occurred() ? -1 : copy_host(a, o);
     if (in.array) return copy_array(ad__py_handle(a), in.array);
     return raise_status(ad_copy_into(ad__py_handle(a), in, UNSAFE));
 }

@@ -88,9 +88,33 @@ static int host_item(ad__py_key_item *item, PyObject *host, bool listed) {
     return array_item(item, host, id, ndim, true);
 }
 
+/* An array that something else hands out, which item takes over. */
+static int adopted_item(ad__py_key_item *item, PyObject *array) {
+    const int status = server_item(item, array);
+    Py_DECREF(array);
+    return status;
+}
+
+/* 1: NumPy has found no numbers in it, 0: it has, -1 with an exception. */
+static int holds_objects(PyObject *host) {
+    PyObject *dtype = PyObject_GetAttrString(host, "dtype");
+    PyObject *kind = dtype ? PyObject_GetAttrString(dtype, "kind") : NULL;
+    const int found = kind ? PyUnicode_CompareWithASCIIString(kind, "O") == 0 : -1;
+    Py_XDECREF(kind);
+    Py_XDECREF(dtype);
+    return found;
+}
+
 static int sequence_item(ad__py_key_item *item, PyObject *o) {
     PyObject *host = ad__py_call1(ad__py.np_asarray, o);
-    return host ? host_item(item, host, true) : -1;
+    const int objects = host ? holds_objects(host) : -1;
+    if (objects == 0) return host_item(item, host, true);
+    Py_XDECREF(host);
+    if (objects < 0) return -1;
+    PyObject *array = ad__py_asarray(o); /* of objects that hand out arrays */
+    if (array) return adopted_item(item, array);
+    PyErr_Clear();
+    return raise_wrong_index(WRONG_KEY);
 }
 
 static int other_item(ad__py_key_item *item, PyObject *o) {
@@ -99,6 +123,9 @@ static int other_item(ad__py_key_item *item, PyObject *o) {
     if (PyObject_TypeCheck(o, ad__py.np_generic) && ad__py_scalar_type(Py_TYPE(o)) == AD_BOOL)
         return bool_item(item, PyObject_IsTrue(o));
     if (PyIndex_Check(o)) return int_item(item, o);
+    PyObject *adopted = PyList_CheckExact(o) ? NULL : ad__py_adopt(o);
+    if (adopted) return adopted_item(item, adopted);
+    if (PyErr_Occurred()) return -1;
     if (PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o)) return sequence_item(item, o);
     return raise_wrong_index(WRONG_KEY);
 }

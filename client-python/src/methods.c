@@ -409,15 +409,30 @@ static PyObject *as_element(PyObject *value, int dtype) {
     return one;
 }
 
+/* 1: an array of the server or of NumPy that has dimensions, 0: none, -1 with an exception. */
+static int has_dimensions(PyObject *value) {
+    if (ad__py_is_array(value)) return ad__py_info(value).ndim > 0;
+    if (!PyObject_TypeCheck(value, ad__py.np_ndarray)) return 0;
+    PyObject *ndim = PyObject_GetAttrString(value, "ndim");
+    const long n = ndim ? PyLong_AsLong(ndim) : -1;
+    Py_XDECREF(ndim);
+    return n < 0 ? -1 : n > 0;
+}
+
+/* element: a value or an array of one without dimensions. */
+static int fill_with(PyObject *a, PyObject *element) {
+    const bool is_array = ad__py_is_array(element);
+    if (is_array && warn_of_cast(ad__py_info(element).dtype, ad__py_info(a).dtype) != 0) return -1;
+    return ad__py_assign(a, element);
+}
+
 static PyObject *py_fill(PyObject *a, PyObject *value) {
-    const bool is_array = ad__py_is_array(value);
-    if (is_array && ad__py_info(value).ndim) {
-        PyErr_SetString(PyExc_ValueError, "setting an array element with a sequence.");
-        return NULL;
-    }
-    PyObject *element =
-        is_array || PyFloat_CheckExact(value) ? Py_NewRef(value) : as_element(value, ad__py_info(a).dtype);
-    int status = element ? ad__py_assign(a, element) : -1;
+    PyObject *element = ad__py_is_array(value) || PyFloat_CheckExact(value) ? Py_NewRef(value) : ad__py_adopt(value);
+    if (!element && PyErr_Occurred()) return NULL;
+    int status = has_dimensions(element ? element : value);
+    if (status > 0) PyErr_SetString(PyExc_ValueError, "setting an array element with a sequence.");
+    if (!element && status == 0) element = as_element(value, ad__py_info(a).dtype);
+    if (status || !element || fill_with(a, element) != 0) status = -1;
     Py_XDECREF(element);
     return status == 0 ? Py_NewRef(Py_None) : NULL;
 }

@@ -325,20 +325,26 @@ static char get_letter(int code, int loop) {
     return dtype == AD_INT64 ? 'l' : dtype == AD_UINT64 ? 'L' : ad__dtypes[dtype].letter;
 }
 
+/* The dtypes in NumPy's order, each signed type before the unsigned one of its size. */
+static const int type_order[] = {AD_BOOL,   AD_INT8,   AD_UINT8,   AD_INT16,    AD_UINT16,    AD_INT32,   AD_UINT32, AD_INT64,
+                                 AD_UINT64, AD_FLOAT16, AD_FLOAT32, AD_FLOAT64, AD_COMPLEX64, AD_COMPLEX128, AD_BFLOAT16};
+_Static_assert(sizeof type_order / sizeof *type_order == AD_NDTYPE, "each dtype is there once");
+
 /* "dd->d" for each loop. */
 static PyObject *get_types(PyObject *self, void *unused) {
     const ad_ufunc_row *row = ((ufunc *)self)->row;
     const ad_rule_row *rule = &ad__rules[row->rule];
     PyObject *list = PyList_New(0);
     (void)unused;
-    for (int loop = 0; list && loop < AD_NDTYPE; loop++) {
+    for (int i = 0; list && i < AD_NDTYPE; i++) {
+        const int loop = type_order[i];
         char text[16];
         int n = 0;
         if (!(rule->loops & AD_BIT(loop))) continue;
-        for (int i = 0; i < row->nin; i++) text[n++] = get_letter(rule->in[i], loop);
+        for (int k = 0; k < row->nin; k++) text[n++] = get_letter(rule->in[k], loop);
         text[n++] = '-';
         text[n++] = '>';
-        for (int i = 0; i < row->nout; i++) text[n++] = get_letter(rule->out[i], loop);
+        for (int k = 0; k < row->nout; k++) text[n++] = get_letter(rule->out[k], loop);
         PyObject *one = PyUnicode_FromStringAndSize(text, n);
         if (!one || PyList_Append(list, one) != 0) Py_CLEAR(list);
         Py_XDECREF(one);

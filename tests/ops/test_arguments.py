@@ -77,12 +77,40 @@ def test_fill(dtype):
             check(body, np.ones(shape, dtype))
 
 
+class Handing:
+    """Hands out an array by CuPy's method."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __cupy_get_ndarray__(self):
+        return self.array
+
+
+def test_objects_that_hand_out_arrays():
+    """They are values and indices, as the arrays are."""
+    a, n, index = ad.zeros(5), np.zeros(5), Handing(ad.array([3, 1]))
+    a[...], n[...] = Handing(ad.arange(5)), np.arange(5)
+    a[index], n[[3, 1]] = Handing(ad.array([7, 8])), [7, 8]
+    a[Handing(ad.array([True, False, False, False, True]))] = Handing(ad.array(9))
+    n[[0, 4]] = 9
+    assert a.tolist() == n.tolist()
+    assert a[index].tolist() == a[index,].tolist() == n[[3, 1]].tolist() and a[[index]].tolist() == [n[[3, 1]].tolist()]
+    for wrong in ([None], ["a"], object()):
+        with pytest.raises(IndexError, match="only integers"):
+            a[wrong]
+
+
 def test_fill_with_an_array_of_the_server():
     a = ad.zeros(3)
+    a.fill(Handing(ad.array(1.5)))
+    assert a.tolist() == [1.5] * 3
+    with pytest.warns(np.exceptions.ComplexWarning):
+        a.fill(ad.array(1j))
     for value in (ad.array(5), ad.array(2.5), ad.arange(4)[2]):
         a.fill(value)
         assert a.get().tolist() == [float(value)] * 3
-    for value in (ad.array([5]), ad.arange(3), ad.zeros((0,)), [5], (1, 2)):
+    for value in (ad.array([5]), ad.arange(3), ad.zeros((0,)), [5], (1, 2), np.ones(1), np.ones(1, "?"), Handing(ad.ones(1))):
         with pytest.raises(ValueError, match="setting an array element with a sequence"):
             a.fill(value)
 

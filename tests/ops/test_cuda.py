@@ -227,8 +227,36 @@ def test_events_are_refused_where_they_make_no_sense():
     untimed.synchronize()
     with pytest.raises(NotImplementedError):
         cuda.Event(interprocess=True)
-    with pytest.raises(NotImplementedError, match="no code of its clients"):
-        cuda.Stream.null.launch_host_func(print, None)
+
+
+def test_functions_of_the_host_are_called_behind_what_a_stream_was_given():
+    stream, seen = cuda.Stream(), []
+    x, host = ad.zeros(1000), cuda.alloc_pinned_memory(8000)
+    for i in range(5):
+        with stream:
+            x += 1
+            x.get(out=np.frombuffer(host))
+        stream.launch_host_func(seen.append, np.frombuffer(host)[-1])
+    assert seen == [1, 2, 3, 4, 5]
+    stream.add_callback(lambda *told: seen.append(told), "arg")
+    assert seen[-1] == (stream, 0, "arg")
+    with pytest.raises(ZeroDivisionError):
+        stream.launch_host_func(lambda x: x / 0, 1)
+
+
+def test_streams_of_others_must_keep_to_the_protocol():
+    class Foreign:
+        def __init__(self, told):
+            self.told = told
+
+        def __cuda_stream__(self):
+            return self.told
+
+    for told, text in ((5, "2-tuple"), ((0,), "2-tuple"), (("a", 0), "int, int"), ((1, 5), "version")):
+        with pytest.raises(TypeError, match=text):
+            cuda.Stream.from_external(Foreign(told))
+    with pytest.raises(NotImplementedError, match="none of the server's"):
+        cuda.Stream.from_external(Foreign((0, 5)))
 
 
 def test_an_event_waits_for_what_came_before():
@@ -426,8 +454,9 @@ def test_streams_of_threads():
 
 def test_streams_by_number():
     number = cuda.runtime.streamCreate()
-    stream = cuda.ExternalStream(number)
-    assert stream == cuda.ExternalStream(number) and stream.ptr == number and not stream.is_non_blocking
+    with pytest.warns(DeprecationWarning):
+        stream, same = cuda.ExternalStream(number), cuda.ExternalStream(number)
+    assert stream == same and stream.ptr == number and not stream.is_non_blocking
     assert cuda.Stream(non_blocking=True).is_non_blocking
     with stream:
         a = ad.ones(10) + 1
@@ -435,9 +464,13 @@ def test_streams_by_number():
     assert a.sum() == 20
     cuda.runtime.streamDestroy(number)
     for address in (0x7F0012345678, 1 << 70, -3):
-        with pytest.raises(ValueError, match="no stream of the server"):
+        with pytest.raises(ValueError, match="no stream of the server"), pytest.warns(DeprecationWarning):
             cuda.ExternalStream(address)
-    assert cuda.Stream.from_external(stream) is stream
+    again = cuda.Stream.from_external(stream)
+    assert again == stream and again.ptr == stream.ptr and again.device_id == -1
+    default = cuda.Stream(null=True).use()
+    assert cuda.get_current_stream() is default
+    assert cuda.Stream.null.use() is cuda.get_current_stream()
     with pytest.raises(TypeError, match="__cuda_stream__"):
         cuda.Stream.from_external(5)
 

@@ -58,6 +58,19 @@ extern "C" __global__ void f(mdspan<int, extents<int>> one, mdspan<const int, de
     assert int(one) == 8 + 12 and float(y[1, 2, 1]) == 3 and y.sum() == 3
 
 
+def test_a_comma_behind_the_last_argument_of_a_template():
+    """NVRTC takes one. In texts and comments it stays."""
+    kernel = ad.RawKernel(r"""
+#include <cuda/std/mdspan> // f<int,>
+extern "C" __global__ void f(cuda::std::mdspan<int, cuda::std::extents<int, >> one) {
+    const char text[] = "f<int,>", letters[] = R"(",>)", one_letter = ',';
+    one() = sizeof(text) + 10 * sizeof(letters) + 100 * (one_letter == 44);
+}""", "f", options=("-std=c++17",))
+    one = ad.zeros((), "int32")
+    kernel((1,), (1,), (one.mdspan(index_type=np.int32),))
+    assert int(one) == 8 + 10 * 4 + 100
+
+
 def test_what_an_mdspan_is_not_for():
     a = ad.arange(12.0).reshape(3, 4)
     for array, message in (

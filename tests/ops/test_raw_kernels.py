@@ -104,6 +104,32 @@ extern "C" __global__ void f(double *y, long long i, double d, bool b, complex<d
     same(y, np.array([-5, 2.5, 1, 1, -2, -3, 65535, 0.5, 1, 1]))
 
 
+def test_structures_are_laid_out_as_in_cuda():
+    """Sizes and offsets of CuPy's documentation and of the compiler's own."""
+    inner = ad.make_aligned_dtype([("a", "c8"), ("b", "?")])
+    outer = ad.make_aligned_dtype([("flag", "?"), ("in", inner), ("z", "c8", 3), ("raw", "V3"), ("d", "f8")])
+    kernel = ad.RawKernel(r"""
+struct inner { complex<float> a; bool b; };
+struct outer { bool flag; inner in; complex<float> z[3]; unsigned char raw[3]; double d; };
+extern "C" __global__ void f(long long *y, outer s) {
+    const char *begin = (const char *)&s;
+    y[0] = sizeof(inner), y[1] = sizeof(outer), y[2] = (const char *)&s.in - begin;
+    y[3] = (const char *)s.z - begin, y[4] = (const char *)s.raw - begin, y[5] = (const char *)&s.d - begin;
+    y[6] = s.flag + 10 * s.in.a.imag() + 100 * s.z[2].real() + 1000 * s.d;
+}""", "f", translate_cucomplex=True)
+    value = np.zeros(1, outer)
+    value["flag"], value["in"]["a"], value["z"][0, 2], value["d"] = True, 2j, 3, 4
+    y = ad.zeros(7, "int64")
+    kernel((1,), (1,), (y, value))
+    offsets = [outer.fields[name][1] for name in ("in", "z", "raw", "d")]
+    assert y.tolist() == [inner.itemsize, outer.itemsize, *offsets, 1 + 20 + 300 + 4000]
+    wide = ad.make_aligned_dtype("i,i", alignment=16)
+    assert wide.itemsize == 16 and ad.make_aligned_dtype([("c", "?"), ("w", wide)]).itemsize == 32
+    for wrong, options in (("c16", {}), ("V3", {}), ("f8,i4", {"alignment": 4}), ("i4,i4", {"alignment": 12}), ("i4,O", {})):
+        with pytest.raises(ValueError, match="aligned_dtype|alignment"):
+            ad.make_aligned_dtype(wrong, **options)
+
+
 def test_structures_by_value():
     float3 = np.dtype({"names": ["x", "y", "z"], "formats": [np.float32] * 3})
     matrix = np.dtype({"names": ["all"], "formats": [(np.float32, (5, 5))]})

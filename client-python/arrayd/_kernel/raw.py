@@ -6,6 +6,9 @@ from . import build
 from .launch import Function, NotFoundError
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]cuComplex\.h[>"]', re.M)
+# A comma behind the last argument of a template, which NVRTC takes and C++ does not; what may hide one is found with it.
+_LAST_COMMA = re.compile(r'''//[^\n]*|/\*.*?\*/|R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"'''
+                         r"""|'(?:\\.|[^'\\\n])+'|(?P<comma>,)(?=\s*>)""", re.S)
 # cuComplex.h's names over complex<T>.
 _CUCOMPLEX = "#include <cupy/complex.cuh>\n" + "".join(f"""
 typedef complex<{real}> {kind};
@@ -39,7 +42,9 @@ class _Source:
             raise ValueError(f"backend must be 'nvrtc' or 'nvcc', not {backend!r}: the server compiles with NVRTC for both")
         if backend == "nvcc" and names:
             raise ValueError("name_expressions need backend='nvrtc'")
-        self.text = _over_complex(code) if translate_cucomplex else code
+        self.text = _LAST_COMMA.sub(lambda found: "" if found["comma"] else found[0], code)
+        if translate_cucomplex:
+            self.text = _over_complex(self.text)
         self.enable_cooperative_groups = bool(enable_cooperative_groups)
         if self.enable_cooperative_groups:  # a module of its own: its kernels are launched in another way
             self.text += "\n// cooperative"

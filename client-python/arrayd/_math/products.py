@@ -66,7 +66,7 @@ def _core_axes(axes, a, b):
     axes = [one if isinstance(one, tuple) else (operator.index(one),) for one in axes]
     for name, one, core in zip(("x1", "x2", "the result"), axes, cores):
         if len(one) != core:
-            raise ValueError(f"axes: {name} has {core} dimension(s) of its matrix or vector, not {len(one)}")
+            raise np.exceptions.AxisError(f"axes: {name} has {core} dimension(s) of its matrix or vector, not {len(one)}")
     return axes
 
 

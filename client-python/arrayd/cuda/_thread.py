@@ -10,6 +10,7 @@ class _Choice(threading.local):
 
     def __init__(self):
         self.streams = {}  # of devices by number, where another than the default stream was chosen
+        self.nulls = {}    # by number: objects of the default stream that were chosen
         self.before = []   # what the with statements that the thread is in will restore
 
 

@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import operator
 import threading
+import warnings
 import weakref
 
 import numpy as np
@@ -33,7 +34,8 @@ class BaseMemory:
     """
 
     _bytes = None  # it, as an array of type uint8
-    _told = None   # its address and size, where these were given
+    _told = None   # its address and size, where these were given: also by a class of a user's that sets them
+    _device = None  # the number of its device, where a class of a user's sets it
 
     @property
     def ptr(self):
@@ -49,15 +51,27 @@ class BaseMemory:
             raise NotImplementedError(f"the memory has no address in this process: {error}; a.get() brings an array's "
                                       "elements here") from None
 
+    @ptr.setter
+    def ptr(self, address):
+        self._told = operator.index(address), self._told[1] if self._told else 0
+
     @property
     def size(self):
         """int: bytes."""
         return self._told[1] if self._told else self._bytes.size
 
+    @size.setter
+    def size(self, size):
+        self._told = self._told[0] if self._told else 0, operator.index(size)
+
     @property
     def device_id(self):
         """int: the number of its device."""
-        return self._bytes.device.id
+        return self._bytes.device.id if self._device is None else self._device
+
+    @device_id.setter
+    def device_id(self, number):
+        self._device = operator.index(number)
 
     @property
     def device(self):
@@ -116,11 +130,27 @@ class ManagedMemory(Memory):
                                       "memory of the device, and the server can move arrays to the host's by itself")
         super().__init__(size)
 
-    def prefetch(self, stream):
-        """Nothing is to be done: the memory is where the server computes."""
+    def prefetch(self, stream, *, device_id=None):
+        """Nothing is to be done: the memory is where the server computes. RuntimeError for a device that is not there."""
+        if device_id is not None:
+            _check_device(device_id)
 
     def advise(self, advise, device):
-        """Nothing is to be done: the memory is where the server computes."""
+        """Nothing is to be done: the memory is where the server computes. RuntimeError for an advice that CUDA does not
+        number, and for a device that is not there."""
+        if operator.index(advise) not in _ADVICE:
+            raise RuntimeError(f"advise must be one of CUDA's cudaMemoryAdvise, {_ADVICE[0]} to {_ADVICE[-1]}, not {advise}")
+        _check_device(getattr(device, "id", device))
+
+
+_ADVICE = range(1, 7)  # cudaMemAdviseSetReadMostly to cudaMemAdviseUnsetAccessedBy
+
+
+def _check_device(number):
+    try:
+        Device(number).mem_info  # asks for what only a device has that is there
+    except (ValueError, OverflowError, RuntimeError) as error:
+        raise RuntimeError(f"device_id: {error}") from None
 
 
 class _MemoryOf(BaseMemory):
@@ -412,6 +442,7 @@ class MemoryPool:
 
     def free_all_free(self):
         """The same, by its old name."""
+        warnings.warn("free_all_free is deprecated: use free_all_blocks", DeprecationWarning, stacklevel=2)
         self.free_all_blocks()
 
     def set_limit(self, size=None, fraction=None):

@@ -1,6 +1,7 @@
 """Streams and events."""
 import operator
 import threading
+import warnings
 
 from .. import _core
 from ._thread import apply, current, enter, leave
@@ -59,6 +60,7 @@ class Stream:
         choice = current()
         if self._number is None:
             before = choice.streams.pop(choice.device, None)
+            choice.nulls[choice.device] = self
         elif choice.serial != self._serial:
             raise ValueError("the stream belongs to another connection than the current one")
         else:
@@ -100,13 +102,14 @@ class Stream:
         """The same stream, when it is one of the server's.
 
         Parameters: stream: Stream, or an object with CUDA's stream protocol.
-        Returns: Stream.
+        Returns: Stream, which keeps the other; its device_id is -1, as the protocol does not tell it.
         Raises: NotImplementedError for another library's: the server cannot run operations there; TypeError for what is
         no stream."""
         if isinstance(stream, Stream):
-            return stream
+            return _AnotherStream(stream)
         if not hasattr(stream, "__cuda_stream__"):
             raise TypeError(f"{type(stream).__name__} does not implement CUDA's stream protocol (__cuda_stream__)")
+        _check_protocol(stream.__cuda_stream__())
         raise NotImplementedError("a stream of this process is none of the server's; let it wait for the server by "
                                   "__dlpack__(stream=...), or synchronize it")
 
@@ -115,13 +118,21 @@ class Stream:
         return False
 
     def launch_host_func(self, callback, arg=None):
-        """Not offered: the server runs no functions of its clients. event.synchronize() in a thread does the same."""
-        raise NotImplementedError("arrayd cannot call back from a stream: the server runs no code of its clients; wait "
-                                  "for an event in a thread instead")
+        """Call a function once all that the stream has been given so far is complete, and before what it is given later.
+
+        Parameters: callback: function of arg. arg: what it gets.
+        Returns: None.
+        Raises: what the function raises, and the first error of the operations before it that no array carries.
+        Differs: it waits, and calls the function in the thread of the caller.
+        Source: cupy.cuda.Stream.launch_host_func
+        """
+        self.synchronize()
+        callback(arg)
 
     def add_callback(self, callback, arg=None):
-        """Not offered, as launch_host_func."""
-        self.launch_host_func(callback, arg)
+        """launch_host_func for a function of the stream, a status of CUDA, which is 0 for success, and arg."""
+        self.synchronize()
+        callback(self, 0, arg)
 
     def __eq__(self, other):
         return (self._serial, self._number) == (other._serial, other._number) if isinstance(other, Stream) \
@@ -132,6 +143,16 @@ class Stream:
 
     def __repr__(self):
         return "<Stream default>" if self._number is None else f"<Stream {self._number} (device {self._device})>"
+
+
+def _check_protocol(told):
+    """Raise TypeError unless it is what CUDA's stream protocol gives: (0, address)."""
+    if not isinstance(told, tuple) or len(told) != 2:
+        raise TypeError(f"__cuda_stream__ must return a 2-tuple of a version and an address, not {told!r}")
+    if not all(isinstance(one, int) for one in told):
+        raise TypeError(f"__cuda_stream__ must return (int, int), not {told!r}")
+    if told[0] != 0:
+        raise TypeError(f"__cuda_stream__ has an unsupported version, {told[0]}: arrayd knows version 0")
 
 
 class _ThreadsStream(Stream):
@@ -168,6 +189,7 @@ class ExternalStream(Stream):
     """
 
     def __init__(self, ptr, device_id=-1):
+        warnings.warn("ExternalStream is deprecated by CuPy: use Stream.from_external", DeprecationWarning, stacklevel=2)
         choice = current()
         self._serial, self._number = choice.serial, operator.index(ptr)
         self._device = choice.device if device_id < 0 else device_id
@@ -177,6 +199,20 @@ class ExternalStream(Stream):
         except (_core.StaleHandleError, ValueError, OverflowError):
             raise ValueError(f"ExternalStream: {ptr} is no stream of the server: a stream that another library has in this "
                              "process cannot be used there; Stream() opens one") from None
+
+    def __del__(self):
+        pass
+
+
+class _AnotherStream(Stream):
+    """A stream by another object, which is kept."""
+
+    device_id = -1
+
+    def __init__(self, stream):
+        self._foreign_stream_ref = stream
+        self._serial, self._number, self._device = stream._serial, stream._number, getattr(stream, "_device", None)
+        self.priority, self.is_non_blocking = stream.priority, stream.is_non_blocking
 
     def __del__(self):
         pass
@@ -234,7 +270,8 @@ def get_current_stream(device_id=None):
     Source: cupy.cuda.get_current_stream
     """
     choice = current()
-    return choice.streams.get(choice.device if device_id is None else int(device_id), Stream.null)
+    number = choice.device if device_id is None else int(device_id)
+    return choice.streams.get(number) or choice.nulls.get(number, Stream.null)
 
 
 def get_elapsed_time(start_event, end_event):

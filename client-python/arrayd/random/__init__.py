@@ -229,6 +229,7 @@ class RandomState(_Distributions):
         Parameters: low, high: numbers or arrays. size: shape. dtype: integer type or bool, int64 unless given.
         Returns: ndarray.
         Raises: ValueError for bounds outside of the type, or low >= high.
+        Differs: from CuPy, which takes the distance of bounds that are int32 arrays in int32, where it may overflow.
         Source: cupy.random.randint
         """
         return _integers(self.bit_generator, low, high, size, dtype, False, "randint")

@@ -64,6 +64,7 @@ class Distributions:
         Parameters: scale: the mean, not negative. size, dtype: as in all distributions.
         Returns: ndarray.
         Raises: ValueError for scale < 0.
+        Differs: from CuPy's Generator, which multiplies one number with all of an array scale where size is not given.
         Source: cupy.random.exponential
         """
         return self._real("exponential", (scale,), size, dtype)
