@@ -5,7 +5,7 @@ from .lapack import gels as _solve_least_squares
 
 __all__ = ["check_availability", "csrlsvqr", "gels", "gesv", "gesvda", "gesvdj", "syevj"]
 
-_NAMES = ("gesvdj", "gesvda", "potrfBatched", "potrsBatched", "syevj", "gesv", "gels", "csrlsvqr")
+_NAMES = ("gesvdj", "gesvda", "potrfBatched", "potrsBatched", "syevj", "gesv", "gels", "geev", "csrlsvqr")
 
 
 def check_availability(name):
