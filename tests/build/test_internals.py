@@ -8,6 +8,7 @@ import pytest
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(TOP / "tests"))
 import harnesses  # noqa: E402 (where it is had to be said first)
+import prose  # noqa: E402
 
 PAGES = sorted((TOP / "docs" / "internals").glob("*.md"))
 LISTS = {"glossary.md", "measured.md"}  # tables, which need no drawing
@@ -70,3 +71,30 @@ def test_each_room_is_on_the_map():
     overview = (TOP / "docs/internals/overview.md").read_text()
     rooms = [path for path in (TOP / "server/worker").iterdir() if path.is_dir()]
     assert rooms and not [path.name for path in rooms if f"`server/worker/{path.name}`" not in overview]
+
+
+# What is simple in one's head and long on paper: lists of names.
+LISTED = re.compile(r"all of arrayd's own")
+
+
+@pytest.mark.parametrize("page", prose.find_pages(), ids=lambda p: str(p.relative_to(TOP)))
+def test_sentences_are_short(page):
+    sentences = prose.find_sentences(page.read_text())
+    words = [len(each.split()) for each in sentences]
+    assert sum(words) <= prose.AVERAGE * len(words)
+    assert not [each for each in sentences if len(each.split()) > prose.LONGEST and not LISTED.search(each)]
+
+
+def test_sentences_are_counted():
+    text = """# Title
+
+One two three four. Five six `a b c` eight, e.g. nine; ten eleven twelve:
+
+```c
+int not_counted;
+```
+- a [b c](d.md) e.
+
+| no | table |
+"""
+    assert prose.find_sentences(text) == ["One two three four.", "Five six `c` eight, e.g. nine;", "ten eleven twelve:", "a b c e."]
