@@ -28,7 +28,6 @@ Entry = collections.namedtuple("Entry", "name status note")
 _NOTHING = re.compile(r"annotations|__pyx_vtable__|__slots__|_[a-z]\w*")
 # Why names are missing that the package itself says nothing about: module, name, reason.
 _MISSING = [
-    (r"cupyx\.distributed\.array", ".*", "an array lies on one device; cuda.Device says on which"),
     (r"cupyx\.cutensor", ".*", "the server contracts tensors; einsum and tensordot ask for it"),
     (r"cupyx\.cusparse", ".*Descriptor", "this process uses no CUDA: the server does"),
     (r"cupyx\.cusparse", "csrilu02", "scipy.sparse.linalg.spilu has incomplete factors"),

@@ -25,7 +25,7 @@ SUITES = ["unit", "native", "wire", "ops", "api", "late", "fault", "build"]  # i
 # The programs of tests/unit that take real kernels, compilers and servers. The others are the suite unit, which takes
 # seconds.
 NATIVE = {"kernels", "service", "embedded"}
-# The ops suite again, on a backend that completes operations later than it is asked to, as a GPU does.
+# The ops suite again, on a backend that completes operations later than it is asked to, as a GPU does, and has two devices.
 LATE = ["core_sessions", "core_index", "indexing", "errors", "reductions", "sorting", "threads", "roundtrips", "cuda",
         "windows", "decompositions", "fft", "priority", "modules", "fusion", "fusion_scans", "sharing",
         "sharing_kernels"]
@@ -67,7 +67,7 @@ def commands(suite, build, report, options):
     elif options.sample and suite in REST and not options.rest or options.rest and suite not in SAMPLED | REST:
         return
     elif suite == "late":
-        yield pytest("late", [HERE / "ops" / f"test_{name}.py" for name in LATE], ARRAYD_CPU_LATE="1")
+        yield pytest("late", [HERE / "ops" / f"test_{name}.py" for name in LATE], ARRAYD_CPU_LATE="1", ARRAYD_CPU_DEVICES="2")
     elif suite == "gpu":
         yield pytest("gpu-ops", [HERE / "ops"], ARRAYD_TEST_BACKEND="cuda")
         yield pytest("gpu", [HERE / "gpu"], ARRAYD_TEST_BACKEND="cuda")

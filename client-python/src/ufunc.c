@@ -87,6 +87,7 @@ typedef struct call {
     PyObject *input[MAX_INPUTS], *out[AD_MAX_OUT];
     PyObject *out_given, *where, *dtype, *casting;
     PyObject *adopted[MAX_INPUTS]; /* owned: inputs that were made of other objects */
+    PyObject *other;               /* the first input that sees to ufuncs itself */
     ad_in in[MAX_INPUTS];
     ad_options options;
 } call;
@@ -141,11 +142,22 @@ static int array_dtype(const call *c) {
     return -1;
 }
 
+/* Note an object that sees to ufuncs itself (NEP 13). False: it does not. */
+static bool note_override(call *c, PyObject *o) {
+    PyObject *protocol = PyObject_GetAttrString((PyObject *)Py_TYPE(o), "__array_ufunc__");
+    bool has = protocol && protocol != Py_None;
+    PyErr_Clear();
+    Py_XDECREF(protocol);
+    if (has) c->other = o;
+    return has;
+}
+
 /* Objects that asarray takes for the array that their method _as_array gives: polynomials and flat iterators. */
 static int take_object(call *c, int i) {
     PyObject *made = PyObject_CallMethod(c->input[i], "_as_array", NULL);
     if (!made && !PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
     PyErr_Clear();
+    if (!made && note_override(c, c->input[i])) return -1;
     if (!made || !ad__py_is_array(made)) {
         Py_XDECREF(made);
         return ad__py_refuse(c->input[i], c->f->row->name);
@@ -243,6 +255,18 @@ static PyObject *run_ufunc(call *c, ad__py_session *s) {
     return status ? ad__py_fail(status) : give_outputs(c, outs, s);
 }
 
+/* Call other.__array_ufunc__(this ufunc, "__call__", *args, **kwargs). */
+static PyObject *call_override(PyObject *other, PyObject *self, PyObject *args, PyObject *kwargs) {
+    PyObject *protocol = PyObject_GetAttrString(other, "__array_ufunc__");
+    PyObject *head = protocol ? Py_BuildValue("(Os)", self, "__call__") : NULL;
+    PyObject *all_args = head ? PySequence_Concat(head, args) : NULL;
+    PyObject *result = all_args ? PyObject_Call(protocol, all_args, kwargs) : NULL;
+    Py_XDECREF(all_args);
+    Py_XDECREF(head);
+    Py_XDECREF(protocol);
+    return result;
+}
+
 static PyObject *ufunc_call(PyObject *self, PyObject *args, PyObject *kwargs) {
     call c = {.f = (const ufunc *)self, .id = ((ufunc *)self)->id};
     ad__py_session *s = NULL;
@@ -253,7 +277,7 @@ static PyObject *ufunc_call(PyObject *self, PyObject *args, PyObject *kwargs) {
         ad__py_session_leave(s);
     }
     for (int i = 0; i < c.f->row->nin; i++) Py_XDECREF(c.adopted[i]);
-    return result;
+    return c.other ? call_override(c.other, self, args, kwargs) : result;
 }
 
 /* ---- attributes ---- */

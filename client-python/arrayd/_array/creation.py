@@ -372,8 +372,8 @@ def astype(x, dtype, /, *, copy=True, device=None):
 def asnumpy(a, stream=None, order="C", out=None, *, blocking=True):
     """The elements as a NumPy array in this process; waits for the server.
 
-    Parameters: a: array, or anything that numpy.asarray takes. stream, blocking: ignored. order: layout of the
-    result. out: NumPy array of a's shape to fill.
+    Parameters: a: array, also a distributed one, or anything that numpy.asarray takes. stream, blocking: ignored. order:
+    layout of the result. out: NumPy array of a's shape to fill.
     Returns: numpy.ndarray; a large one lies in memory that the server shares, so that nothing is copied on this side.
     Raises: the error of the operation that failed to compute a.
     Source: cupy.asnumpy
@@ -382,7 +382,7 @@ def asnumpy(a, stream=None, order="C", out=None, *, blocking=True):
         return a.get(out=out)
     if not isinstance(a, (ndarray, np.ndarray)) and _hands_out(a):
         a = asarray(a)
-    host = a.get() if isinstance(a, ndarray) else np.asarray(a)
+    host = a.get() if isinstance(a, ndarray) or getattr(a, "_is_distributed", False) else np.asarray(a)
     if out is not None:
         out[...] = host
         return out

@@ -78,6 +78,10 @@ class ElementwiseKernel(Declared):
         Raises: TypeError for a wrong number of arguments and for types that do not fit; ValueError for shapes that do
         not; arrayd.CompileError.
         """
+        for each in args:
+            override = getattr(type(each), "__cupy_override_elementwise_kernel__", None)
+            if override:
+                return override(each, self, *args)
         if len(args) not in (self.nin, self.nargs):
             raise TypeError(f"{self.name}: wrong number of arguments: {self.nin} inputs, or {self.nargs} with outputs, "
                             f"and given {len(args)}")

@@ -1,4 +1,4 @@
-/* The cpu backend: the host's processors as one device. Every operation is complete when its call returns, so streams
+/* The cpu backend: the host's processors as one device, or as several that share them. Every operation is complete when its call returns, so streams
  * have nothing to remember. */
 #include <new>
 #include <stdlib.h>
@@ -23,9 +23,9 @@ int devices(int *count, ad_fault *) {
     return 0;
 }
 
-int device_open(int index, int threads, ad_compiler *compiler, ad_device **out, ad_fault *fault) {
+/* Each device is the same processors and memory. */
+int device_open(int, int threads, ad_compiler *compiler, ad_device **out, ad_fault *fault) {
     int rc;
-    if (index != 0) return ad__fault(fault, AD_E_VALUE, "the cpu backend has one device, number 0, not %d", index);
     ad_device *device = new (std::nothrow) ad_device;
     if (device == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     device->compiler = compiler;

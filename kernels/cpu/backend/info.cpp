@@ -51,6 +51,7 @@ uint64_t group_limit() {
 void ad_cpu_device_info(ad_device_info *info) {
     uint64_t total = memory("MemTotal: %" SCNu64), available = memory("MemAvailable: %" SCNu64), limit = group_limit();
     memset(info, 0, sizeof *info);
+    info->peers = UINT64_MAX;
     info->memory = limit < total || total == 0 ? limit : total;
     info->free = available < info->memory ? available : info->memory;
     snprintf(info->name, sizeof info->name, "cpu");

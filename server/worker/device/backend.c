@@ -15,6 +15,15 @@ static ad_fusing choose_fusing(const ad_backend *b, const char *setting) {
     return b->asynchronous || (setting && !strcmp(setting, "1")) ? AD_FUSE_ALWAYS : AD_FUSE_WHERE_IT_PAYS;
 }
 
+/* Set how many devices there are. Those of the cpu backend are as many as somebody asks for. */
+static int count_devices(ad_worker *w, const ad_backend *b, ad_fault *fault) {
+    int status = b->devices(&w->device.count, fault);
+    uint64_t asked = w->config.cpu_devices;
+    if (!strcmp(b->name, "cpu")) w->device.count = (int)(asked < AD_DEVICES ? asked : AD_DEVICES);
+    if (!status && w->device.count < 1) status = ad__fault(fault, AD_E_DEVICE, "there is no device");
+    return status;
+}
+
 /* Load a backend and read its number of devices. AD_E_DEVICE: it cannot be used. */
 static int load_backend(const char *path, ad_worker *w, ad_fault *fault) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -25,8 +34,7 @@ static int load_backend(const char *path, ad_worker *w, ad_fault *fault) {
     int status = 0;
     if (!b || b->version != AD_BACKEND_VERSION)
         status = ad__fault(fault, AD_E_DEVICE, "%s is not a backend of this version", path);
-    else if (!(status = b->devices(&w->device.count, fault)) && w->device.count < 1)
-        status = ad__fault(fault, AD_E_DEVICE, "there is no device");
+    else status = count_devices(w, b, fault);
     if (status) dlclose(library);
     else w->backend = b;
     if (!status) w->fuses = choose_fusing(b, getenv("ARRAYD_FUSE"));

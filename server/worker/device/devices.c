@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "server/worker/worker.h"
 
@@ -13,7 +14,8 @@ void ad__slab_announce(void *user, const char *principal, uint64_t id, uint64_t 
 
 static void init_memory(ad_worker *w, ad_gpu *g) {
     const ad_config *c = &w->config;
-    uint64_t limit = c->memory ? c->memory : g->info.memory / 4 * 3, slab = c->slab;
+    uint64_t sharing = strcmp(w->backend->name, "cpu") ? 1 : (uint64_t)w->device.count; /* devices of one memory */
+    uint64_t limit = c->memory ? c->memory : g->info.memory / sharing / 4 * 3, slab = c->slab;
     if (slab > limit / 4) slab = limit / 4;
     if (slab < 1u << 20) slab = 1u << 20;
     if (slab > AD_HEAP_MOST) slab = AD_HEAP_MOST;
