@@ -176,7 +176,7 @@ python: $(PACKAGE)/.stamp
 tests: $(UNIT:%=$(TESTS)/%) $(if $(PROTOCOL),$(BIN)/libarrayd-protocol-test.so) $(CHECKS)
 	@:
 
-.PHONY: demo test test-rest test-all test-gpu conformance bench soak bundle asan ubsan tsan fuzz lint fmt docs install sdist deb release \
+.PHONY: demo test test-rest test-all test-gpu conformance bench soak sim bundle asan ubsan tsan fuzz lint fmt docs install sdist deb release \
 	clean help deps
 # Makes goals of this file, showing how far it is.
 build = $(PYTHON) deploy/progress.py $(1) $(MAKEOVERRIDES) KERNEL_ISAS='$(KERNEL_ISAS)' NVCC='$(NVCC)'
@@ -193,11 +193,11 @@ test: | build/.deps ## run the tests, of those that take long a sample; the last
 	@$(RUN_SAMPLE)
 
 test-rest: | build/.deps build/.deps-rest ## build everything, and run what `make test` leaves out of the same commit
-	@$(call build,$(VENV)/.stamp slowest all tests)
+	@$(call build,$(VENV)/.stamp slowest all tests simulator)
 	@$(RUN_SAMPLE) --rest
 
 test-all: | build/.deps build/.deps-rest ## run every test
-	@$(call build,$(VENV)/.stamp slowest all tests)
+	@$(call build,$(VENV)/.stamp slowest all tests simulator)
 	@$(VPYTHON) tests/run.py --build $B
 
 test-gpu: all tests $(VENV)/.stamp ## run the ops suite and tests/gpu on a GPU, where there is one
@@ -216,6 +216,11 @@ bench: all $(VENV)/.stamp ## measure; rewrites the tables of docs/performance.md
 
 soak: all $(VENV)/.stamp ## many clients, some killed, some cut off, for SOAK_SECONDS (600): nothing wrong or left; SOAK_TROUBLE=5: workers killed, too
 	@$(VPYTHON) tests/soak/soak.py --build $B
+
+SEEDS ?= 1000
+FROM ?= 0
+sim: simulator ## run SEEDS (1000) of the deterministic simulator from FROM (0) on; a failing seed prints the command that repeats it
+	@$(SIM)/sim $B --seeds $(SEEDS) --from $(FROM)
 
 asan ubsan tsan: $(VENV)/.stamp ## build that variant and run the tests of the C programs under the sanitizer
 	@$(MAKE) --no-print-directory VARIANT=$@ all tests
@@ -477,7 +482,40 @@ $B/checks/%: $$(call objects,tests/build/$$*_*.cpp) $$(UNIT_$$*)
 	$(call say,LD )
 	$Q$(CXX) $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) -lcriterion -lm -ldl
 
-.PHONY: fuzzers
+# The simulator: each program as a shared object whose calls of the system go to tests/sim (the linker's --wrap).
+SIM_CALLS := __tls_get_addr accept4 bind calloc close connect dlclose dlopen dup dup3 epoll_create1 epoll_ctl epoll_wait \
+	eventfd eventfd_read eventfd_write _exit fcntl flock fopen free fstat fstatfs fsync ftruncate futimens getegid geteuid \
+	getpeername getpid getppid getrandom getsockname getsockopt kill listen malloc memfd_create mmap mremap munmap open \
+	pipe2 poll posix_spawn prctl pread pthread_atfork pthread_sigmask pwrite raise read readlink realloc recv recvmsg \
+	sched_getaffinity send sendmsg sendto setrlimit setsockopt shutdown sigaction signal sigprocmask socket socketpair \
+	strdup syscall sysconf timerfd_create timerfd_settime waitid waitpid write
+SIM := $B/sim
+SIM_OBJECTS := $(filter-out %/client.o,$(call objects,tests/sim/*.c))
+sim_program = @mkdir -p $(@D) && $(CC) -shared $(LINK_FLAGS) -Wl,-Bsymbolic -Wl,--strip-debug $(SIM_CALLS:%=-Wl,--wrap=%) -o $@ $^
+$(SIM)/sim: $(SIM_OBJECTS)
+	@mkdir -p $(@D)
+	$(call say,LD )
+	$Q$(CC) $(LINK_FLAGS) -rdynamic -o $@ $^ -ldl
+# Nobody asks over HTTP there, and libmicrohttpd.a is not made for shared objects.
+$(SIM)/arrayd.so: $(FRONT) $(COMMON_SERVER) $(A_PROTOCOL)
+	$(sim_program) $(MSGPACK_LIBS) $(INI_LIBS) \
+		$$(nm -u $(OBJ)/server/front/observe/http.o | sed -n 's/^ *U \(MHD_.*\)/-Wl,--defsym=\1=ad__http_no_tls/p')
+$(SIM)/arrayd-worker.so: $(WORKER) $(COMPILE_SHARED) $(COMMON_SERVER) $(A_PROTOCOL)
+	$(sim_program) $(MSGPACK_LIBS) $(INI_LIBS)
+$(SIM)/client.so: $(OBJ)/tests/sim/client.o $(A_CLIENT)
+	$(sim_program) $(MSGPACK_LIBS)
+# The backend as it is, but for what makes and maps memory files.
+SIM_BACKEND := $(OBJ)/kernels/cpu/backend/slab.o $(OBJ)/protocol/memfd.o
+$(SIM_BACKEND:$(OBJ)/%=$(SIM)/%): $(SIM)/%.o: $(OBJ)/%.o
+	@mkdir -p $(@D)
+	$Qobjcopy $(foreach call,$(SIM_CALLS),--redefine-sym $(call)=__wrap_$(call)) $< $@
+$(SIM)/libarrayd-cpu.so: $(SIM_BACKEND:$(OBJ)/%=$(SIM)/%) $(filter-out $(SIM_BACKEND),$(KERNELS) $(PROTOCOL)) $(OBJ)/backend.map
+	$(call say,LD )
+	$Q$(CXX) -shared $(LINK_FLAGS) -Wl,--strip-debug -Wl,--version-script=$(OBJ)/backend.map -o $@ $(filter %.o,$^) \
+		$(MSGPACK_LIBS) $(BLAS_LIBS) $(KERNEL_LIBS)
+simulator: $(SIM)/sim $(SIM)/arrayd.so $(SIM)/arrayd-worker.so $(SIM)/client.so $(SIM)/libarrayd-cpu.so
+
+.PHONY: fuzzers simulator
 fuzzers: $(FUZZERS:%=build/fuzz/bin/%)
 build/fuzz/bin/fuzz_compile: $(COMPILE_SHARED) $(OBJ)/server/common/os.o
 build/fuzz/bin/%: build/fuzz/obj/tests/fuzz/%.o $(A_PROTOCOL)

@@ -1,0 +1,104 @@
+/* The director: a process that starts the server and its clients, breaks connections, and looks at how all ends. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/loop.h"
+#include "tests/sim/director.h"
+
+#define SOCKET "/sim/arrayd.sock"
+#define SERVER_USER 990
+#define BYSTANDER 1000
+#define OTHER_USER 1001
+#define START_MOST 5000000000LL
+#define END_MOST 60000000000LL
+
+static sim_process *start_server(void) {
+    char backend[4096], *arguments[] = {"arrayd",
+                                        "--socket=" SOCKET,
+                                        "--socket-mode=0666",
+                                        "--backend=cpu",
+                                        "--threads=1",
+                                        "--log-level=debug",
+                                        "--kernels-cache=/proc/none",
+                                        "--slab=1M",
+                                        "--host-memory=0",
+                                        backend,
+                                        NULL};
+    sim_file *log = sim_log_file(), *files[3] = {log, log, log};
+    int n = 0;
+    snprintf(backend, sizeof backend, "--backend-path=%s", sim_backend_folder());
+    while (arguments[n]) n++;
+    sim_process *p = sim_start_process("arrayd", SERVER_USER, n, arguments, 3, files);
+    sim_file_drop(log);
+    return p;
+}
+
+static sim_process *start_client(unsigned user) {
+    char operations[32], *arguments[] = {"client", "unix:" SOCKET, operations, NULL};
+    sim_file *log = sim_log_file(), *files[3] = {log, log, log};
+    snprintf(operations, sizeof operations, "%u", sim_planned.operations);
+    sim_process *p = sim_start_process("client", user, 3, arguments, 3, files);
+    sim_file_drop(log);
+    return p;
+}
+
+static bool is_listening(sim_task *t, void *path) {
+    (void)t;
+    return sim_is_listening(path);
+}
+
+static bool has_no_client(sim_task *t, void *unused) {
+    (void)t, (void)unused;
+    for (const sim_process *p = sim_processes; p; p = p->next)
+        if (!strcmp(p->program, "client")) return false;
+    return true;
+}
+
+static bool is_gone(sim_task *t, void *number) {
+    (void)t;
+    return !sim_find_process(*(const int *)number);
+}
+
+static void break_a_connection(void) {
+    sim_file *list[64];
+    const int n = sim_sockets_of_clients(list, 64);
+    if (n) sim_socket_break(list[sim_draw_below((uint64_t)n)]);
+}
+
+/* Wait for the clients, and break connections meanwhile. */
+static void attend_clients(void) {
+    while (!sim_wait("clients", has_no_client, NULL, sim_time + 1000000 + (int64_t)sim_draw_below(40000000)))
+        if (sim_draw_case(sim_planned.drops)) break_a_connection();
+}
+
+static void stop_server(sim_process *server) {
+    int number = server->number;
+    sim_send_signal(server, 15);
+    if (!sim_wait("the server's end", is_gone, &number, sim_time + END_MOST)) sim_fail("the server does not end");
+    else if (server->signal || server->status)
+        sim_fail("the server ended with status %d, signal %d", server->status, server->signal);
+}
+
+static void *direct(void *unused) {
+    (void)unused;
+    sim_process *server = start_server();
+    if (!sim_wait("the server", is_listening, SOCKET, sim_time + START_MOST)) {
+        sim_fail("the server does not listen");
+        return NULL;
+    }
+    for (unsigned i = 0; i < sim_planned.clients; i++) start_client(i ? OTHER_USER : BYSTANDER);
+    attend_clients();
+    stop_server(server);
+    sim_exit_process(0);
+}
+
+void sim_start_director(void) {
+    sim_process *p = calloc(1, sizeof *p);
+    p->program = "director";
+    p->heap = sim_heap_open();
+    p->next = sim_processes;
+    sim_processes = p;
+    sim_add_task(p, direct, NULL);
+}

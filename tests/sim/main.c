@@ -1,0 +1,159 @@
+/* sim: run seeds of the simulator.
+ *
+ *     sim BUILD [--seeds N] [--from S] [--set NAME=VALUE]...      many; a line for each that fails
+ *     sim BUILD --seed S [--trace] [--set NAME=VALUE]...          one, with what happened
+ *     sim BUILD --twice ...                                       each seed twice: both must be the same
+ *
+ * BUILD is the folder that `make simulator` has filled, such as build/release. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/personality.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/sim/director.h"
+#include "tests/sim/sim.h"
+
+#define MOST_SETTINGS 32
+#define SECONDS 120 /* of processor time for one seed */
+
+typedef struct setting {
+    char name[32];
+    uint64_t value;
+} setting;
+
+typedef struct options {
+    const char *build;
+    uint64_t from, seeds;
+    bool twice, one;
+    int count;
+    setting settings[MOST_SETTINGS];
+} options;
+
+typedef struct outcome {
+    uint64_t hash;
+    int64_t time;
+    unsigned deaths;
+    bool failed;
+} outcome;
+
+static void run_seed(const options *o, uint64_t seed, outcome *out) {
+    sim_make_plan(seed);
+    for (int i = 0; i < o->count; i++)
+        if (!sim_set_plan(o->settings[i].name, o->settings[i].value)) {
+            fprintf(stderr, "sim: --set %s: there is no such setting\n", o->settings[i].name);
+            exit(2);
+        }
+    if (sim_tracing) sim_print_plan();
+    if (sim_planned.late) setenv("ARRAYD_CPU_LATE", "1", 1);
+    sim_set_build(o->build);
+    sim_catch_stores();
+    sim_start_director();
+    sim_run_tasks();
+    *out = (outcome){sim_hash, sim_time, sim_worker_deaths, sim_failed};
+}
+
+/* Run a seed in a process of its own, so that nothing is left of it. */
+static void fork_seed(const options *o, uint64_t seed, outcome *out) {
+    int ends[2], status;
+    *out = (outcome){.failed = true};
+    if (pipe(ends)) exit(2);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        alarm(SECONDS);
+        run_seed(o, seed, out);
+        _exit(write(ends[1], out, sizeof *out) != sizeof *out);
+    }
+    close(ends[1]);
+    const ssize_t n = read(ends[0], out, sizeof *out);
+    close(ends[0]);
+    waitpid(pid, &status, 0);
+    if (n != sizeof *out) {
+        *out = (outcome){.failed = true};
+        fprintf(stderr, "seed %llu: the simulator ended by signal %d\n", (unsigned long long)seed,
+                WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+    }
+}
+
+/* Print how to repeat a seed. */
+static void print_command(const options *o, uint64_t seed) {
+    printf("again: %s/sim/sim %s --seed %llu --trace", o->build, o->build, (unsigned long long)seed);
+    for (int i = 0; i < o->count; i++)
+        printf(" --set %s=%llu", o->settings[i].name, (unsigned long long)o->settings[i].value);
+    putchar('\n');
+}
+
+static bool check_seed(const options *o, uint64_t seed, unsigned *deaths) {
+    outcome first, second;
+    if (sim_tracing) run_seed(o, seed, &first); /* here, so that a debugger sees it */
+    else fork_seed(o, seed, &first);
+    *deaths += first.deaths;
+    bool good = !first.failed;
+    if (good && o->twice) {
+        fork_seed(o, seed, &second);
+        good = second.hash == first.hash && second.time == first.time;
+        if (!good) fprintf(stderr, "seed %llu: two runs differ\n", (unsigned long long)seed);
+    }
+    if (!good) print_command(o, seed);
+    if (o->one)
+        printf("hash %016llx, %.3f ms, %u workers killed\n", (unsigned long long)first.hash, (double)first.time / 1e6,
+               first.deaths);
+    return good;
+}
+
+static volatile sig_atomic_t interrupted;
+
+static void stop_running(int signal) {
+    (void)signal;
+    interrupted = 1;
+}
+
+static void add_setting(options *o, const char *text) {
+    const char *sign = strchr(text, '=');
+    if (!sign || o->count == MOST_SETTINGS || sign - text >= 32) exit(2);
+    memcpy(o->settings[o->count].name, text, (size_t)(sign - text));
+    o->settings[o->count++].value = strtoull(sign + 1, NULL, 0);
+}
+
+static void read_options(options *o, int argc, char **argv) {
+    o->build = argv[1];
+    o->seeds = 1;
+    for (int i = 2; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        if (!strcmp(argv[i], "--trace")) sim_tracing = true;
+        else if (!strcmp(argv[i], "--twice")) o->twice = true;
+        else if (!strcmp(argv[i], "--seeds")) o->seeds = strtoull(value, NULL, 0), i++;
+        else if (!strcmp(argv[i], "--from")) o->from = strtoull(value, NULL, 0), i++;
+        else if (!strcmp(argv[i], "--seed")) o->from = strtoull(value, NULL, 0), o->one = true, i++;
+        else if (!strcmp(argv[i], "--set")) add_setting(o, value), i++;
+        else exit((fprintf(stderr, "sim: %s is no option\n", argv[i]), 2));
+    }
+}
+
+/* Addresses must be the same in each run, as programs may order things by them. */
+static void fix_addresses(char **argv) {
+    if (personality(0xffffffff) & ADDR_NO_RANDOMIZE) return;
+    personality(ADDR_NO_RANDOMIZE);
+    execv("/proc/self/exe", argv);
+}
+
+int main(int argc, char **argv) {
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    options o = {0};
+    unsigned long failed = 0;
+    unsigned deaths = 0;
+    if (argc < 2) return 2;
+    fix_addresses(argv);
+    clearenv();
+    setenv("OPENBLAS_NUM_THREADS", "1", 1);
+    read_options(&o, argc, argv);
+    signal(SIGINT, stop_running);
+    signal(SIGTERM, stop_running);
+    uint64_t seed = o.from;
+    while (seed < o.from + o.seeds && !interrupted) failed += !check_seed(&o, seed++, &deaths);
+    printf("%llu seeds, %lu failed, %u workers killed\n", (unsigned long long)(seed - o.from), failed, deaths);
+    return failed != 0;
+}

@@ -1,0 +1,58 @@
+/* What a seed switches on. Each kind of fault is in some runs and not in others, so that runs differ in kind. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+sim_plan sim_planned;
+
+/* Draw a rate for half of the runs: up to `most` of a million, small rates as often as large ones. */
+static unsigned draw_rate(unsigned most) {
+    const unsigned shift = (unsigned)sim_draw_below(8), rate = most >> shift;
+    return sim_draw_case(500000) ? 0 : 1 + (unsigned)sim_draw_below(rate);
+}
+
+void sim_make_plan(uint64_t seed) {
+    sim_plan *p = &sim_planned;
+    sim_seed_chance(seed);
+    p->seed = seed;
+    p->switches = 1000 + (unsigned)sim_draw_below(300000);
+    p->splits = draw_rate(400000);
+    p->delays = draw_rate(400000);
+    p->late_events = draw_rate(300000);
+    p->spurious = draw_rate(100000);
+    p->drops = draw_rate(1000000);
+    p->worker_kills = draw_rate(3000);
+    p->store_kills = sim_draw_case(700000) ? 0 : draw_rate(3000); /* watching stores takes time */
+    p->client_kills = draw_rate(300);
+    p->most_kills = (unsigned)sim_draw_below(8);
+    p->room = sim_draw_case(500000) ? 212992 : 4096 + (unsigned)sim_draw_below(60000);
+    p->clients = 1 + (unsigned)sim_draw_below(3);
+    p->operations = 10 + (unsigned)sim_draw_below(150);
+    p->late = sim_draw_case(300000);
+}
+
+#define MEMBERS(X)                                                                                         \
+    X(switches)                                                                                            \
+    X(splits) X(delays) X(late_events) X(spurious) X(drops) X(worker_kills) X(store_kills) X(client_kills) \
+        X(most_kills) X(no_descriptor) X(no_memory) X(room) X(clients) X(operations) X(late)
+
+bool sim_set_plan(const char *name, uint64_t value) {
+#define X(member)                             \
+    if (!strcmp(name, #member)) {             \
+        sim_planned.member = (unsigned)value; \
+        return true;                          \
+    }
+    MEMBERS(X)
+#undef X
+    return false;
+}
+
+void sim_print_plan(void) {
+    fprintf(stderr, "seed %llu:", (unsigned long long)sim_planned.seed);
+#define X(member) \
+    if (sim_planned.member) fprintf(stderr, " %s=%u", #member, (unsigned)sim_planned.member);
+    MEMBERS(X)
+#undef X
+    fputc('\n', stderr);
+}
