@@ -118,6 +118,7 @@ struct ad_session {
         ad_secure *secure; /* TLS over fd; NULL: bytes go over fd as they are */
         ad_server_address address;
         ad_embedded embedded;
+        atomic_bool passes_nothing; /* the system lets no descriptor through, as a sandbox may: found with the first */
     } connection;
     struct {
         bool welcomed;

@@ -198,7 +198,14 @@ static int read_last_words(ad_session *s, int why) {
     return AD_E_CONNECTION;
 }
 
-/* Send all of m; an interrupt leaves the rest in m. The caller has set output.writing, and does not hold the lock. */
+/* Tell whether the system passes no descriptors, as in a sandbox of gVisor or under a security module that forbids it. */
+static bool is_passing_refused(const struct msghdr *m, int error) {
+    return m->msg_controllen &&
+           (error == EINVAL || error == EOPNOTSUPP || error == EACCES || error == EPERM || error == ETOOMANYREFS);
+}
+
+/* Send all of m; an interrupt leaves the rest in m. Where no descriptor can be passed, its byte goes alone: the server
+ * refuses what needs it. The caller has set output.writing, and does not hold the lock. */
 static int transmit_message(ad_session *s, struct msghdr *m) {
     uint64_t checked = 0;
     while (m->msg_iovlen) {
@@ -210,6 +217,9 @@ static int transmit_message(ad_session *s, struct msghdr *m) {
             if (checked == 0) checked = ad__now();
             wait_writable(s);
             if (is_interrupted(s, &checked)) return AD_E_INTERRUPTED;
+        } else if (is_passing_refused(m, errno)) {
+            m->msg_controllen = 0;
+            atomic_store(&s->connection.passes_nothing, true);
         } else if (errno != EINTR) {
             return read_last_words(s, errno);
         }

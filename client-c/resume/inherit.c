@@ -7,7 +7,8 @@
  *     close(a)                             welcome  ------------------>   uses the arrays
  *
  * The message is ordered behind all operations so far; the fork does not wait for its execution. Where that cannot be,
- * as with a server on another machine, the child cannot use the session, and opens another. */
+ * as with a server on another machine or in a sandbox that passes no descriptors, the child cannot use the session, and
+ * opens another. */
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -53,7 +54,7 @@ static bool has_arrays(const ad_session *s) {
 
 static bool needs_child_session(const ad_session *s) {
     return s->handshake.welcomed && !s->dead && !ad__is_foreign(s) && has_arrays(s) &&
-           !ad__is_remote(&s->connection.address) && s->encoded.ops - s->window.acked < s->window.ops;
+           !ad__is_remote(&s->connection.address) && !atomic_load(&s->connection.passes_nothing) && s->encoded.ops - s->window.acked < s->window.ops;
 }
 
 /* Tell whether all output has been sent, and no thread writes. */
@@ -97,16 +98,29 @@ static bool draw_child_key(ad_session *s) {
     return true;
 }
 
+/* Clear the failure of a fork message that went without its descriptor, of which the program need not hear. A failure
+ * of the program's own may come before it, once. */
+static void retract_fork(ad_session *s) {
+    const uint64_t number = s->child.operation;
+    s->child.operation = 0;
+    pthread_mutex_unlock(&s->lock);
+    for (int i = 0; i < 2 && ad_settle(s) == 0; i++) {}
+    pthread_mutex_lock(&s->lock);
+    if (s->input.deferred.number == number) s->input.deferred.status = 0;
+}
+
 /* Begin a session for the child. The caller holds the session's lock until the fork. */
 static void prepare_child(ad_session *s) {
     int end[2];
     if (!needs_child_session(s) || !make_descriptor_room(s) || !draw_child_key(s) || make_child_sockets(end) != 0)
         return;
-    if (ad__pass_fork(s, end[1], s->child.key, s->child.secret) == 0 && flush_before_fork(s)) {
+    if (ad__pass_fork(s, end[1], s->child.key, s->child.secret) == 0 && flush_before_fork(s) &&
+        !atomic_load(&s->connection.passes_nothing)) {
         s->child.fd = end[0];
         return;
     }
     close(end[0]); /* the server finds the other end closed */
+    if (atomic_load(&s->connection.passes_nothing)) retract_fork(s);
 }
 
 static void prepare_fork(void) {

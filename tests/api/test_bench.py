@@ -1,5 +1,6 @@
 """The benchmarks' parts that need no time."""
 import asyncio
+import gc
 import pathlib
 import sys
 
@@ -35,6 +36,58 @@ def test_the_service_of_the_event_loop():
 
     _, late = asyncio.run(event_loop.serve(keep, None, host, 0.05, requests=1))
     assert max(late) > 0.02
+
+
+def test_a_loop_under_load_is_never_kept_for_long():
+    """No turn of a service's loop takes 5 ms of its thread's processor time, whatever its requests carry: products, large
+    arrays in and out, rows of one, many small operations."""
+    host = numpy.random.default_rng(1).random((256, 4096), "float32")
+    index, small = arrayd.asarray(host), arrayd.ones(16)
+
+    async def answer(module, index, query):
+        await arrayd.async_asarray(host)
+        assert (await (index * 2).aget()).shape == host.shape
+        assert len([row async for row in index[:8]]) == 8
+        chain = small
+        for _ in range(100):
+            chain = chain + 1
+        assert await chain.aitem(0) == 101
+        await event_loop.answer_with_arrayd(arrayd, index, query)
+
+    selector = event_loop.TimedSelector()
+    loop = asyncio.SelectorEventLoop(selector)
+    try:
+        gc.freeze()
+        query = numpy.ones(4096, "float32")
+        loop.run_until_complete(answer(arrayd, index, query))
+        selector.turns.clear()
+        loop.run_until_complete(asyncio.wait_for(gathered(lambda: answer(arrayd, index, query), 8, 5), 300))
+    finally:
+        gc.unfreeze()
+        loop.close()
+    assert len(selector.turns) > 200 and max(selector.turns) < 0.005
+
+
+async def gathered(make, together, each):
+    """So many coroutines at a time, each so often."""
+    async def client():
+        for _ in range(each):
+            await make()
+    await asyncio.gather(*(client() for _ in range(together)))
+
+
+def test_turns_of_the_loop_are_timed():
+    async def keep():
+        begin = event_loop.time.thread_time()
+        while event_loop.time.thread_time() < begin + 0.02:
+            pass
+        await asyncio.sleep(0.001)
+
+    selector = event_loop.TimedSelector()
+    loop = asyncio.SelectorEventLoop(selector)
+    loop.run_until_complete(keep())
+    loop.close()
+    assert max(selector.turns) > 0.019
 
 
 def test_rows_of_the_event_loop(monkeypatch):

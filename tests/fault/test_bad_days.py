@@ -7,6 +7,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import numpy as np
@@ -203,3 +204,71 @@ def test_the_clock_jumps(start, tmp_path):
     assert works(bystander)
     years = {line[5:9] for line in server.lines if line.startswith("time=")}
     assert len(years) == 2, "the clock has not jumped"
+
+
+# ---- descriptors ----
+
+REFUSES = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <sys/socket.h>
+
+/* As in a sandbox of gVisor: no descriptor passes a socket of the host. */
+ssize_t sendmsg(int fd, const struct msghdr *m, int flags) {
+    static ssize_t (*real)(int, const struct msghdr *, int);
+    if (!real) real = (ssize_t (*)(int, const struct msghdr *, int))dlsym(RTLD_NEXT, "sendmsg");
+    if (!m->msg_controllen) return real(fd, m, flags);
+    errno = EINVAL;
+    return -1;
+}
+"""
+
+WITHOUT_DESCRIPTORS = """
+import os, sys
+import numpy as np
+import arrayd as ad
+
+def fork(work):
+    child = os.fork()
+    if not child:
+        try:
+            os._exit(not work())
+        except BaseException as error:
+            print(error)
+            sys.stdout.flush()
+            os._exit(7)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+def fails():
+    try:
+        a.sum().item()
+    except ConnectionError:
+        return True
+
+a = ad.arange(1000.0)
+print(fork(lambda: ad.ones(3).sum().item() == 3), fork(fails), a.sum().item())     # the first that needs a descriptor
+ad.sync()                                                                         # and nobody hears of that
+host = np.random.default_rng(1).random(1_000_000)
+b = ad.asarray(host)
+print(bool(((b * 2).get() == host * 2).all()), ad.stat()["bytes_in"] > host.nbytes)
+c = ad.arange(3)[ad.asarray([7])]
+print(fork(lambda: True), ad.share(b).attach()[0].item() == host[0])
+try:
+    c.item()
+except IndexError as error:
+    print("IndexError")
+"""
+
+
+@pytest.mark.skipif(SANITIZED or not shutil.which("cc"), reason="a library is preloaded, which a compiler makes")
+def test_a_sandbox_that_passes_no_descriptors(start, tmp_path):
+    """Large arrays go through the socket, a fork's child begins a session of its own, and no error comes of it."""
+    (tmp_path / "refuses.c").write_text(REFUSES)
+    library = tmp_path / "refuses.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, tmp_path / "refuses.c", "-ldl"], check=True)
+    server = start()
+    done = subprocess.run([sys.executable, "-c", WITHOUT_DESCRIPTORS], capture_output=True, text=True, timeout=raw.WINDOW, env={
+        **os.environ, "LD_PRELOAD": str(library), "ARRAYD_URL": f"unix:{server.path}",
+        "PYTHONPATH": os.pathsep.join([str(raw.PACKAGE), *sys.path])})
+    assert done.stderr == "" and done.stdout.splitlines() == ["0 0 499500.0", "True True", "0 True", "IndexError"]

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -69,6 +70,22 @@ def test_one_url_is_all_that_it_takes(inviting, tmp_path):
     port = port_of(inviting, "tls")
     assert compute(url) == f"10 tls:127.0.0.1:{port}", "the url that programs see has no token"
     assert parts(url)[1] == port
+
+
+def test_a_colleague_computes_within_a_minute(inviting, tmp_path, record_property):
+    """From the operator's command to the first result of somebody who has the url and the package, and nothing else."""
+    begin = time.monotonic()
+    url = invite(inviting, "colleague", "--memory", "1GiB", "--days", "30")
+    done = subprocess.run([sys.executable, "-c", "import sys, arrayd as ad; ad.connect(sys.argv[1]); "
+                           "x = ad.random.random((200, 200)); print(float((x @ ad.linalg.inv(x)).trace()))", url],
+                          capture_output=True, text=True, timeout=60, cwd=tmp_path, env={
+                              "PATH": os.environ["PATH"], "HOME": str(tmp_path),
+                              "PYTHONPATH": os.pathsep.join([str(raw.PACKAGE), *sys.path])})
+    seconds = time.monotonic() - begin
+    assert done.returncode == 0 and abs(float(done.stdout) - 200) < 1e-6, done.stderr
+    record_property("seconds", seconds)
+    print(f"a colleague has computed {seconds:.1f} s after the invitation")
+    assert seconds < 60
 
 
 def test_the_pin_is_that_of_the_key(inviting, tmp_path):
