@@ -196,9 +196,10 @@ test-rest: | build/.deps build/.deps-rest ## build everything, and run what `mak
 	@$(call build,$(VENV)/.stamp slowest all tests simulator)
 	@$(RUN_SAMPLE) --rest
 
-test-all: | build/.deps build/.deps-rest ## run every test
+test-all: | build/.deps build/.deps-rest ## run every test, CuPy's own among them
 	@$(call build,$(VENV)/.stamp slowest all tests simulator)
 	@$(VPYTHON) tests/run.py --build $B
+	@$(VPYTHON) tests/conformance/run.py --build $B --check
 
 test-gpu: all tests $(VENV)/.stamp ## run the ops suite and tests/gpu on a GPU, where there is one
 	@if nvidia-smi -L >/dev/null 2>&1; then $(VPYTHON) tests/run.py --build $B gpu; \

@@ -107,11 +107,12 @@ static int holds_objects(PyObject *host) {
 
 static int sequence_item(ad__py_key_item *item, PyObject *o) {
     PyObject *host = ad__py_call1(ad__py.np_asarray, o);
-    const int objects = host ? holds_objects(host) : -1;
+    const int objects = host ? holds_objects(host) : PyErr_ExceptionMatches(PyExc_TypeError) ? 1 : -1;
     if (objects == 0) return host_item(item, host, true);
     Py_XDECREF(host);
     if (objects < 0) return -1;
-    PyObject *array = ad__py_asarray(o); /* of objects that hand out arrays */
+    PyErr_Clear();
+    PyObject *array = ad__py_asarray(o); /* of arrays of the server, and objects that hand out such */
     if (array) return adopted_item(item, array);
     PyErr_Clear();
     return raise_wrong_index(WRONG_KEY);

@@ -1,5 +1,7 @@
 """The harness of CuPy's own tests, tests/conformance: fetching by hash, rules, counting, the baseline, placeholders."""
+import argparse
 import hashlib
+import importlib.util
 import io
 import json
 import os
@@ -198,6 +200,19 @@ def test_a_drop_is_a_failing_test_that_is_not_listed():
     assert baseline.compare(results) == (["a.py::T::xy", "a.py::u[3]"], ["a.py::T::x[2]"])
 
 
+def test_a_drop_fails():
+    """In make test-all, too."""
+    spec = importlib.util.spec_from_file_location("conformance_run", HERE / "run.py")
+    run = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(run)
+    options = argparse.Namespace(folder=["math_tests"], reuse=True, update=False, check=True)
+    failing = [one["id"] for one in MIXED if one["outcome"] == "failed"]
+    for known, status in ((failing, 0), (failing[1:], 1), ([], 1)):
+        assert run.conclude(options, None, None, None, judge.Rules(RULES), judge.Baseline(known), [], MIXED, None, []) == status
+    recipe = (TOP / "Makefile").read_text().partition("\ntest-all:")[2].partition("\n\n")[0]
+    assert "tests/conformance/run.py --build $B --check" in recipe
+
+
 def test_a_baseline_holds_what_it_was_made_from():
     ids = [f"a.py::T{i}::test_{j}[{k}]" for i in range(3) for j in range(3) for k in range(2)]
     failing = [name for i, name in enumerate(ids) if i % 3 != 1 or i < 6]
@@ -211,7 +226,9 @@ def test_the_page():
     rules = judge.Rules(RULES)
     about = {"version": "1", "sha256": "2", "date": "3", "machine": "4", "software": "5", "took": "6", "jobs": 7,
              "oracle": "", "server": "2G", "limit": 60}
-    text = report.write_page(about, *judge.count_rows(MIXED, rules), rules, MIXED)
+    rows, sums = judge.count_rows(MIXED, rules)
+    text = report.write_page(about, [*rows, judge.Row("cupyx_tests/late_tests")], sums, rules, MIXED)
+    assert "| cupyx_tests/late_tests |  |  |  |  | left out of this run |" in text
     assert "| cupy_tests/math_tests | 4 | 1 | 1 | 50.0 % | private 1, skipped 1 |" in text
     assert "| sums | 1 | test_a::test_sum 1 |" in text and "### private: 1 tests" in text
 

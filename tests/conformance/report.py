@@ -51,6 +51,8 @@ def _table(head, rows):
 
 
 def _row_line(row, cupy):
+    if not row.collected:
+        return [row.name, *[""] * (5 if cupy else 4), "left out of this run"]
     apart = ", ".join(f"{name} {count}" for name, count in row.apart.most_common())
     return [row.name, row.collected, row.passed, row.failed, percent(row.score),
             *([percent(row.under_cupy)] if cupy else []), apart]

@@ -196,6 +196,7 @@ def main():
     parser.add_argument("--jobs", default=min(os.cpu_count(), 16), type=int, help="processes with tests and servers")
     parser.add_argument("--update", action="store_true", help="write what fails now, of the folders that run, to failures.txt")
     parser.add_argument("--resume", action="store_true", help="run what the last run has left, and judge all")
+    parser.add_argument("--check", action="store_true", help="write no page, and pass where the tests are not to be had")
     parser.add_argument("--seconds", default=WHOLE, type=int, help="for all tests of a package; the rest is left")
     parser.add_argument("--reuse", action="store_true", help="judge the results of the last run again")
     parser.add_argument("folder", nargs="*", help="part of its name; without any all, and the page is written")
@@ -207,7 +208,7 @@ def main():
         source = fetch.tests_of(source_of, cache)
     except fetch.NotFetched as error:
         print(f"conformance: there are no tests to run: {error}", file=sys.stderr)
-        return 2
+        return 0 if options.check else 2
     rules = judge.Rules(RULES.read_text())
     baseline = judge.Baseline(BASELINE.read_text().splitlines() if BASELINE.exists() else [])
     folders = [folder for folder in folders_of(source / "tests")
@@ -220,16 +221,17 @@ def main():
     if has_cupy():
         theirs, more = run_folders(options, source, work, folders, "cupy")
         cupys, broken = {one["id"]: one["outcome"] for one in theirs}, broken + more
-    return conclude(options, source_of, source, work, rules, baseline, results, cupys, broken)
+    return conclude(options, source_of, source, work, rules, baseline, folders, results, cupys, broken)
 
 
-def conclude(options, source_of, source, work, rules, baseline, results, cupys, broken):
+def conclude(options, source_of, source, work, rules, baseline, folders, results, cupys, broken):
     """Judge, compare, write; the exit status."""
     rows, sums = judge.count_rows(results, rules, cupys)
+    rows = sorted([*rows, *map(judge.Row, set(folders) - {row.name for row in rows})], key=lambda row: row.name)
     undeclared = [one for one in results if one["outcome"] == "failed" and rules.judge(one) is None]
     drops, gains = baseline.compare(results)
     drops = settle(results, drops, source, work, options)
-    if not options.folder and not broken:
+    if not options.folder and not broken and not options.check:
         path = work / f"times{_SUFFIX}.json"
         times = json.loads(path.read_text()) if path.exists() else {}
         about = about_run(source_of, times, options.jobs, cupys is not None)

@@ -96,8 +96,10 @@ def test_objects_that_hand_out_arrays():
     n[[0, 4]] = 9
     assert a.tolist() == n.tolist()
     assert a[index].tolist() == a[index,].tolist() == n[[3, 1]].tolist() and a[[index]].tolist() == [n[[3, 1]].tolist()]
-    for wrong in ([None], ["a"], object()):
-        with pytest.raises(IndexError, match="only integers"):
+    rows = [ad.array([1, 2]), ad.array([0, 4])]
+    assert a[rows].tolist() == n[[[1, 2], [0, 4]]].tolist()
+    for wrong in ([None], ["a"], object(), [ad.array([0.5])], [[1], rows[0]]):
+        with pytest.raises(IndexError):
             a[wrong]
 
 

@@ -1,5 +1,6 @@
 """Fetches programs that know CuPy, and runs their own tests on arrayd: programs.py [--build build/release] [program ...]"""
 import argparse
+import importlib.util
 import os
 import pathlib
 import subprocess
@@ -14,9 +15,11 @@ from fetch import NotFetched, deploy  # noqa: E402
 PROGRAMS = tomllib.loads((HERE / "programs.toml").read_text())
 
 
-def unpack_program(name, cache):
-    """The folder of a program's source distribution, fetched unless the cache has it. NotFetched."""
+def find_program(name, cache):
+    """The folder above a program's package, which is installed, or fetched unless the cache has it. NotFetched."""
     program = PROGRAMS[name]
+    if program.get("installed"):
+        return find_installed(name)
     folder = cache / f"{name}-{program['sha256'][:16]}"
     if not all((folder / kept).is_dir() for kept in program["package"]):
         content = deploy.read_archive(program.get("name", name), program["version"], program["sha256"], cache / "archives")
@@ -24,9 +27,17 @@ def unpack_program(name, cache):
     return folder
 
 
+def find_installed(package):
+    """The folder in which a package is installed. NotFetched."""
+    found = importlib.util.find_spec(package)
+    if found is None:
+        raise NotFetched(f"{package} is not installed: tests/requirements.txt has it")
+    return pathlib.Path(found.origin).parents[1]
+
+
 def run_tests(name, build, cache, more=()):
     """Run a program's tests on an embedded server of the build; the finished process of pytest."""
-    program, folder = PROGRAMS[name], unpack_program(name, cache)
+    program, folder = PROGRAMS[name], find_program(name, cache)
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("ARRAYD_", "PYTEST"))}
     environment.update(PYTHONPATH=os.pathsep.join([str(build / "python"), str(HERE), str(folder)]),
                        ARRAYD_URL=f"embedded:{os.environ.get('ARRAYD_TEST_BACKEND', 'cpu')}", ARRAYD_BIN=str(build / "bin" / "arrayd"),
@@ -50,7 +61,7 @@ def main():
             print(f"{name}: {error}", file=sys.stderr)
             return 2
         print(done.stdout, done.stderr, sep="", end="")
-        print(f"{name} {PROGRAMS[name]['version']}: " + ("passed" if done.returncode == 0 else f"exit {done.returncode}"))
+        print(f"{name} {PROGRAMS[name].get('version', 'as installed')}: " + ("passed" if done.returncode == 0 else f"exit {done.returncode}"))
         failed += [name] if done.returncode else []
     return 1 if failed else 0
 
