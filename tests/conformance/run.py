@@ -162,7 +162,7 @@ def describe_gpu():
 def about_run(source, times, jobs, oracle):
     names = ("numpy", "scipy", "pytest")
     took = ", ".join(f"{'CuPy' if under == 'cupy' else under} {wall:.0f} s ({processors:.0f} s of the processors)"
-                     for under, (wall, processors) in sorted(times.items()))
+                     for under, (wall, processors) in sorted(times.items())) or "several runs, one for some folders each"
     text = ("CuPy itself ran here, too: what it does not pass is not counted, and its own score stands beside.\n"
             if oracle else "CuPy itself could not run there, so nothing says which of the tests it would pass.\n")
     return {"version": source["version"], "sha256": source["sha256"], "date": datetime.date.today().isoformat(),
@@ -242,7 +242,7 @@ def conclude(options, source_of, source, work, rules, baseline, folders, results
         failing = [one["id"] for one in results if one["outcome"] == "failed"]
         ran = [one["id"] for one in results if one["outcome"] in ("passed", "failed")]
         of_others = [line for line in baseline.lines if judge.folder_of(line) not in {
-            judge.folder_of(one["id"]) for one in results}] if options.folder else []
+            judge.folder_of(one["id"]) for one in results}]
         BASELINE.write_text("".join(line + "\n" for line in [
             "# The tests of CuPy that fail on arrayd; run.py --update writes it. `::*`: all below that run.",
             *sorted([*of_others, *judge.collapse_ids(failing, ran)])]))
