@@ -2,6 +2,11 @@
 
 VERSION := 0.1.0
 VARIANT ?= release
+# TARGET: another machine to compile the client for, in build/<target>, as zig names it: aarch64-linux-gnu.2.28.
+TARGET ?=
+ifneq ($(TARGET),)
+override VARIANT := $(TARGET)
+endif
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 UNITDIR ?= $(PREFIX)/lib/systemd/system
@@ -58,12 +63,20 @@ endif
 endif
 endif
 
+# Compilers for other machines are zig's, one of Python's packages, which has their C libraries' headers.
+ifneq ($(TARGET),)
+CC := $(VPYTHON) -m ziglang cc -target $(TARGET)
+AR := $(VPYTHON) -m ziglang ar
+endif
+MACOS := $(findstring macos,$(TARGET))
+
 # What is built is named in one short line; V=1 shows the commands.
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo "  $(1)" $(@:build/%=%))
 
 # ---- flags ----
 
+comma := ,
 SANITIZE_release :=
 SANITIZE_asan := -fsanitize=address -fno-omit-frame-pointer
 SANITIZE_ubsan := -fsanitize=undefined -fno-sanitize-recover=undefined
@@ -77,16 +90,19 @@ HARDEN := -fstack-protector-strong $(if $(SANITIZE),,-D_FORTIFY_SOURCE=2)
 WARN := -Wall -Wextra -Werror -Wshadow
 COMMON := -O2 -g -fPIC -pthread -D_GNU_SOURCE -I. -Iclient-c/include $(HARDEN) $(SANITIZE) \
 	$(if $(SANITIZE),-DAD_DEBUG)
+# Headers of OpenSSL, msgpack and Python, which are the same for all machines; what Linux alone has is not on macOS.
+ifneq ($(TARGET),)
+COMMON += -isystem $(OBJ)/headers $(if $(MACOS),-Iclient-c/macos -include client-c/macos/linux.h)
+endif
 VERSION_FLAGS := -DAD_VERSION='"$(VERSION)"'
 # gcc clears structures by `rep stos`, which takes 30 cycles to begin; where it knows the option, by a loop of vectors.
 CLEARING := -mmemset-strategy=vector_loop:1024:noalign,libcall:-1:noalign
 CLEARING := $(shell $(CC) $(CLEARING) -E -x c /dev/null >/dev/null 2>&1 && echo $(CLEARING))
 C_FLAGS = -std=c11 $(COMMON) $(CLEARING) $(VERSION_FLAGS) $(WARN) -Wmissing-prototypes $(CFLAGS)
 CXX_FLAGS = -std=c++17 $(COMMON) $(WARN) $(CXXFLAGS)
-LINK_FLAGS = -pthread $(SANITIZE) -Wl,-z,relro,-z,now $(LDFLAGS)
+LINK_FLAGS = -pthread $(SANITIZE) $(if $(MACOS),,-Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now) $(LDFLAGS)
 DEPEND = -MMD -MP -MF $(@:.o=.d)
 
-comma := ,
 # Linked statically, so that the programs, the library and the wheel run where none of this is installed.
 UV_LIBS ?= -l:libuv_a.a -lpthread -ldl -lrt
 MSGPACK_LIBS ?= -l:libmsgpackc.a
@@ -100,7 +116,7 @@ BLAS_LIBS ?= -l:liblapacke.a -l:libopenblas.a
 FIND_BLAS := pkg-config --cflags openblas 2>/dev/null
 BLAS_FLAGS = $(call once,FIND_BLAS)
 FIND_PYTHON_HEADERS = $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))'
-PYTHON_FLAGS = -isystem $(call once,FIND_PYTHON_HEADERS) \
+PYTHON_FLAGS = $(if $(TARGET),,-isystem $(call once,FIND_PYTHON_HEADERS)) \
 	-DPy_LIMITED_API=0x030B0000 \
 	-Wno-missing-field-initializers -Wno-cast-function-type -Wno-missing-prototypes
 
@@ -248,8 +264,8 @@ docs: python $(VENV)/.stamp ## the site (build/docs/site), reference and man pag
 	@$(VPYTHON) docs/site.py $(DOCS)/site $(DOCS)
 
 WHEELS := client server $(if $(NVCC),cuda13)
-wheel: all $(VENV)/.stamp ## the Python wheels of the client, the server and, with nvcc, the CUDA backend: build/release/dist
-	@$(VPYTHON) deploy/wheels/build.py $B/dist $(WHEELS)
+wheel: all $(VENV)/.stamp ## the Python wheels of the client (for aarch64, too), the server and, with nvcc, the CUDA backend: build/release/dist
+	@$(VPYTHON) deploy/wheels/build.py $B/dist $(WHEELS) client-aarch64
 sdist: $(VENV)/.stamp ## the source distribution, in build/release/dist
 	@$(VPYTHON) deploy/wheels/build.py $B/dist sdist
 
@@ -271,6 +287,7 @@ help: ## list the targets
 	@echo '  VARIANT=asan, ubsan or tsan, V=1 and -jN go with all of them.'
 	@echo '  SEED=...: another sample for test and test-rest than that of the commit.'
 	@echo '  CUDA_ARCHS="80 90": the GPUs to compile for; without it those that are here (90 if none), for bundle all.'
+	@echo '  TARGET=aarch64-linux-gnu.2.28, aarch64-macos.11.0: the client for another machine, with the goal extension.'
 	@echo '  NVCC= leaves CUDA out. KERNEL_ISAS=native leaves out CPU kernels that this machine does not run.'
 
 # ---- what the machine must have ----
@@ -320,7 +337,11 @@ $(OBJ)/flags: $(call if_changed,$(OBJ)/flags,$(ALL_FLAGS))
 .PHONY: FORCE # without which .SECONDARY would hide that it is not there
 FORCE:
 
-$(OBJ)/%.o: %.c $(OBJ)/flags | build/.deps
+# Of this machine, for others.
+$(OBJ)/headers: deploy/headers.py
+	@$(PYTHON) deploy/headers.py $@
+
+$(OBJ)/%.o: %.c $(OBJ)/flags | build/.deps $(if $(TARGET),$(OBJ)/headers $(VENV)/.stamp)
 	@mkdir -p $(@D)
 	$(call say,CC )
 	$Q$(CC) $(C_FLAGS) $(EXTRA) $(DEPEND) -c $< -o $@
@@ -414,6 +435,17 @@ $(OBJ)/backend.map:
 	@mkdir -p $(@D)
 	@echo '{ global: ad_backend_get; local: *; };' >$@
 
+ifneq ($(TARGET),)
+# zig's linkers know fewer options, and nothing of msgpack's archive is needed.
+link_elsewhere = mkdir -p $(@D) && $(CC) -shared -s $(LINK_FLAGS) -o $@ $(filter %.o,$^)
+$(SO_CLIENT): $(CLIENT) $(PROTOCOL) client-c/arrayd.map
+	$(call say,LD )
+	$Q$(link_elsewhere) $(if $(MACOS),,-Wl,-soname,libarrayd.so.0 -Wl,--version-script=client-c/arrayd.map)
+
+$(CORE): $(EXTENSION) $(CLIENT) $(PROTOCOL)
+	$(call say,LD )
+	$Q$(link_elsewhere) $(if $(MACOS),-undefined dynamic_lookup)
+else
 $(SO_CLIENT): $(CLIENT) $(PROTOCOL) client-c/arrayd.map
 	$(shared) $(MAP) -Wl,-soname,libarrayd.so.0 -Wl,--version-script=client-c/arrayd.map $(CLIENT) $(PROTOCOL) $(MSGPACK_LIBS)
 
@@ -422,6 +454,7 @@ $(LIB)/libarrayd.so: $(SO_CLIENT)
 
 $(CORE): $(EXTENSION) $(A_CLIENT)
 	$(shared) $(MAP) -Wl,--exclude-libs,ALL $^ $(MSGPACK_LIBS) -Wl,--unresolved-symbols=ignore-all
+endif
 
 # The package has the programs that this build makes, and none that one with nvcc has left: it is packed as it is.
 $(OBJ)/packaged: $(call if_changed,$(OBJ)/packaged,$(PACKAGED))

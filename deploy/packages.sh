@@ -36,7 +36,7 @@ if [ "${CI:-}${1:-check}" = truerest ] && { [ "$(id -u)" = 0 ] || command -v sud
         command -v "$p" >/dev/null || more="$more $p"
     done
     command -v dh_python3 >/dev/null || more="$more debhelper dh-python"
-    command -v aarch64-linux-gnu-gcc >/dev/null || more="$more gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
+    command -v qemu-aarch64-static >/dev/null || more="$more qemu-user-static"
 fi
 test "$missing$more" || exit 0
 

@@ -189,6 +189,19 @@ static bool is_float(const ad_value *v) { return v->kind == AD_VALUE_FLOAT; }
 
 static __int128 convert_to_wide(const ad_value *v) { return v->kind == AD_VALUE_UINT ? (__int128)v->as.u : v->as.i; }
 
+/* Divide and round up; the result fits. Compilers divide such numbers by a function of their own library, which would
+ * be linked in. */
+static int64_t divide_up(unsigned __int128 a, unsigned __int128 b) {
+    int64_t result = 0;
+    a += b - 1;
+    for (int bit = 62; bit >= 0; bit--) {
+        if (a < b << bit) continue;
+        a -= b << bit;
+        result |= (int64_t)1 << bit;
+    }
+    return result;
+}
+
 /* Count start, start + step, ... before stop; false: there are too many. */
 static bool count_arange(const ad_value *start, const ad_value *stop, const ad_value *step, int64_t *n) {
     if (is_float(start) || is_float(stop) || is_float(step)) {
@@ -198,9 +211,11 @@ static bool count_arange(const ad_value *start, const ad_value *stop, const ad_v
     }
     __int128 by = convert_to_wide(step), span = convert_to_wide(stop) - convert_to_wide(start);
     if (by == 0) return false;
-    __int128 length = span / by + (span % by != 0 && (span < 0) == (by < 0));
-    *n = length > 0 ? (int64_t)length : 0;
-    return length <= INT64_MAX;
+    if (by < 0) by = -by, span = -span;
+    *n = 0;
+    if (span > by * INT64_MAX) return false;
+    if (span > 0) *n = divide_up((unsigned __int128)span, (unsigned __int128)by);
+    return true;
 }
 
 int ad_arange(ad_session *s, ad_in start, ad_in stop, ad_in step, int dtype, ad_array **out) {

@@ -9,6 +9,15 @@
 #include "arrayd.h"
 #include "protocol/tls/digest.h"
 
+/* Whether there can be a server on this machine. Servers run on Linux; other systems reach them over a network. */
+#ifndef AD_LOCAL_SERVERS
+#ifdef __linux__
+#define AD_LOCAL_SERVERS true
+#else
+#define AD_LOCAL_SERVERS false
+#endif
+#endif
+
 /* ---- net/url.c: addresses of servers ---- */
 #define AD_TOKEN_SIZE 257
 typedef enum ad_transport { AD_URL_UNIX, AD_URL_TCP, AD_URL_TLS, AD_URL_EMBEDDED } ad_transport;
@@ -25,7 +34,7 @@ typedef struct ad_server_address {
 /* AD_E_URL. */
 int ad__url_parse(const char *url, ad_server_address *out);
 /* List the addresses that are tried in turn when no URL was given, and return their number. The last one is embedded.
- */
+ * There are none where all servers are on other machines. */
 #define AD_URL_CANDIDATES 3
 int ad__url_candidates(ad_server_address out[AD_URL_CANDIDATES]);
 

@@ -270,6 +270,9 @@ int ad_session_open_with(const char *url, const ad_connection *options, ad_sessi
     if (url && *url) status = ad__url_parse(url, places);
     else n = ad__url_candidates(places);
     if (status) return status;
+    if (n == 0)
+        return ad__fail(AD_E_URL, "no server is named, and there is none on this system: set ARRAYD_URL to the url that "
+                                  "arrayctl invite prints, tcp:host:port or tls:host:port");
     for (int i = 0; i < n && missing; i++) {
         missing = false;
         status = open_address(&places[i], options, session, &missing);

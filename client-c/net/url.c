@@ -143,6 +143,13 @@ static void guess_address(const char *url, char *out, size_t size) {
     else if (ends_in_port(url)) snprintf(out, size, "; did you mean tcp:%.100s or tls:%.100s?", url, url);
 }
 
+/* Refuse an address on this machine where there can be no server. */
+static int check_reachable(const char *url, const ad_server_address *a) {
+    if (AD_LOCAL_SERVERS || ad__is_remote(a)) return 0;
+    return fail_url(url, "servers run on Linux, and this system reaches them by tcp:host:port, tls:host:port or the "
+                         "url that arrayctl invite prints");
+}
+
 int ad__url_parse(const char *url, ad_server_address *out) {
     char guess[260], why[400];
     memset(out, 0, sizeof *out);
@@ -153,7 +160,9 @@ int ad__url_parse(const char *url, ad_server_address *out) {
     strcpy(out->url, url);
     for (size_t i = 0; i < NSCHEME; i++) {
         size_t n = strlen(schemes[i].scheme);
-        if (strncmp(url, schemes[i].scheme, n) == 0) return schemes[i].parse(url, url + n, out);
+        if (strncmp(url, schemes[i].scheme, n) != 0) continue;
+        int status = schemes[i].parse(url, url + n, out);
+        return status ? status : check_reachable(url, out);
     }
     guess_address(url, guess, sizeof guess);
     snprintf(why, sizeof why,
@@ -178,6 +187,7 @@ static bool find_user_socket(ad_server_address *out) {
 }
 
 int ad__url_candidates(ad_server_address out[AD_URL_CANDIDATES]) {
+    if (!AD_LOCAL_SERVERS) return 0;
     int n = find_user_socket(out);
     n += ad__url_parse("unix:/run/arrayd/arrayd.sock", &out[n]) == 0;
     n += ad__url_parse("embedded:auto", &out[n]) == 0;

@@ -5,6 +5,7 @@ DIST has the client's wheel, and gets the packages. CUDA: "cuda" for the package
 import datetime
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
@@ -89,7 +90,7 @@ def install(target, dist, cuda):
     run_quietly("make", "-C", TOP, "--no-print-directory", "install", f"DESTDIR={target}", "PREFIX=/usr", "SYSCONFDIR=/etc",
                 f"LIBDIR=/usr/lib/{place}", "UNITDIR=/lib/systemd/system", *([] if cuda else ["NVCC="]))
     packages = target / "usr/lib/python3/dist-packages"
-    with zipfile.ZipFile(next(dist.glob("arrayd-*.whl"))) as wheel:
+    with zipfile.ZipFile(next(dist.glob(f"arrayd-*{platform.machine()}.whl"))) as wheel:
         wheel.extractall(packages)
     information = next(packages.glob("arrayd-*.dist-info"))
     shutil.rmtree(information / "licenses")  # they are in /usr/share/doc

@@ -1,16 +1,19 @@
-"""Build wheels and give them the tag of the oldest Linux that they run on: build.py DIST client|server|cuda13|sdist ...
+"""Build wheels and give them the tag of the oldest Linux that they run on: build.py DIST client|client-aarch64|server|cuda13|sdist ...
 
 They come from pyproject.toml (client, sdist), deploy/wheels/server and deploy/wheels/cuda13 by the build front end, in
 the environment that runs this: see tests/requirements-rest.txt.
 """
 import os
 import pathlib
+import platform
+import shutil
 import subprocess
 import sys
 import tempfile
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = {"client": TOP, "sdist": TOP, "server": TOP / "deploy/wheels/server", "cuda13": TOP / "deploy/wheels/cuda13"}
+FOLDERS = {"client": TOP, "client-aarch64": TOP, "sdist": TOP, "server": TOP / "deploy/wheels/server", "cuda13": TOP / "deploy/wheels/cuda13"}
+TARGETS = {"client-aarch64": "aarch64-linux-gnu.2.28"}  # the Makefile's, of what is compiled for another machine
 # The driver's library, and those of NVIDIA's packages, which the wheel needs beside it.
 NOT_CONTAINED = ("libcuda.so.*", "libcublas*.so.*", "libcufft*.so.*", "libcusolver*.so.*", "libcusparse*.so.*",
                  "libcurand*.so.*", "libnvJitLink*.so.*")
@@ -19,34 +22,38 @@ ENVIRONMENT = {**os.environ, "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EP
                "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
-def run_module(*command):
+def run_module(*command, target=""):
     """Run a Python module quietly; what it says is shown when it fails."""
-    done = subprocess.run([sys.executable, "-m", *map(str, command)], env=ENVIRONMENT, stdout=subprocess.PIPE,
+    environment = {**ENVIRONMENT, "ARRAYD_TARGET": target}
+    done = subprocess.run([sys.executable, "-m", *map(str, command)], env=environment, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True)
     if done.returncode:
         sys.exit(f"{done.stdout}\n{command[0]} failed")
     return done.stdout
 
 
+def place(path, dist):
+    """Copy what was built into dist; where it lies then."""
+    return pathlib.Path(shutil.copyfile(path, dist / path.name))
+
+
 def build_one(kind, dist):
     """Build one wheel, or the source distribution, into dist; its path."""
     with tempfile.TemporaryDirectory() as made:
         option = "--sdist" if kind == "sdist" else "--wheel"
-        run_module("build", option, "--no-isolation", "--outdir", made, FOLDERS[kind])
+        target = TARGETS.get(kind, "")
+        run_module("build", option, "--no-isolation", "--outdir", made, FOLDERS[kind], target=target)
         built = next(pathlib.Path(made).iterdir())
         if kind == "sdist":
-            target = dist / built.name
-            target.write_bytes(built.read_bytes())
-            return target
+            return place(built, dist)
         tagged = pathlib.Path(made, "tagged")
         run_module("auditwheel", "repair", "--plat", "auto", *(f"--exclude={name}" for name in NOT_CONTAINED),
                    "--wheel-dir", tagged, built)
         wheel = next(tagged.iterdir())
-        for old in dist.glob(wheel.name.split("-")[0] + "-*.whl"):
+        machine = target.partition("-")[0] or platform.machine()
+        for old in dist.glob(f"{wheel.name.split('-')[0]}-*{machine}.whl"):
             old.unlink()
-        target = dist / wheel.name
-        target.write_bytes(wheel.read_bytes())
-        return target
+        return place(wheel, dist)
 
 
 def main():

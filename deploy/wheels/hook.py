@@ -20,6 +20,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILT = TOP / "build" / "release"
+TARGET = os.environ.get("ARRAYD_TARGET", "")  # another machine to compile the client for, as the Makefile takes it
 SCRIPTS = ("arrayd", "arrayctl")
 PROGRAMS = ("arrayd", "arrayctl", "arrayd-worker", "arrayd-compile", "arrayd-paths.so", "libarrayd-cpu.so")
 # NVIDIA's packages of the libraries that the CUDA backend and arrayd-compile load.
@@ -58,14 +59,17 @@ def copy_stripped(path, target):
 def stage_client(stage):
     """Put the package, its extension and the type stubs, which are made by importing it, below stage."""
     run_make("extension")
-    sources = TOP / "client-python" / "arrayd"
+    sources, extension = TOP / "client-python" / "arrayd", "arrayd/_core.abi3.so"
     shutil.copytree(sources, stage / "arrayd", ignore=shutil.ignore_patterns("__pycache__"))
-    copy_stripped(BUILT / "python" / "arrayd" / "_core.abi3.so", stage / "arrayd" / "_core.abi3.so")
+    copy_stripped(BUILT / "python" / extension, stage / extension)
     path = os.pathsep.join(filter(None, [str(stage), os.environ.get("PYTHONPATH")]))  # the front end has NumPy there
     with tempfile.TemporaryDirectory() as stubs:
         subprocess.run([sys.executable, TOP / "docs" / "stubs.py", stubs], check=True, stdout=sys.stderr,
                        env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"})
         shutil.copytree(stubs, stage, dirs_exist_ok=True)
+    if TARGET:  # whose extension this machine could not have imported
+        run_make("extension", f"TARGET={TARGET}")
+        shutil.copyfile(TOP / "build" / TARGET / "python" / extension, stage / extension)
 
 
 def stage_server(stage):
@@ -97,10 +101,19 @@ def find_files(stage):
     return {str(path): str(path.relative_to(stage)) for path in sorted(stage.rglob("*")) if path.is_file()}
 
 
+def name_platform(target):
+    """The part of a wheel's tag that says where it runs; target: "" or the machine and system that it is compiled for."""
+    machine, _, system = target.partition("-")
+    if not system.startswith("macos"):
+        return f"linux_{machine or platform.machine()}"
+    version = system.partition(".")[2].replace(".", "_")
+    return f"macosx_{version}_{machine.replace('aarch64', 'arm64')}"
+
+
 def name_tag(project):
     """The wheel's tag; what the server's wheels contain needs no certain Python."""
     python = "cp311-abi3" if project == "arrayd" else "py3-none"
-    return f"{python}-linux_{os.environ.get('ARRAYD_MACHINE', platform.machine())}"
+    return f"{python}-{name_platform(TARGET)}"
 
 
 class CustomBuildHook(BuildHookInterface):

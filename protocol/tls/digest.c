@@ -5,6 +5,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct {
@@ -27,10 +28,31 @@ static EVP_MD *sha256;
 static ad_fault missing;
 static pthread_once_t loaded = PTHREAD_ONCE_INIT, prepared = PTHREAD_ONCE_INIT;
 
+/* Where the libraries lie, in the order in which they are tried: on macOS they are Homebrew's. */
+static const char *const places[] = {
+#ifdef __APPLE__
+    "/opt/homebrew/opt/openssl@3/lib/lib%s.3.dylib",
+    "/usr/local/opt/openssl@3/lib/lib%s.3.dylib",
+    "lib%s.3.dylib",
+#else
+    "lib%s.so.3",
+#endif
+};
+
+void *ad__openssl_open(const char *name) {
+    char path[80];
+    void *library = NULL;
+    for (size_t i = 0; i < sizeof places / sizeof *places && !library; i++) {
+        snprintf(path, sizeof path, places[i], name);
+        library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    }
+    return library;
+}
+
 /* Load libcrypto, which stays loaded, as other threads may use it when the process ends. */
 static void load_library(void) {
     void **member = (void **)&crypto;
-    void *library = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_LOCAL);
+    void *library = ad__openssl_open("crypto");
     if (!library) {
         ad__fault(&missing, AD_E_UNSUPPORTED, "OpenSSL 3 cannot be loaded: %s (Debian's package is libssl3)",
                   dlerror());

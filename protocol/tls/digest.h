@@ -11,6 +11,8 @@ typedef struct ad_digest_part {
     size_t size;
 } ad_digest_part;
 
+/* Open one of OpenSSL 3's libraries, "ssl" or "crypto". NULL: it is not to be had, and dlerror says why. */
+void *ad__openssl_open(const char *name);
 /* Any thread: load libcrypto, once in a process. AD_E_UNSUPPORTED: it is not there, or lacks a function. */
 int ad__crypto_load(ad_fault *fault);
 /* Any thread: hash n parts, one behind the other. AD_E_UNSUPPORTED, AD_E_MEMORY. */

@@ -60,13 +60,13 @@ static int find_functions(void *library) {
     _Static_assert(offsetof(ad_openssl, wire) == COUNT * sizeof(void *), "one pointer for each row");
     for (int i = 0; i < COUNT; i++)
         if (!(member[i] = dlsym(library, names[i])))
-            return ad__fault(&failure, AD_E_TLS, "TLS: libssl.so.3 has no function %s", names[i]);
+            return ad__fault(&failure, AD_E_TLS, "TLS: OpenSSL has no function %s", names[i]);
     return 0;
 }
 
 /* Load and initialise libssl. It stays loaded without clean-up at exit, as other threads may use it then. */
 static void load_openssl(void) {
-    void *library = dlopen("libssl.so.3", RTLD_NOW | RTLD_LOCAL);
+    void *library = ad__openssl_open("ssl");
     if (!library) {
         ad__fault(&failure, AD_E_TLS, "TLS needs OpenSSL 3, which cannot be loaded: %s", dlerror());
         return;

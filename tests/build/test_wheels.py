@@ -149,6 +149,36 @@ def test_a_backend_for_this_machine_alone_is_not_packed(hook, tmp_path, backend,
     assert shutil.which("strip") is None or (tmp_path / "packed").stat().st_size > 0
 
 
+def test_wheel_of_cuda(tmp_path):
+    """The wheel of the CUDA backend, with a library that stands for what takes nvcc an hour: an index takes it, and it asks
+    for the server and for NVIDIA's packages."""
+    checkout = tmp_path / "checkout"
+    shutil.copytree(TOP / "deploy", checkout / "deploy", ignore=shutil.ignore_patterns("__pycache__"))
+    version = re.search(r"^VERSION := (\S+)", (TOP / "Makefile").read_text(), re.M)[1]
+    (checkout / "Makefile").write_text(f"VERSION := {version}\ncuda:\n")
+    (tmp_path / "stand_in.c").write_text("int ad_backend_get(void) { return 0; }\n")
+    library = checkout / "build/release/bin/libarrayd-cuda.so"
+    library.parent.mkdir(parents=True)
+    run("cc", "-shared", "-fPIC", "-Wl,-soname,libarrayd-cuda.so", "-o", library, tmp_path / "stand_in.c")
+    wheel = pathlib.Path(run(sys.executable, checkout / "deploy/wheels/build.py", tmp_path / "dist", "cuda13").strip())
+    assert re.fullmatch(rf"arrayd_cuda13-{version}-py3-none-\S*manylinux_2_\d+_x86_64\S*\.whl", wheel.name)
+    run(sys.executable, "-m", "twine", "check", "--strict", wheel)
+    needs = set(re.findall(r"^Requires-Dist: ([\w-]+)", read_text(wheel, "METADATA"), re.M))
+    assert {"arrayd-server", "nvidia-cublas", "nvidia-cuda-nvrtc", "nvidia-cufft", "nvidia-cusolver"} <= needs
+    names = list_names(wheel)
+    assert "arrayd/bin/libarrayd-cuda.so" in names and any("licenses/" in name for name in names)
+
+
+def test_pip_installs_a_checkout(tmp_path):
+    """`pip install .` makes the client of a checkout and nothing else, by the standard build backend."""
+    run(sys.executable, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--no-index",
+        f"--target={tmp_path}", TOP)
+    code = "import arrayd; print(arrayd.__file__, arrayd.__version__)"
+    path, version = run(sys.executable, "-c", code, cwd=tmp_path, env=clean_environment(PYTHONPATH=str(tmp_path))).split()
+    assert path.startswith(str(tmp_path)) and version in (TOP / "Makefile").read_text().split("\n", 3)[2]
+    assert not (tmp_path / "arrayd/bin").exists() and (tmp_path / "arrayd/py.typed").exists()
+
+
 def test_a_backend_for_this_machine_alone_is_not_installed(tmp_path):
     done = subprocess.run(["make", "-n", "install", f"DESTDIR={tmp_path}", "B=build/nothing", "NVCC=", "KERNEL_ISAS=v2 v3"], cwd=TOP,
                           text=True, capture_output=True)
