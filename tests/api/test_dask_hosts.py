@@ -1,0 +1,122 @@
+"""Dask over two hosts, which are two network namespaces with a cable between them. Each has a server, whose socket the other does
+not know, and a worker; arrays go from host to host over Dask's own connections."""
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from conftest import start_server
+from patience import PATIENCE
+
+NETWORK = "192.0.2"  # for documentation: nobody has it
+SCHEDULER = f"tcp://{NETWORK}.1:8786"
+PROGRAM = """
+import json, sys
+import dask, dask.array as da, numpy as np
+from distributed import Client
+import arrayd as ad
+import dask_work as work
+
+with Client(sys.argv[1], timeout=120) as client:
+    client.wait_for_workers(2, timeout=120)
+    def on(worker, function, *arguments):
+        return client.submit(function, *arguments, workers=[worker], pure=False)
+    moved = [on(b, work.total, on(a, work.ramp, 100_000)).result() for a, b in ("ab", "ba", "ab")]
+    x = np.random.default_rng(5).random((400, 400))
+    chunks = da.from_array(x, chunks=100).map_blocks(ad.asarray)
+    program = lambda x: ((x @ x.T) / x.sum(axis=1) - x.mean(axis=0)).std(axis=0)
+    difference = abs(client.compute(program(chunks)).result().get() - program(x)).max()
+    addresses = [worker["host"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()]
+    print(json.dumps([moved, float(difference), sorted(addresses)]))
+"""
+
+
+def refusal():
+    """Why there can be no namespaces here; None: there can."""
+    if os.geteuid():
+        return "only root may make network namespaces"
+    if not all(map(shutil.which, ("unshare", "nsenter", "ip"))):
+        return "unshare, nsenter or ip is not installed"
+    done = subprocess.run(["unshare", "--net", "ip", "link", "add", "name", "cable", "type", "veth", "peer", "name", "end"], capture_output=True, text=True)
+    return done.stderr.strip() if done.returncode else None
+
+
+class Host:
+    """A network namespace, and what runs in it."""
+
+    def __init__(self):
+        self.keeper = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE)
+        self.keeper.stdout.readline()  # it is there
+        self.running = []
+
+    def command(self, *command):
+        return ["nsenter", f"--target={self.keeper.pid}", "--net", *map(str, command)]
+
+    def run(self, *command):
+        subprocess.run(self.command(*command), check=True, capture_output=True, text=True)
+
+    def begin(self, *command, **options):
+        self.running.append(subprocess.Popen(self.command(*command), stdin=subprocess.DEVNULL, **options))
+
+    def end(self):
+        for process in (*self.running, self.keeper):
+            process.kill()
+        for process in (*self.running, self.keeper):
+            process.wait()
+
+
+@pytest.fixture
+def hosts():
+    why = refusal()
+    if why:
+        pytest.skip(f"no network namespaces: {why}")
+    with contextlib.ExitStack() as stack:
+        two = []
+        for _ in range(2):
+            two.append(Host())
+            stack.callback(two[-1].end)
+        two[0].run("ip", "link", "add", "name", "cable", "type", "veth", "peer", "name", "cable", "netns", two[1].keeper.pid)
+        for number, host in enumerate(two, 1):
+            host.run("ip", "address", "add", f"{NETWORK}.{number}/24", "dev", "cable")
+            host.run("ip", "link", "set", "cable", "up")
+            host.run("ip", "link", "set", "lo", "up")
+        yield two
+
+
+@pytest.fixture
+def servers(tmp_path):
+    """The urls of two servers: of Unix sockets, which have nothing to do with networks."""
+    started = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        started.append(start_server(str(tmp_path / name)))
+    yield [url for _, url in started]
+    for process, _ in started:
+        process.kill()
+        process.wait()
+
+
+def test_arrays_go_between_hosts(hosts, servers, tmp_path):
+    pytest.importorskip("distributed")
+    paths = os.pathsep.join([str(pathlib.Path(__file__).parent), *filter(None, sys.path)])
+    environment = [{**os.environ, "ARRAYD_URL": url, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "DASK_DISTRIBUTED__WORKER__DAEMON": "False",
+                    "DASK_TEMPORARY_DIRECTORY": str(tmp_path)} for url in servers]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    hosts[0].begin(sys.executable, "-m", "distributed.cli.dask_scheduler", f"--host={NETWORK}.1", "--port=8786", "--no-dashboard",
+                   env=environment[0], **quiet)
+    for name, host, number, variables in (("a", hosts[0], 1, environment[0]), ("b", hosts[1], 2, environment[1])):
+        host.begin(sys.executable, "-m", "distributed.cli.dask_worker", SCHEDULER, f"--host={NETWORK}.{number}", f"--name={name}",
+                   "--nthreads=1", "--no-nanny", "--no-dashboard", env=variables, cwd=tmp_path, **quiet)
+    done = subprocess.run(hosts[0].command(sys.executable, "-c", PROGRAM, SCHEDULER), capture_output=True, text=True,
+                          timeout=2 * PATIENCE, env=environment[0], stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr[-3000:]
+    moved, difference, addresses = json.loads(done.stdout.splitlines()[-1])
+    wanted = float(sum(range(100_000)))
+    assert moved == [[wanted, True, servers[1], False], [wanted, True, servers[0], False], [wanted, True, servers[1], False]]
+    assert difference < 1e-12 and addresses == [f"{NETWORK}.1", f"{NETWORK}.2"]
