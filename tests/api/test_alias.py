@@ -2,7 +2,9 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+import scipy
 
 import arrayd as ad
 import arrayd.scipy
@@ -33,4 +35,5 @@ def test_aliases():
 def test_names():
     with pytest.raises(AttributeError, match="nothing"):
         arrayd.scipy.nothing
-    assert arrayd.scipy.get_array_module(ad.zeros(1)) is ad
+    assert arrayd.scipy.get_array_module(np.zeros(1), ad.zeros(1)) is arrayd.scipy
+    assert arrayd.scipy.get_array_module(np.zeros(1)) is scipy

@@ -98,6 +98,11 @@ def test_statistics():
             near(stats.zscore(ad.asarray(c), nan_policy=policy), scipy.stats.zscore(c, nan_policy=policy))
     for lmb in (0, 0.5, -1.5, 2):
         near(stats.boxcox_llf(lmb, ad.asarray(b)), scipy.stats.boxcox_llf(lmb, b))
+    for kind in ("int32", "float16", "float32", "complex64"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected = scipy.stats.boxcox_llf(3, np.zeros(0, kind))
+        assert stats.boxcox_llf(3, ad.zeros(0, kind)).dtype == expected.dtype
     with pytest.raises(ValueError):
         stats.zscore(ad.asarray(c), nan_policy="raise")
     with pytest.raises(ValueError):

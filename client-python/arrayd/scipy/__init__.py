@@ -30,15 +30,15 @@ def __dir__():
 
 
 def get_array_module(*args):
-    """arrayd when one of args is an array of the server, else numpy; see arrayd.get_array_module.
+    """This module when one of args is an array of the server, also a sparse one, else SciPy.
 
     Parameters: args: arrays and other values.
     Returns: module.
-    Raises: nothing of its own.
+    Raises: ImportError where it is SciPy, and that is not installed.
     Source: cupyx.scipy.get_array_module
     """
-    from .._math.logic import get_array_module as find_module
-    return find_module(*args)
+    import arrayd
+    return _importlib.import_module(__name__ if arrayd.get_array_module(*args) is arrayd else "scipy")
 
 
 __all__ += ["get_array_module"]

@@ -119,7 +119,7 @@ def boxcox_llf(lmb, data):
     """
     data = _floating(data)
     if data.shape[0] == 0:
-        return ad.asarray(np.nan)
+        return ad.asarray(np.nan, data.dtype)
     logs = ad.log(data)
     if lmb == 0:
         variance = logs.var(axis=0)
