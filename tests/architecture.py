@@ -19,6 +19,10 @@ LOOPS_MOST = 0  # files of the worker that call each other in a loop
 SENTENCE = 15  # words in a sentence of a comment, on average
 MEMBERS = 30  # of a structure, above which it is named
 LARGE = {"ad_backend": "a table of functions", "ad_fold": "the argument of kernels"}  # why these may be larger
+# Words of a private language that the project once had, and what they are called: as names, in comments, pages and tests.
+PRIVATE = {"estate": "arena", "ledger": "journal", "weave": "chain build", "verdict": "deferred check", "hush": "suppress replies",
+           "foresee": "prefetch", "stillborn": "what it means", "heir": "successor", "bequeath": "hand over", "seat": "session entry",
+           "parting": "migration", "wish": "request"}
 # Names that two programs have, and why these may.
 TWICE = {"ad_module": "a compiled source: the client's handle of it, and the backend's",
          "ad_launch": "a launch: the client's call, and what the backend is given"}
@@ -49,10 +53,10 @@ def room_of(path):
     return path.relative_to(TOP / "server/worker").parts[0] if path.parent != TOP / "server/worker" else "."
 
 
-def find_statics():
-    """Static functions by name: the files that have one."""
+def find_statics(*more):
+    """Static functions by name: the files that have one. more: folders beside those of the programs."""
     found = collections.defaultdict(list)
-    for folder in C_FOLDERS:
+    for folder in (*C_FOLDERS, *more):
         for path in sources(folder, "c"):
             for name in _STATIC.findall(read_code(path)):
                 found[name].append(path)
@@ -132,6 +136,15 @@ def find_sentences():
     return found
 
 
+def find_private_words():
+    """(file, word): words of PRIVATE in code, comments, pages and tests."""
+    word = re.compile(rf"(?<![A-Za-z])({'|'.join(PRIVATE)})(?:s|ed|es)?(?![A-Za-z])")
+    paths = [path for folder in (*C_FOLDERS, "kernels", "tests") for path in sources(folder, "c", "h", "cpp", "cu", "cuh", "py", "def")]
+    paths += [TOP / "protocol/wire.md", *sources("docs/internals", "md"), *sources("docs/guide", "md"), TOP / "docs/operations.md"]
+    return [(path, each) for path in paths if path not in (pathlib.Path(__file__).resolve(), TOP / "kernels/backend.h")
+            for each in sorted(set(word.findall(path.read_text())))]
+
+
 def find_rebuilt():
     """(objects that a row of ufunc.def rebuilds, all) by the last build's dependencies; None without one."""
     notes = sorted((TOP / "build/release/obj").rglob("*.d"))
@@ -180,12 +193,14 @@ def measure():
 
 def check(whole=False):
     """Yield what has become worse than it may be. whole: also whether the page's table is that of today."""
-    for name, paths in sorted(find_statics().items()):
-        if "_" not in name and len(paths) > 1:
+    for name, paths in sorted(find_statics("tests").items()):
+        if "_" not in name:
             where = ", ".join(str(path.relative_to(TOP)) for path in paths)
-            yield f"static {name}() stands in {where}: name what each does to what"
+            yield f"static {name}() stands in {where}: name what it does to what"
     for path, text in find_opcodes():
         yield f"{path.relative_to(TOP)}: {text}: what a message decides stands in its row of request.def"
+    for path, word in find_private_words():
+        yield f"{path.relative_to(TOP)}: {word}: say {PRIVATE[word]}, or another word of the field"
     upward = find_upward(find_calls())
     if len(upward) > UPWARD_MOST:
         yield (f"{len(upward)} calls of the worker go up a room, {UPWARD_MOST} may: "

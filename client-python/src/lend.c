@@ -6,13 +6,13 @@
 
 #include "dlpack.h"
 
-typedef struct kept {
-    struct kept *next;
+typedef struct lent_owner {
+    struct lent_owner *next;
     PyObject *owner;
     pid_t pid; /* a fork's child has it, too, and leaves it alone */
-} kept;
+} lent_owner;
 
-static kept *_Atomic dropped;
+static lent_owner *_Atomic dropped;
 static atomic_bool asked;
 static pid_t lender; /* who has lent anything; 0: nobody */
 
@@ -20,7 +20,7 @@ static pid_t lender; /* who has lent anything; 0: nobody */
 static int drop_lent(void *unused) {
     (void)unused;
     atomic_store(&asked, false);
-    for (kept *k = atomic_exchange(&dropped, NULL), *next; k; k = next) {
+    for (lent_owner *k = atomic_exchange(&dropped, NULL), *next; k; k = next) {
         next = k->next;
         if (k->pid == getpid()) Py_DECREF(k->owner);
         free(k);
@@ -30,7 +30,7 @@ static int drop_lent(void *unused) {
 
 /* Release a loan. Any thread calls it. */
 static void release_loan(void *argument) {
-    kept *k = argument;
+    lent_owner *k = argument;
     k->next = atomic_load(&dropped);
     while (!atomic_compare_exchange_weak(&dropped, &k->next, k))
         ;
@@ -49,19 +49,19 @@ static void begin_releasing(void) {
 }
 
 /* An owner that is to be kept until release() is called with what this returns. NULL with an exception. */
-static kept *keep_owner(PyObject *owner) {
+static lent_owner *keep_owner(PyObject *owner) {
     begin_releasing();
-    kept *k = malloc(sizeof *k);
+    lent_owner *k = malloc(sizeof *k);
     if (!k) {
         PyErr_NoMemory();
         return NULL;
     }
-    *k = (kept){NULL, Py_NewRef(owner), lender};
+    *k = (lent_owner){NULL, Py_NewRef(owner), lender};
     return k;
 }
 
 /* The array that was made with the owner kept, or, after a failure, an exception and the owner's end. */
-static PyObject *finish_lending(int status, kept *k, ad_array *const *made, ad__py_session *s) {
+static PyObject *finish_lending(int status, lent_owner *k, ad_array *const *made, ad__py_session *s) {
     if (status) {
         Py_DECREF(k->owner);
         free(k);
@@ -90,7 +90,7 @@ static PyObject *py_lend(PyObject *module, PyObject *args) {
         return NULL;
     }
     ad__py_session *s = ad__py_session_get();
-    kept *k = s ? keep_owner(owner) : NULL;
+    lent_owner *k = s ? keep_owner(owner) : NULL;
     if (!k) {
         if (s) ad__py_session_leave(s);
         return NULL;
@@ -133,7 +133,8 @@ static int check_tensor(const DLManagedTensorVersioned *m) {
 }
 
 /* Make an array of a tensor; k: NULL, or what is kept until the server has let go. A status. */
-static int make_array(ad__py_session *s, DLManagedTensorVersioned *tensor, void *stream, kept *k, ad_array **made) {
+static int make_array(ad__py_session *s, DLManagedTensorVersioned *tensor, void *stream, lent_owner *k,
+                      ad_array **made) {
     ad__py_release();
     int status = ad_from_dlpack(s->handle, tensor, stream, k ? release_loan : leave_tensor, k, made);
     ad__py_acquire();
@@ -160,7 +161,7 @@ PyObject *ad__py_take_capsule(PyObject *capsule, void *stream) {
     if (!open_capsule(capsule, &tensor) || check_tensor(&tensor) != 0) return NULL;
     const bool lent = tensor.dl_tensor.device.device_type == kDLCUDA;
     ad__py_session *s = ad__py_session_get();
-    kept *k = s && lent ? keep_owner(capsule) : NULL;
+    lent_owner *k = s && lent ? keep_owner(capsule) : NULL;
     if (!s || (lent && !k)) {
         if (s) ad__py_session_leave(s);
         return NULL;

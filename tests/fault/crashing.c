@@ -36,7 +36,7 @@ static int number_in(const char *name, int otherwise) {
     return number;
 }
 
-static void die(void) {
+static void end_process(void) {
     file_path path;
     struct stat st;
     const int way = number_in("way", SIGSEGV), most = number_in("most", 1000);
@@ -61,66 +61,66 @@ static bool is_fatal(const ad_op *op) {
     return false;
 }
 
-static void look(const ad_stream *stream) {
+static void die_if_awaited(const ad_stream *stream) {
     if (!doomed || (stream && stream != doomed)) return;
     doomed = NULL;
-    die();
+    end_process();
 }
 
-static void meet(ad_stream *stream) {
+static void arrange_death(ad_stream *stream) {
     if (table.asynchronous) doomed = stream;
-    else die();
+    else end_process();
 }
 
 /* The host waits for a query, which is complete when this returns. */
-static int run(ad_stream *stream, const ad_op *op, ad_run *how, ad_fault *fault) {
-    if (is_fatal(op) && op->opcode == AD_REQ_QUERY) die();
-    else if (is_fatal(op)) meet(stream);
+static int run_operation(ad_stream *stream, const ad_op *op, ad_run *how, ad_fault *fault) {
+    if (is_fatal(op) && op->opcode == AD_REQ_QUERY) end_process();
+    else if (is_fatal(op)) arrange_death(stream);
     return cpu->run(stream, op, how, fault);
 }
 
-static int fuse(ad_stream *stream, const ad_chain *chain, ad_run *how, ad_fault *fault) {
+static int run_chain(ad_stream *stream, const ad_chain *chain, ad_run *how, ad_fault *fault) {
     bool fatal = false;
     for (int i = 0; i < chain->nscalars; i++) fatal = fatal || is_fatal_number(&chain->scalar[i]);
-    if (fatal) meet(stream);
+    if (fatal) arrange_death(stream);
     return cpu->fuse(stream, chain, how, fault);
 }
 
-static int wait(ad_stream *stream, ad_fault *fault) {
-    look(stream);
+static int wait_stream(ad_stream *stream, ad_fault *fault) {
+    die_if_awaited(stream);
     return cpu->stream_wait(stream, fault);
 }
 
-static int done(ad_event *event, ad_fault *fault) {
-    look(NULL);
+static int ask_event(ad_event *event, ad_fault *fault) {
+    die_if_awaited(NULL);
     return cpu->event_done(event, fault);
 }
 
-static int attach(ad_device *device, int fd, uint64_t size, ad_slab_map *out, ad_fault *fault) {
+static int attach_slab(ad_device *device, int fd, uint64_t size, ad_slab_map *out, ad_fault *fault) {
     file_path path;
-    if (!unlink(find_path("attach", path))) die();
+    if (!unlink(find_path("attach", path))) end_process();
     return cpu->slab_attach(device, fd, size, out, fault);
 }
 
-static int upload(ad_stream *stream, void *to, const void *host, uint64_t size, ad_fault *fault) {
+static int write_memory(ad_stream *stream, void *to, const void *host, uint64_t size, ad_fault *fault) {
     const int64_t fatal = FATAL;
-    if (size == FATAL * sizeof fatal) meet(stream);
+    if (size == FATAL * sizeof fatal) arrange_death(stream);
     return cpu->upload(stream, to, host, size, fault);
 }
 
-static int download(ad_stream *stream, void *host, const void *from, uint64_t size, ad_fault *fault) {
-    if (size == FATAL) meet(stream);
+static int read_memory(ad_stream *stream, void *host, const void *from, uint64_t size, ad_fault *fault) {
+    if (size == FATAL) arrange_death(stream);
     return cpu->download(stream, host, from, size, fault);
 }
 
 const ad_backend *ad_backend_get(void) {
     if (!(cpu = open_backend(CPU_BACKEND, &table))) return NULL;
-    table.run = run;
-    table.fuse = fuse;
-    table.stream_wait = wait;
-    table.event_done = done;
-    table.slab_attach = attach;
-    table.upload = upload;
-    table.download = download;
+    table.run = run_operation;
+    table.fuse = run_chain;
+    table.stream_wait = wait_stream;
+    table.event_done = ask_event;
+    table.slab_attach = attach_slab;
+    table.upload = write_memory;
+    table.download = read_memory;
     return &table;
 }

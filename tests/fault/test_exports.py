@@ -15,7 +15,7 @@ from cutting import Proxy
 from places import port_of
 from raw import CALL, DTYPES, UFUNC, Client, Failed, frame, message, wait_until
 from returning import Session
-from seeing import ctl
+from observing import ctl
 
 HELD = ("exports", "exported_bytes", "shared_buffers", "shared_bytes", "capabilities", "orphans", "used_bytes")
 

@@ -17,7 +17,7 @@ import raw
 from certificates import Authority
 from places import DENIED, port_of, refusal, works
 from raw import Client, Closed
-from seeing import BAD, USAGE, ctl
+from observing import BAD, USAGE, ctl
 
 COMPUTE = """
 import sys, arrayd as ad

@@ -11,9 +11,9 @@ import pytest
 from places import port_of
 import raw
 from raw import TOP, Client, Closed, Failed, frame, message, wait_until
-from seeing import ctl
+from observing import ctl
 from test_exports import outcome, program
-from test_survival import LATE
+from test_recovery import LATE
 from upgrading import upgrade
 
 HELD = ("imports", "imported_bytes", "exports", "shared_buffers", "capabilities", "orphans", "used_bytes",

@@ -12,7 +12,7 @@ import raw
 from places import works
 from raw import CALL, DTYPES, REDUCTION, Client, Closed, Failed, wait_until
 from returning import Session
-from seeing import BAD, ctl, see, session_of
+from observing import BAD, ctl, see, session_of
 from upgrading import upgrade
 
 pytestmark = raw.cpu_only  # a GPU's operations are only enqueued

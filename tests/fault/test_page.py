@@ -10,7 +10,7 @@ import pytest
 import raw
 from places import port_of
 from raw import Client
-from seeing import METRICS, get, see, work
+from observing import METRICS, get, see, work
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-shell", "chromium-browser", "google-chrome"))), None)
 

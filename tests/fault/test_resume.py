@@ -16,7 +16,7 @@ from cutting import Proxy
 from raw import Client, Closed, frame, message, wait_until
 from returning import LEAVE, RESUME, TAKEN, Session, add_one, note, refused, tcp_of
 from test_exports import outcome
-from test_survival import kill
+from test_recovery import kill
 
 PROTOCOL, TIMEOUT = 9, 14
 OPEN = ["--tcp=127.0.0.1:0", "--tcp-open=yes"]

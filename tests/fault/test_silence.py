@@ -10,8 +10,8 @@ import raw
 from raw import Client, wait_until
 from returning import Session
 from test_blame import answer, get
-from test_survival import OPEN
-from test_survival_modules import build, launch
+from test_recovery import OPEN
+from test_recovery_modules import build, launch
 
 KILLED = "it does not answer"
 

@@ -18,10 +18,10 @@ import pytest
 import raw
 from raw import Client, Closed, Failed, message, wait_until
 from returning import Session, count_to_a_thousand, tcp_of
-from seeing import CTL, get, metrics, see
-from test_survival import (HERE, LATE, OPEN, answers_come_once, comes_back, export, kill,
+from observing import CTL, get, metrics, see
+from test_recovery import (HERE, LATE, OPEN, answers_come_once, comes_back, export, kill,
                            leave_behind, through_windows, window)
-from test_survival_modules import PLAIN, VARIABLES, build, doubled, launch
+from test_recovery_modules import PLAIN, VARIABLES, build, doubled, launch
 from upgrading import VERSION, refusal, times, upgrade
 
 

@@ -11,8 +11,8 @@ import pytest
 import raw
 from raw import Client, wait_until
 from returning import Session
-from seeing import CTL, see
-from test_survival import OPEN
+from observing import CTL, see
+from test_recovery import OPEN
 from upgrading import VERSION, refusal, times, upgrade
 
 CHECK = 'case "$1" in --can-take-over=*)'

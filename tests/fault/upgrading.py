@@ -3,7 +3,7 @@ import json
 import subprocess
 
 import raw
-from seeing import BAD, ctl, see
+from observing import BAD, ctl, see
 
 VERSION = subprocess.run([raw.PROGRAM, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
 

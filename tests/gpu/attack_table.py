@@ -129,7 +129,7 @@ PATH = object()  # stands for the server's socket
 def send_long(raw, client):
     """A sum that takes seconds; the server has begun it when this returns."""
     import numpy as np
-    from seeing import see
+    from observing import see
     x, d = client.put(np.ones(1, np.float32)), raw.DTYPES.index("float32")
     endless = 1 << 43 if raw.BACKEND == "cuda" else 1 << 45
     client.op("reduce", raw.REDUCTION["sum"], d, [[client.fresh(), d, []]], [[x[0], d, 0, [endless], [0]]], [1, None, None])
@@ -140,7 +140,7 @@ def send_long(raw, client):
 
 def kill_session(server, client):
     from raw import Closed
-    from seeing import ctl
+    from observing import ctl
     begun = time.monotonic()
     ctl(server, "kill", str(client.welcome[3]))
     try:

@@ -13,7 +13,7 @@ static ad_desc make_view(int64_t offset, size_t ndim, const int64_t *shape, cons
     return (ad_desc){1, offset, shape, strides, AD_FLOAT32, (uint8_t)ndim, AD_VIEW};
 }
 
-static bool same(const int64_t *a, size_t n, const int64_t *b) { return memcmp(a, b, n * sizeof *a) == 0; }
+static bool is_same(const int64_t *a, size_t n, const int64_t *b) { return memcmp(a, b, n * sizeof *a) == 0; }
 
 Test(desc, count) {
     int64_t n = -1;
@@ -91,11 +91,11 @@ Test(desc, contiguous_strides) {
     int64_t strides[3];
 
     ad__strides_contiguous(SHAPE(2, 3, 4), 8, strides);
-    cr_expect(same(strides, SHAPE(96, 32, 8)));
+    cr_expect(is_same(strides, SHAPE(96, 32, 8)));
     ad__strides_contiguous(SHAPE(5, 1, 4), 8, strides);
-    cr_expect(same(strides, SHAPE(32, 0, 8)));
+    cr_expect(is_same(strides, SHAPE(32, 0, 8)));
     ad__strides_contiguous(SHAPE(2, 0, 4), 8, strides);
-    cr_expect(same(strides, SHAPE(32, 32, 8)));
+    cr_expect(is_same(strides, SHAPE(32, 32, 8)));
 }
 
 Test(desc, contiguity) {
@@ -192,10 +192,10 @@ Test(desc, broadcast) {
     ad_fault fault = {0};
     int ndim = -1;
 
-    cr_expect(ad__broadcast(3, list, &ndim, shape, &fault) == 0 && ndim == 3 && same(shape, SHAPE(3, 4, 5)));
+    cr_expect(ad__broadcast(3, list, &ndim, shape, &fault) == 0 && ndim == 3 && is_same(shape, SHAPE(3, 4, 5)));
     cr_expect(ad__broadcast(1, &list[2], &ndim, shape, &fault) == 0 && ndim == 0);
     list[0] = &none;
-    cr_expect(ad__broadcast(2, list, &ndim, shape, &fault) == 0 && ndim == 2 && same(shape, SHAPE(4, 0)));
+    cr_expect(ad__broadcast(2, list, &ndim, shape, &fault) == 0 && ndim == 2 && is_same(shape, SHAPE(4, 0)));
     list[1] = &two;
     cr_expect_eq(ad__broadcast(2, list, &ndim, shape, &fault), AD_E_VALUE);
     cr_expect_str_eq(fault.text, "operands could not be broadcast together with shapes (0,) (2,) ");
@@ -210,7 +210,7 @@ Test(desc, broadcast_to) {
     ad_desc out = {0};
 
     cr_expect_eq(ad__broadcast_to(&d, 3, shape, strides, &out, &fault), 0);
-    cr_expect(out.ndim == 3 && out.offset == 8 && out.shape == shape && same(out.strides, SHAPE(0, -4, 0)));
+    cr_expect(out.ndim == 3 && out.offset == 8 && out.shape == shape && is_same(out.strides, SHAPE(0, -4, 0)));
     cr_expect_eq(ad__broadcast_to(&d, 2, other, strides, &out, &fault), AD_E_VALUE);
     cr_expect_str_eq(fault.text, "could not broadcast input array from shape (3,1) into shape (2,5)");
     cr_expect_eq(ad__broadcast_to(&d, 1, shape, strides, &out, &fault), AD_E_VALUE);
@@ -245,7 +245,7 @@ Test(desc, reshape) {
         ad_desc d = make_view(0, cases[i].n, cases[i].shape, cases[i].strides);
         bool can = ad__reshape_strides(&d, (int)cases[i].to, cases[i].reshaped, strides);
         cr_expect_eq(can, cases[i].expected != NULL, "case %zu", i);
-        if (can && cases[i].expected) cr_expect(same(strides, cases[i].to, cases[i].expected), "case %zu", i);
+        if (can && cases[i].expected) cr_expect(is_same(strides, cases[i].to, cases[i].expected), "case %zu", i);
     }
     ad_desc one = make_view(0, SHAPE(1), (const int64_t[]){4});
     cr_expect(ad__reshape_strides(&one, 0, NULL, (int64_t[1]){0}));

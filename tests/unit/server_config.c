@@ -9,11 +9,11 @@
 
 static ad_config config;
 static ad_fault fault;
-static ad_config_action wish;
+static ad_config_action action;
 
 static int load_config(int argc, const char *const *argv) {
     memset(&fault, 0, sizeof fault);
-    return ad__config_load(&config, argc, (char **)(uintptr_t)argv, NULL, &wish, &fault);
+    return ad__config_load(&config, argc, (char **)(uintptr_t)argv, NULL, &action, &fault);
 }
 #define LOAD(...)                                                                        \
     load_config((int)(sizeof((const char *[]){"arrayd", __VA_ARGS__}) / sizeof(char *)), \
@@ -153,13 +153,13 @@ Test(config, file_errors_name_the_line) {
 
 Test(config, observers) {
     cr_assert_eq(LOAD("--help"), 0);
-    cr_assert_eq(wish, AD_CONFIG_HELP);
+    cr_assert_eq(action, AD_CONFIG_HELP);
     release_config();
     cr_assert_eq(LOAD("--version"), 0);
-    cr_assert_eq(wish, AD_CONFIG_VERSION);
+    cr_assert_eq(action, AD_CONFIG_VERSION);
     release_config();
     cr_assert_eq(LOAD(), 0);
-    cr_assert_eq(wish, AD_CONFIG_RUN);
+    cr_assert_eq(action, AD_CONFIG_RUN);
 }
 
 Test(config, help_has_every_row) {
@@ -182,7 +182,7 @@ Test(config, arguments_reproduce_the_configuration) {
     int argc = 1;
     char *argv[64] = {(char *)(uintptr_t) "worker"};
     for (char **p = list; *p; p++) argv[argc++] = *p;
-    cr_assert_eq(ad__config_load(&config, argc, argv, NULL, &wish, &fault), 0, "%s", fault.text);
+    cr_assert_eq(ad__config_load(&config, argc, argv, NULL, &action, &fault), 0, "%s", fault.text);
     cr_assert_eq(config.memory, 5 << 20);
     cr_assert_str_eq(config.socket, "/a path/with=signs");
     cr_assert_eq(config.output_timeout, 2.5);
@@ -196,11 +196,11 @@ Test(config, private_arguments) {
     int fd = -1;
     const ad_config_private rows[] = {{"channel-fd", &fd}, {NULL, NULL}};
     const char *argv[] = {"worker", "--channel-fd=5", NULL};
-    cr_assert_eq(ad__config_load(&config, 2, (char **)(uintptr_t)argv, rows, &wish, &fault), 0);
+    cr_assert_eq(ad__config_load(&config, 2, (char **)(uintptr_t)argv, rows, &action, &fault), 0);
     cr_assert_eq(fd, 5);
     release_config();
     argv[1] = "--channel-fd=five";
-    cr_assert_eq(ad__config_load(&config, 2, (char **)(uintptr_t)argv, rows, &wish, &fault), AD_E_VALUE);
+    cr_assert_eq(ad__config_load(&config, 2, (char **)(uintptr_t)argv, rows, &action, &fault), AD_E_VALUE);
     release_config();
-    cr_assert_eq(ad__config_load(&config, 2, (char **)(uintptr_t)argv, NULL, &wish, &fault), AD_E_VALUE);
+    cr_assert_eq(ad__config_load(&config, 2, (char **)(uintptr_t)argv, NULL, &action, &fault), AD_E_VALUE);
 }

@@ -221,7 +221,7 @@ Test(memory, no_slab_is_closed_before_its_stream_has_passed) {
     cr_assert_eq(m.slab_bytes, 0);
 }
 
-Test(memory, small_estates_of_a_principal_share_a_slab) {
+Test(memory, small_arenas_of_a_principal_share_a_slab) {
     ad_memory m = open_memory(8 * MIB, 64 * MIB);
     ad_stream_arena *e[20], *other = ad__stream_arena_open(&m, "uid:2", NULL);
     ad_block b[20], c;
@@ -285,7 +285,7 @@ Test(memory, what_another_worker_has_left_is_used_again) {
     cr_assert_eq(m.slab_bytes, 0);
 }
 
-Test(memory, what_is_not_one_estates_stays_as_it_is) {
+Test(memory, what_is_not_one_arenas_stays_as_it_is) {
     static const uint64_t used[][2] = {{0, 128}, {64, 512}, {2 * MIB, MIB}}, all[][2] = {{0, 4 * MIB}};
     ad_memory m = open_memory(4 * MIB, 64 * MIB);
     ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL), *other = ad__stream_arena_open(&m, "uid:2", NULL);

@@ -237,7 +237,7 @@ def changed(rng, value, path):
 
 def test_changed_messages(native, model):
     """Any one change to a good message is accepted or refused as wire.md has it."""
-    rng, verdicts = random.Random(5), {True: 0, False: 0}
+    rng, outcomes = random.Random(5), {True: 0, False: 0}
     for _ in range(40_000):
         message = rng.choice(MESSAGES)[0]
         for _ in range(rng.choice([1, 1, 1, 2])):
@@ -248,7 +248,7 @@ def test_changed_messages(native, model):
         except ValueError as error:
             text = str(error)
         accepted = model.accepts(message)
-        verdicts[accepted] += 1
+        outcomes[accepted] += 1
         assert isinstance(text, list) == accepted, (message, text)
         if accepted and (message[0] == 72 and message[3] > 1 or message[0] == 40 and message[1]):
             continue # the encoder writes 0 or 1; no flags
@@ -256,7 +256,7 @@ def test_changed_messages(native, model):
             again = native.again(block)
             assert native.again(again) == again
             assert native.texts(again) == text or "{" in text[0] # strides that are never walked become 0
-    assert min(verdicts.values()) > 2000, verdicts
+    assert min(outcomes.values()) > 2000, outcomes
 
 
 def test_changed_bytes(native):

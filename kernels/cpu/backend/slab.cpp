@@ -61,7 +61,7 @@ int map(int fd, uint64_t size, ad_slab_map *out, ad_fault *fault) {
         munmap(base, mapped(size));
         return rc;
     }
-    if (size >= HUGE_PAGE) madvise(base, size, MADV_HUGEPAGE); /* a wish: not every kernel grants it */
+    if (size >= HUGE_PAGE) madvise(base, size, MADV_HUGEPAGE); /* not every kernel does as asked */
     AD_REDZONE_CLOSE(static_cast<char *>(base) + size, red(size));
     out->base = base;
     out->size = size;

@@ -53,13 +53,13 @@ __device__ int warp_sum(int v) {
 }
 
 /* The use of the number of true elements. answer: host memory, or NULL; wanted: what it must be, or -1. */
-struct verdict {
+struct count_check {
     int64_t *answer;
     int64_t wanted;
     ad_check *check;
 };
 
-__device__ void tell_total(const mask &m, const verdict &v, int64_t total) {
+__device__ void tell_total(const mask &m, const count_check &v, int64_t total) {
     m.before[m.tiles] = total;
     if (v.answer != nullptr) *v.answer = total;
     if (m.stop != nullptr) *m.stop = total != v.wanted;
@@ -68,7 +68,7 @@ __device__ void tell_total(const mask &m, const verdict &v, int64_t total) {
 
 /* A mask of one tile needs no second pass. */
 __global__ void __launch_bounds__(THREADS)
-    count_tiles(const __grid_constant__ mask m, const __grid_constant__ verdict v) {
+    count_tiles(const __grid_constant__ mask m, const __grid_constant__ count_check v) {
     __shared__ int sums[THREADS / 32];
     uint32_t bits[EACH];
     const int64_t first = int64_t(blockIdx.x) * (TILE / CHUNK) + threadIdx.x;
@@ -116,7 +116,8 @@ __device__ int64_t scan_block(int64_t v, int64_t *total) {
 }
 
 /* One block. */
-__global__ void __launch_bounds__(ADDERS) add_tiles(const __grid_constant__ mask m, const __grid_constant__ verdict v) {
+__global__ void __launch_bounds__(ADDERS)
+    add_tiles(const __grid_constant__ mask m, const __grid_constant__ count_check v) {
     constexpr int FOUR = 4;
     int64_t before = 0;
     for (int64_t t = 0; t < m.tiles; t += ADDERS * FOUR) {
@@ -309,7 +310,7 @@ int mask_init(ad_call *c, int index, array *a, mask *m) {
     return 0;
 }
 
-int mask_count(ad_call *c, const mask *m, const verdict *v) {
+int mask_count(ad_call *c, const mask *m, const count_check *v) {
     if (m->tiles > 0) count_tiles<<<int(m->tiles), THREADS, 0, c->stream->cuda>>>(*m, *v);
     if (m->tiles != 1) add_tiles<<<1, ADDERS, 0, c->stream->cuda>>>(*m, *v);
     return ad_cuda_launched("counting a mask", c->fault);
@@ -317,7 +318,7 @@ int mask_count(ad_call *c, const mask *m, const verdict *v) {
 
 /* The count, for which the stream is waited for. */
 int mask_total(ad_call *c, const mask *m, int64_t *total) {
-    verdict v = {nullptr, -1, nullptr};
+    count_check v = {nullptr, -1, nullptr};
     int rc = answer_place(c, &v.answer);
     if (rc < 0 || (rc = mask_count(c, m, &v)) < 0) return rc;
     rc = ad_cuda_status(cudaStreamSynchronize(c->stream->cuda), "counting a mask", c->fault);
@@ -474,7 +475,7 @@ int ad_call_place(ad_call *c) {
     if ((rc = mask_init(c, 0, &masked, &m)) < 0 || (rc = ad_call_input(c, 1, x.dtype, &v)) < 0) return rc;
     m.stop = reinterpret_cast<int *>(m.counts + m.tiles);
     c->run->checked = true;
-    const verdict wanted = {nullptr, v.shape[0], c->run->check};
+    const count_check wanted = {nullptr, v.shape[0], c->run->check};
     if ((rc = mask_count(c, &m, &wanted)) < 0) return rc;
     if (masked.ndim == 0) {
         give_axis(&masked);

@@ -43,7 +43,7 @@ static void run_here(const plain_test *test) {
 }
 
 /* 0 passed, 77 skipped, anything else failed. */
-static int run(const plain_test *test) {
+static int run_test(const plain_test *test) {
     int status = 0;
     fflush(NULL);
     pid_t child = fork();
@@ -65,7 +65,7 @@ int main(int argc, char **argv) {
         if (!strncmp(argv[i], "--xml=", 6) && !(xml = fopen(argv[i] + 6, "w"))) return 2;
     if (xml) fputs("<testsuite>\n", xml);
     for (const plain_test *test = tests; test; test = test->next, count++) {
-        int result = run(test);
+        int result = run_test(test);
         failed += result && result != SKIPPED;
         report_test(xml, test, result);
     }

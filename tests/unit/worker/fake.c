@@ -38,7 +38,7 @@ void fake_pass(void) {
     for (struct ad_stream *s = streams; s; s = s->next) s->passed = s->enqueued;
 }
 
-static int devices(int *count, ad_fault *fault) {
+static int count_devices(int *count, ad_fault *fault) {
     (void)fault;
     *count = 1;
     return 0;
@@ -165,14 +165,14 @@ static void check_close(ad_device *device, ad_check *checks) {
 
 static int check_fault(const ad_check *check, ad_fault *fault) { return ad__fault(fault, check->code, "found late"); }
 
-static int zero(ad_stream *stream, void *to, uint64_t size, ad_fault *fault) {
+static int zero_memory(ad_stream *stream, void *to, uint64_t size, ad_fault *fault) {
     (void)fault;
     stream->enqueued++;
     memset(to, 0, size);
     return 0;
 }
 
-static int copy(ad_stream *stream, void *to, const void *from, uint64_t size, ad_fault *fault) {
+static int copy_memory(ad_stream *stream, void *to, const void *from, uint64_t size, ad_fault *fault) {
     (void)fault;
     stream->enqueued++;
     memcpy(to, from, size);
@@ -185,7 +185,7 @@ static int64_t get_element(const ad_operand *o, int64_t i) {
 }
 
 /* Add the inputs of contiguous int64, whatever the operation is called. */
-static int run(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
+static int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
     const int status = fake.fail;
     fake.runs++;
     fake.fail = 0;
@@ -203,14 +203,14 @@ static int run(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault)
     return 0;
 }
 
-static int fuse(ad_stream *stream, const ad_chain *chain, ad_run *run_, ad_fault *fault) {
+static int run_chain(ad_stream *stream, const ad_chain *chain, ad_run *run_, ad_fault *fault) {
     (void)stream, (void)chain, (void)run_, (void)fault;
     return 0; /* each operation runs by itself */
 }
 
 static ad_backend backend = {.version = AD_BACKEND_VERSION,
                              .name = "fake",
-                             .devices = devices,
+                             .devices = count_devices,
                              .device_open = device_open,
                              .device_close = device_close,
                              .device_info = device_info,
@@ -231,13 +231,13 @@ static ad_backend backend = {.version = AD_BACKEND_VERSION,
                              .check_open = check_open,
                              .check_close = check_close,
                              .check_fault = check_fault,
-                             .zero = zero,
-                             .upload = copy,
-                             .upload_pinned = copy,
-                             .download = copy,
-                             .move = copy,
-                             .run = run,
-                             .fuse = fuse};
+                             .zero = zero_memory,
+                             .upload = copy_memory,
+                             .upload_pinned = copy_memory,
+                             .download = copy_memory,
+                             .move = copy_memory,
+                             .run = run_operation,
+                             .fuse = run_chain};
 
 /* ---- the worker ---- */
 

@@ -19,7 +19,7 @@ import pytest
 import raw
 from places import memory_of, port_of
 from raw import Client, Closed, wait_until
-from seeing import (BAD, CTL, METRICS, MOVING, NO_SERVER, USAGE, GOOD, clean, connect_control, ctl, get, metric_rows, metrics,
+from observing import (BAD, CTL, METRICS, MOVING, NO_SERVER, USAGE, GOOD, clean, connect_control, ctl, get, metric_rows, metrics,
                     read_all, see, session_of, work)
 
 

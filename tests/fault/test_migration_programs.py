@@ -8,12 +8,12 @@ import tempfile
 import pytest
 
 import raw
-from parting import worker_of
+from migrating import worker_of
 from places import port_of
 from raw import wait_until
-from seeing import see
+from observing import see
 from test_exports import outcome, program
-from test_survival import LATE
+from test_recovery import LATE
 from test_upgrade import Steady
 from upgrading import upgrade
 

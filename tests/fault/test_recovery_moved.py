@@ -13,8 +13,8 @@ import pytest
 import raw
 from raw import Failed, wait_until
 from returning import Session, add_one
-from test_survival import LATE, OPEN, kill, scribble
-from test_survival_late import I64, call, kill_at_work, slow, storm, write
+from test_recovery import LATE, OPEN, kill, scribble
+from test_recovery_late import I64, call, kill_at_work, slow, storm, write
 
 N = 1 << 14  # 128 KiB of int64
 SMALL = ("--memory=4M", "--slab=1M", "--host-memory=32M")
@@ -352,7 +352,7 @@ def test_an_overwritten_array_is_not_read_as_it_is_now(start):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_ledger_that_was_scribbled_on(place, seed):
+def test_a_journal_that_was_scribbled_on(place, seed):
     server = place(*SMALL, **STIRRED)
     sessions = [Session(server.path) for _ in range(3)]
     for session in sessions:

@@ -16,7 +16,7 @@ import pytest
 import raw
 from raw import Failed, wait_until
 from returning import Session
-from test_survival import DROPPED, HERE, LATE, OPEN, kill, journal
+from test_recovery import DROPPED, HERE, LATE, OPEN, kill, journal
 
 PLAIN = r"""
 extern "C" __global__ void twice(long long *x) { x[threadIdx.x] *= 2; }

@@ -13,8 +13,8 @@ import pytest
 import raw
 from raw import Client, wait_until
 from test_exports import program
-from test_survival import HERE, LATE, OPEN, kill
-from test_survival_fork import stopped
+from test_recovery import HERE, LATE, OPEN, kill
+from test_recovery_fork import stopped
 
 
 @pytest.fixture(params=["", "late"])

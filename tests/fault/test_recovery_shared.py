@@ -3,7 +3,7 @@ import pytest
 
 import raw
 from test_exports import program
-from test_survival import LATE, OPEN, kill
+from test_recovery import LATE, OPEN, kill
 
 HEAD = """
 import os, pickle, signal, sys

@@ -12,8 +12,8 @@ import pytest
 import raw
 from raw import Client, Closed, Failed, wait_until
 from returning import LEAVE, TAKEN, Session, add_one, note, refused, tcp_of
-from test_survival import LATE, OPEN, comes_back, kill, window
-from seeing import see
+from test_recovery import LATE, OPEN, comes_back, kill, window
+from observing import see
 from upgrading import upgrade
 
 TIMEOUT = 14

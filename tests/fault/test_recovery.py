@@ -438,7 +438,7 @@ def scribble(server, rng, times, first, values):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_ledger_that_was_scribbled_on(server, seed):
+def test_a_journal_that_was_scribbled_on(server, seed):
     """Whatever made the worker die may have written there, too. The next one loses sessions at worst."""
     sessions = [Session(server.path) for _ in range(4)]
     for session in sessions:

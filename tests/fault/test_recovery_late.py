@@ -16,7 +16,7 @@ import pytest
 import raw
 from raw import Failed, message, wait_until
 from returning import Session, add_one
-from test_survival import HERE, LATE, OPEN, kill, window
+from test_recovery import HERE, LATE, OPEN, kill, window
 from wild import CULPRIT, client
 
 I64 = raw.DTYPES.index("int64")
@@ -124,7 +124,7 @@ def test_an_upload_into_what_was_read_before(server):
     assert session.get(y).tolist() == list(range(1000))
 
 
-def test_verdicts_that_are_still_to_come(server):
+def test_checks_that_are_deferred(server):
     """Errors that the device finds are found again, and belong to the same operation."""
     session = Session(server.path)
     x = session.put(np.arange(100))
@@ -153,7 +153,7 @@ def test_verdicts_that_are_still_to_come(server):
             session.get(worse)
 
 
-def test_many_verdicts_while_workers_die(server):
+def test_many_deferred_checks_while_workers_die(server):
     """Failures spoil the state that was to be written down: it is taken again."""
     session, rng = Session(server.path), random.Random(3)
     x = session.put(np.arange(50))

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import raw
-from parting import MAY, SOURCE, Bystander, Client, kill, start_for, worker_of
+from migrating import MAY, SOURCE, Bystander, Client, kill, start_for, worker_of
 from raw import Failed, wait_until
 from returning import Session
-from seeing import see
+from observing import see
 from test_quota import attach_name, fill, share
-from test_survival import LATE
+from test_recovery import LATE
 from upgrading import upgrade
 
 STORM = int(os.environ.get("ARRAYD_KILLS", 20))

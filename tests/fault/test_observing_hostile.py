@@ -12,7 +12,7 @@ import pytest
 import raw
 from places import memory_of, port_of
 from raw import Client, wait_until
-from seeing import METRICS, connect_control, ctl, get, metrics, read_all, see, session_of, work
+from observing import METRICS, connect_control, ctl, get, metrics, read_all, see, session_of, work
 
 
 def answers(server, text):
