@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 from commands import BUILD, TOP, run
+from planted import MUTANTS, plant, settings
 
 FIRST = 500_000  # of the seeds that these tests run: none that a developer begins with
 
@@ -15,9 +16,9 @@ def simulator():
     return BUILD / "sim" / "sim"
 
 
-def run_seeds(simulator, *arguments):
+def run_seeds(simulator, *arguments, build=BUILD):
     """What a run prints, of whatever status."""
-    result = subprocess.run([simulator, BUILD, *map(str, arguments)], cwd=TOP, capture_output=True, text=True)
+    result = subprocess.run([simulator, build, *map(str, arguments)], cwd=TOP, capture_output=True, text=True)
     return result.returncode, result.stdout + result.stderr
 
 
@@ -43,3 +44,10 @@ def test_a_trace_does_not_change_the_run(simulator):
     hashes = {re.search("hash ([0-9a-f]{16})", run_seeds(simulator, "--seed", FIRST, *more)[1])[1]
               for more in ([], ["--trace"])}
     assert len(hashes) == 1
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_planted_fault_is_found(simulator, tmp_path, mutant):
+    plant(tmp_path, mutant)
+    status, said = run_seeds(simulator, "--until-failure", "--seeds", 200, *settings(mutant), build=tmp_path)
+    assert status == 1 and "1 failed" in said, said

@@ -58,7 +58,8 @@ int sim_file_put(sim_file *f, int least, bool close_on_exec) {
     sim_process *p = sim_self();
     int fd = least;
     while (fd < SIM_DESCRIPTORS && p->file[fd]) fd++;
-    if (fd >= SIM_DESCRIPTORS || (strcmp(p->program, "client") && sim_draw_case(sim_planned.no_descriptor))) {
+    if (fd >= SIM_DESCRIPTORS ||
+        (sim_serving && strcmp(p->program, "client") && sim_draw_case(sim_planned.no_descriptor))) {
         sim_file_drop(f);
         errno = EMFILE;
         return -1;

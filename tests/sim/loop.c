@@ -219,7 +219,7 @@ int uv_spawn(uv_loop_t *loop, uv_process_t *h, const uv_process_options_t *o) {
     int argc = 0;
     sim_pass_call("uv_spawn");
     entry *e = add_entry(loop, h, PROCESS);
-    if (sim_draw_case(sim_planned.no_descriptor)) return UV_EMFILE;
+    if (sim_serving && sim_draw_case(sim_planned.no_descriptor)) return UV_EMFILE;
     while (o->args[argc] && argc < MOST_ARGUMENTS) argc++;
     for (int i = 0; i < o->stdio_count && i < 16; i++)
         files[i] = o->stdio[i].flags == UV_INHERIT_FD ? sim_self()->file[o->stdio[i].data.fd] : log;

@@ -3,6 +3,7 @@
  *     sim BUILD [--seeds N] [--from S] [--set NAME=VALUE]...      many; a line for each that fails
  *     sim BUILD --seed S [--trace] [--set NAME=VALUE]...          one, with what happened
  *     sim BUILD --twice ...                                       each seed twice: both must be the same
+ *     sim BUILD --until-failure ...                               no more after a seed that fails
  *
  * BUILD is the folder that `make simulator` has filled, such as build/release. */
 #include <signal.h>
@@ -28,7 +29,7 @@ typedef struct setting {
 typedef struct options {
     const char *build;
     uint64_t from, seeds;
-    bool twice, one;
+    bool twice, one, until_failure;
     int count;
     setting settings[MOST_SETTINGS];
 } options;
@@ -125,6 +126,7 @@ static void read_options(options *o, int argc, char **argv) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(argv[i], "--trace")) sim_tracing = true;
         else if (!strcmp(argv[i], "--twice")) o->twice = true;
+        else if (!strcmp(argv[i], "--until-failure")) o->until_failure = true;
         else if (!strcmp(argv[i], "--seeds")) o->seeds = strtoull(value, NULL, 0), i++;
         else if (!strcmp(argv[i], "--from")) o->from = strtoull(value, NULL, 0), i++;
         else if (!strcmp(argv[i], "--seed")) o->from = strtoull(value, NULL, 0), o->one = true, i++;
@@ -153,7 +155,8 @@ int main(int argc, char **argv) {
     signal(SIGINT, stop_running);
     signal(SIGTERM, stop_running);
     uint64_t seed = o.from;
-    while (seed < o.from + o.seeds && !interrupted) failed += !check_seed(&o, seed++, &deaths);
+    while (seed < o.from + o.seeds && !interrupted && !(failed && o.until_failure))
+        failed += !check_seed(&o, seed++, &deaths);
     printf("%llu seeds, %lu failed, %u workers killed\n", (unsigned long long)(seed - o.from), failed, deaths);
     return failed != 0;
 }

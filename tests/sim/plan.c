@@ -29,13 +29,16 @@ void sim_make_plan(uint64_t seed) {
     p->room = sim_draw_case(500000) ? 212992 : 4096 + (unsigned)sim_draw_below(60000);
     p->clients = 1 + (unsigned)sim_draw_below(3);
     p->operations = 10 + (unsigned)sim_draw_below(150);
+    if (sim_draw_case(150000)) p->no_memory = draw_rate(3000);
+    if (sim_draw_case(150000)) p->no_descriptor = draw_rate(30000);
     p->late = sim_draw_case(300000);
 }
 
-#define MEMBERS(X)                                                                                         \
-    X(switches)                                                                                            \
-    X(splits) X(delays) X(late_events) X(spurious) X(drops) X(worker_kills) X(store_kills) X(client_kills) \
-        X(most_kills) X(no_descriptor) X(no_memory) X(room) X(clients) X(operations) X(late)
+#define MEMBERS(X)                                                                                             \
+    X(switches)                                                                                                \
+    X(splits)                                                                                                  \
+    X(delays) X(late_events) X(spurious) X(drops) X(worker_kills) X(store_kills) X(client_kills) X(most_kills) \
+        X(no_descriptor) X(no_memory) X(room) X(clients) X(operations) X(late)
 
 bool sim_set_plan(const char *name, uint64_t value) {
 #define X(member)                             \

@@ -1,0 +1,64 @@
+"""Faults planted into the product, for the simulator to find.
+
+plant(folder, mutant) makes a folder that the simulator takes as BUILD: one source is changed, compiled and linked in place
+of the real one."""
+import pathlib
+import re
+import subprocess
+
+from commands import BUILD, TOP, run
+
+CHECKPOINT = "server/worker/checkpoint"
+KILLS = ["store_kills=0", "no_memory=0", "no_descriptor=0", "splits=0", "delays=0", "most_kills=5", "worker_kills=1500"]
+# name: program, source, what stands there, what is put there, settings of the simulator
+MUTANTS = {
+    "a change in place is not announced": (
+        "arrayd-worker", f"{CHECKPOINT}/changes.c",
+        "    ad__journal_store(&ad__checkpoint_table(v)->row[b->place].writing, number);\n", "", ["late=1"]),
+    "a checkpoint does not wait for the device": (
+        "arrayd-worker", f"{CHECKPOINT}/states.c",
+        "!v->pending_checkpoint.open || !(passed || is_reached(s)) || ", "!v->pending_checkpoint.open || !(passed || is_reached(s) || true) || ", ["late=1"]),
+    "received bytes are not counted in their block": (
+        "arrayd-worker", "server/worker/io/input.c", "    ad__journal_store(&b->own.size, b->used);\n", "", ["late=0"]),
+    "the journal of a second death is taken": (
+        "arrayd", "server/front/workers/worker_files.c", "    if (k->old >= 0) {\n        replace_descriptor(&k->journal, -1);",
+        "    if (k->old >= 0 && k->journal < 0) {\n        replace_descriptor(&k->journal, -1);", ["late=0"]),
+    "a slab is not kept": (
+        "arrayd", "server/front/workers/slabs.c", "    for (size_t i = 0; i < s->count; i++) {\n        ad_note note",
+        "    for (size_t i = 1; i < s->count; i++) {\n        ad_note note", ["late=0"]),
+    "the client forgets some of what it sent": (
+        "client", "client-c/net/stream.c", "    ad__save_unacked(s, payload, size);\n",
+        "    if (s->encoded.ops % 16) ad__save_unacked(s, payload, size);\n", ["late=0", "drops=1000000"]),
+}
+
+
+def read_command(target, changed):
+    """The command by which make makes a file again after a change, but for the name of the compiler's cache."""
+    said = run("make", "-n", "V=1", "NVCC=", "-W", changed, target, f"VARIANT={BUILD.name}").replace("\\\n", " ")
+    command = next(line for line in said.splitlines() if f" -o {target} " in line + " ")
+    return command[re.search(r"(?<=\s)(gcc|cc) |^(gcc|cc) ", command).start():]
+
+
+def plant(folder, mutant):
+    """Make BUILD again in a folder, with one fault."""
+    program, source, before, after, _ = MUTANTS[mutant]
+    build, shared = BUILD.relative_to(TOP), f"{program}.so"
+    text = (TOP / source).read_text()
+    assert text.count(before) == 1, f"{source} has changed: look at MUTANTS"
+    (folder / "changed.c").write_text(text.replace(before, after))
+    (folder / "sim").mkdir()
+    for file in (BUILD / "sim").iterdir():
+        if file.is_file() and file.name != shared:
+            (folder / "sim" / file.name).symlink_to(file)
+    made, target = str(build / "obj" / pathlib.Path(source).with_suffix(".o")), str(build / "sim" / shared)
+    compiles = re.sub(r"-MF \S+", f"-MF {folder}/changed.d", read_command(made, source))
+    compiles = compiles.replace(f" {source} ", f" {folder}/changed.c ").replace(f"-o {made}", f"-o {folder}/changed.o")
+    links = read_command(target, made).replace(f"-o {target}", f"-o {folder}/sim/{shared} {folder}/changed.o")
+    links = links.replace(f" {made}", "")  # where it comes from an archive, the first definition counts
+    for command in (compiles, links):
+        subprocess.run(command, shell=True, cwd=TOP, check=True)
+
+
+def settings(mutant):
+    """Arguments of the simulator with which it finds the fault soon."""
+    return [part for text in [*KILLS, *MUTANTS[mutant][-1]] for part in ("--set", text)]
