@@ -1,7 +1,6 @@
 """Arrays in notebooks: how they look, in text and in a real kernel, what errors say, and Ctrl-C."""
 import html
 import os
-import queue
 import re
 import signal
 import subprocess
@@ -9,9 +8,9 @@ import sys
 
 import numpy as np
 import pytest
-from jupyter_client.manager import KernelManager
 
 import arrayd as ad
+from kernel import Kernel
 from oracle import DTYPES, random, seed
 
 CELL = re.compile(r"<td[^>]*>(.*?)</td>")
@@ -124,44 +123,6 @@ def test_errors_name_the_operation_otherwise(tmp_path):
 
 
 # ---- a real kernel ----
-
-class Kernel:
-    """An IPython kernel, and what its cells give."""
-
-    def __init__(self):
-        self.manager = KernelManager(kernel_name="python3")
-        self.manager.start_kernel(env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
-        self.client = self.manager.client()
-        self.client.start_channels()
-        self.client.wait_for_ready(timeout=120)
-
-    def cell(self, code, on_output=None):
-        """(HTML or None, text, what it raised) of a cell. on_output is called with what it prints, as it does."""
-        message = self.client.execute(code)
-        shown, printed, raised = None, "", None
-        while True:
-            try:
-                got = self.client.get_iopub_msg(timeout=120)
-            except queue.Empty:
-                raise AssertionError("the kernel says nothing") from None
-            if got["parent_header"].get("msg_id") != message:
-                continue
-            kind, content = got["msg_type"], got["content"]
-            if kind == "execute_result":
-                shown = content["data"].get("text/html")
-            elif kind == "stream" and content["name"] == "stdout":
-                printed += content["text"]
-                if on_output:
-                    on_output(printed)
-            elif kind == "error":
-                raised = f"{content['ename']}: {content['evalue']}"
-            elif kind == "status" and content["execution_state"] == "idle":
-                return shown, printed, raised
-
-    def close(self):
-        self.client.stop_channels()
-        self.manager.shutdown_kernel(now=True)
-
 
 @pytest.fixture(scope="module")
 def kernel():
