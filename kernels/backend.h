@@ -84,7 +84,7 @@ typedef struct ad_run {
     int64_t *values; /* ASK calls: the integers to reply, 8 places; the backend sets nvalues. NULL for others */
     int nvalues;
     /* Set by whoever calls where the stream is asynchronous, else NULL: a check for this operation. The backend sets
-     * `checked` when its verdict is still to come. */
+     * `checked` when its outcome is still to come. */
     ad_check *check;
     bool checked;
     bool wrote; /* set before the first byte of an output that already existed is changed: an operation that
