@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 
@@ -70,9 +71,35 @@ def memory():
 
 
 def program(code, **environment):
-    return subprocess.Popen([sys.executable, "-c", f"import sys; sys.path.insert(0, {device_memory.PATH!r})\n" + code],
-                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                            env={**os.environ, "ARRAYD_URL": ad.session_info()["url"], **environment})
+    """Begin a program. What it writes as errors is in the file `errors`."""
+    errors = tempfile.TemporaryFile("w+")
+    process = subprocess.Popen([sys.executable, "-c", f"import sys; sys.path.insert(0, {device_memory.PATH!r})\n" + code],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
+                               env={**os.environ, "ARRAYD_URL": ad.session_info()["url"], **environment})
+    process.errors = errors
+    return process
+
+
+def errors_of(process):
+    process.errors.seek(0)
+    return f"exit status {process.returncode}: {process.errors.read()}"
+
+
+def expect(process, line):
+    """Read a line of a program. Where it is another one, the assertion has what the program wrote as errors."""
+    said = process.stdout.readline()
+    if said != line + "\n":
+        process.kill()
+        said += process.communicate()[0]
+        raise AssertionError(f"{line!r} was expected, not {said!r}; {errors_of(process)}")
+
+
+def finish(process):
+    """All that a program says until it ends well."""
+    said, _ = process.communicate(timeout=120)
+    print(said)
+    assert process.returncode == 0, errors_of(process)
+    return said
 
 
 # ---- each kind of memory ----
@@ -308,9 +335,7 @@ def test_torch_expandable_segments(torch):
     """Memory that is mapped piece by piece: a tensor of one piece may be had by a descriptor, others are copied."""
     setting = "expandable_segments:True"
     other = program(EXPANDABLE, PYTORCH_CUDA_ALLOC_CONF=setting, PYTORCH_ALLOC_CONF=setting)
-    said, _ = other.communicate(timeout=120)
-    print(said)
-    assert other.returncode == 0 and len(said.splitlines()) == 3
+    assert len(finish(other).splitlines()) == 3
 
 
 def test_cupy(cupy):
@@ -400,7 +425,7 @@ def test_a_program_is_killed_under_a_running_kernel(memory, kind, end):
     ad.sync()
     worker = ad.stat()["worker_pid"]
     other = program(UNDER_WAY.format(kind=kind, kernel=KERNEL, end=end))
-    assert other.stdout.readline() == "1\n"
+    expect(other, "1")
     other.kill()
     other.communicate()
     more = [memory(np.full(1 << 20, 5, "float32"), kind) for _ in range(4)]  # in the place of what has gone
@@ -432,7 +457,7 @@ def test_programs_are_killed_a_hundred_times():
     for _ in range(20):
         others = [program(MANY) for _ in range(5)]
         for other in others:
-            assert other.stdout.readline() == "1\n"
+            expect(other, "1")
         for other in pick.sample(others, 5):
             for _ in range(pick.randrange(20)):
                 beside += 0
@@ -478,7 +503,7 @@ def test_workers_are_killed(own_server):
     other = program(AFTER, ARRAYD_URL=url)
     pids = set()
     for _ in range(2):
-        assert other.stdout.readline() == "1\n"
+        expect(other, "1")
         children = [int(pid) for pid in
                     open(f"/proc/{process.pid}/task/{process.pid}/children").read().split()]
         pids.update(children)
@@ -486,7 +511,8 @@ def test_workers_are_killed(own_server):
             os.kill(pid, signal.SIGKILL)
         other.stdin.write("\n")
         other.stdin.flush()
-    assert other.stdout.readline() == "end\n" and len(pids) == 2
+    expect(other, "end")
+    assert len(pids) == 2
     other.communicate("")
 
 
@@ -513,9 +539,7 @@ def test_memory_that_is_freed_too_early():
     """CUDA leaves open what becomes of the mapping; this is what the driver does. Others must not suffer."""
     beside = ad.arange(float(N))
     ad.sync()
-    other = program(FREED)
-    said, _ = other.communicate(timeout=120)
-    print(said)
+    said = finish(program(FREED))
     assert "of the new: True" not in said and "as they were: False" not in said and said
     assert np.array_equal(beside.get(), np.arange(float(N)))
 

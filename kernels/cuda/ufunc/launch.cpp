@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cuda/special/special.h"
 #include "kernels/cuda/ufunc/plan.h"
 #include "kernels/types.h"
 #include "protocol/infer.h"
@@ -151,9 +152,15 @@ void fill_general(const plan *p, int compute, ad_ufunc_general *g) {
     }
 }
 
-/* Give threads the stack that special functions need. Functions that call themselves are among them, so the compiler
- * cannot tell a kernel's need and CUDA would give each thread 1 KiB. Complex functions take up to 2. The stacks of all
- * threads of a device are some GB, so they come with the first special function. AD_E_MEMORY, AD_E_DEVICE. */
+/* Tell whether a special function may need more stack than the 1 KiB that CUDA gives a thread. Functions that call
+ * themselves are among them, so the compiler cannot tell what a kernel needs; complex ones take up to 2 KiB. Elementary
+ * ones of real numbers are CUDA's own, or call little. */
+bool needs_deep_stack(const plan *p, int compute) {
+    return compute == AD_COMPLEX64 || compute == AD_COMPLEX128 || AD_SPECIAL_FAMILY(p->row) > AD_FAMILY_ELEMENTARY_MORE;
+}
+
+/* Give threads DEEP_STACK. For all threads of a device that is some GB, so it comes with the first function that needs
+ * it. AD_E_MEMORY, AD_E_DEVICE. */
 int deepen_stack(const plan *p) {
     ad_device *d = p->stream->device;
     if (d->has_deep_stack) return 0;
@@ -162,8 +169,8 @@ int deepen_stack(const plan *p) {
     return rc;
 }
 
-int launch_special(const plan *p, const void *kernel, int64_t blocks, ad_ufunc_general *g) {
-    const int rc = deepen_stack(p);
+int launch_special(const plan *p, int compute, const void *kernel, int64_t blocks, ad_ufunc_general *g) {
+    const int rc = needs_deep_stack(p, compute) ? deepen_stack(p) : 0;
     return rc < 0 ? rc : ad_ufunc_launch(p, kernel, blocks, g);
 }
 
@@ -188,7 +195,7 @@ int run_fitting(plan *p) {
         g.tiled = across * down * outer <= AD_UFUNC_LARGEST;
         if (g.tiled) blocks = across * down * outer;
     }
-    if (t->special[p->row] != nullptr) return launch_special(p, t->special[p->row], blocks, &g);
+    if (t->special[p->row] != nullptr) return launch_special(p, compute, t->special[p->row], blocks, &g);
     return ad_ufunc_launch(p, heavy ? t->heavy : full ? t->full : t->light, blocks, &g);
 }
 
