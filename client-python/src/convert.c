@@ -122,6 +122,21 @@ int ad__py_huge(PyObject *o, int dtype) {
     return -1;
 }
 
+int ad__py_huge_float(PyObject *o, int dtype, ad_value *v) {
+    const char kind = ad__dtypes[dtype].kind;
+    if (kind != 'f' && kind != 'c') return 0;
+    *v = (ad_value){-1, AD_VALUE_FLOAT, {.f = PyLong_AsDouble(o)}};
+    return v->as.f == -1.0 && PyErr_Occurred() ? -1 : 1;
+}
+
+int ad__py_huge_stored(PyObject *o, int dtype, ad_value *v) {
+    const int got = ad__py_huge_float(o, dtype, v);
+    if (got) return got;
+    if (dtype != AD_BOOL) return ad__py_huge(o, dtype);
+    *v = (ad_value){-1, AD_VALUE_BOOL, {.i = 1}};
+    return 1;
+}
+
 int ad__py_refuse(PyObject *o, const char *what) {
     PyErr_Format(PyExc_TypeError, "%s: unsupported operand of type %S", what, Py_TYPE(o));
     return -1;

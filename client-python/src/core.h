@@ -129,6 +129,10 @@ int ad__py_value(const char *what, PyObject *o, ad_value *value); /* 0 or -1: a 
 /* Check that a Python number may be stored as a dtype: 0, or -1 with NumPy's OverflowError, ValueError or TypeError. */
 int ad__py_storable(const ad_value *v, int dtype);
 int ad__py_huge(PyObject *o, int dtype);          /* raises OverflowError; -1 */
+/* Of a Python int beyond 64 bits fill *v: 1, or -1 with an exception. _float: beside an array of dtype, which has to be
+ * of floats (0: it is not). _stored: as an element of dtype. */
+int ad__py_huge_float(PyObject *o, int dtype, ad_value *v);
+int ad__py_huge_stored(PyObject *o, int dtype, ad_value *v);
 int ad__py_refuse(PyObject *o, const char *what); /* raises TypeError for an operand of that type; -1 */
 PyObject *ad__py_element(int dtype, const void *data);
 int ad__py_int64(PyObject *o, int64_t *out); /* of anything with __index__; -1 with an exception */

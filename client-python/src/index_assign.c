@@ -27,7 +27,7 @@ static PyObject *host_value(PyObject *o, int dtype) {
 static int value_operand(PyObject *o, int dtype, ad_in *in) {
     if (PyObject_TypeCheck(o, ad__py.np_ndarray)) return 0;
     int got = ad__py_operand(o, in);
-    if (got == AD_PY_HUGE) return ad__py_huge(o, dtype);
+    if (got == AD_PY_HUGE) return ad__py_huge_stored(o, dtype, &in->value);
     if (got == 1 && !in->array && ad__py_storable(&in->value, dtype) != 0) return -1;
     return got;
 }

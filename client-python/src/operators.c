@@ -24,12 +24,8 @@ static bool compare_huge(ad_value *v, int dtype, int *id) {
 }
 
 int ad__py_settle(PyObject *o, ad_in *in, int dtype, int *id) {
-    char kind = ad__dtypes[dtype].kind;
-    if (kind == 'f' || kind == 'c') {
-        double value = PyLong_AsDouble(o);
-        in->value = (ad_value){-1, AD_VALUE_FLOAT, {.f = value}};
-        return value == -1.0 && PyErr_Occurred() ? -1 : 0;
-    }
+    const int got = ad__py_huge_float(o, dtype, &in->value);
+    if (got) return got < 0 ? -1 : 0;
     return compare_huge(&in->value, dtype, id) ? 0 : ad__py_huge(o, dtype);
 }
 

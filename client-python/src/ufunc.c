@@ -135,9 +135,10 @@ static int take_arguments(call *c, PyObject *args, PyObject *kwargs) {
     return 0;
 }
 
-/* The type of the first array input, for integers that no type of 64 bits holds; -1: none. */
+/* The type of the last array input, for integers that no type of 64 bits holds; -1: none. The first one may be a
+ * condition. */
 static int array_dtype(const call *c) {
-    for (int i = 0; i < c->f->row->nin; i++)
+    for (int i = c->f->row->nin; i-- > 0;)
         if (ad__py_is_array(c->input[i])) return ad__py_info(c->input[i]).dtype;
     return -1;
 }

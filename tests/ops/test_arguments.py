@@ -117,6 +117,29 @@ def test_fill_with_an_array_of_the_server():
             a.fill(value)
 
 
+@pytest.mark.parametrize("dtype", ["?", "u1", "i8", "u8", "f2", "f4", "f8", "c16"])
+@pytest.mark.parametrize("number", [2**64, -2**63 - 1, 10**40, 10**400])
+def test_integers_beyond_64_bits_are_put_into_arrays(dtype, number):
+    """Arrays of floats take them, others refuse them."""
+    def filled(change):
+        def body(xp, a):
+            change(xp, a)
+            return a
+        return body
+
+    a = np.ones((2, 3), dtype)
+    for change in (lambda xp, a: a.__setitem__(..., number), lambda xp, a: a.__setitem__((0, 1), number),
+                   lambda xp, a: a.__setitem__(a > 0, number), lambda xp, a: xp.copyto(a, number),
+                   lambda xp, a: xp.put(a, [0, 2], number), lambda xp, a: xp.fill_diagonal(a, number)):
+        if dtype == "?" and change.__code__.co_names == ("copyto",):
+            continue  # NumPy refuses there what it takes in the others
+        check(filled(change), a)
+    if dtype != "?":
+        check(lambda xp, a: xp.full_like(a, number), a)
+        check(lambda xp, a: xp.where(a > 0, a, number), a)
+        check(lambda xp, a: xp.where(a > 0, number, a), a)
+
+
 COUNTS = [2, 2.5, [2.0, 1, 1], [2, 1, 0], True, np.int8(2), np.uint64(2), np.float64(2), np.bool_(True), np.array(2.0),
           np.array([2.0, 1, 1]), np.array([2, 1, 0], "u8"), np.array([2, 1, 0], "i2"), np.array([True, False, True]),
           -1, [1, 2], np.array([[1, 1, 1]]), 1j, "2"]

@@ -539,6 +539,6 @@ def copyto(dst, src, casting="same_kind", where=True):
 
 def _weak(number, dtype):
     """The type of a Python number that is to be put into an array: the array's, where that is of a kind to hold it."""
-    kind = np.asarray(number).dtype
+    kind = next(np.dtype(kind) for kind in (bool, int, float, complex) if isinstance(number, kind))
     order = "biufVc"
     return dtype if order.index(kind.kind) <= order.index(dtype.kind) else kind
