@@ -102,6 +102,59 @@ def calls():
     yield "compress", lambda x, m: _core.call("compress", (x, m), ()), [x, x > 1]
 
 
+def windows():
+    """Windows and neighbours, of which there may be more than elements."""
+    for shape, axis, sizes in (((60, 70), 0, (3, 1_000_000)), ((4200, 1), 1, (60, 10_000)), ((SOME,), 0, (9, 1000)),
+                               ((SOME // 2, 2), 1, (3, 100))):
+        x = numbers("d", int(np.prod(shape)), False).reshape(shape)
+        for size, what in itertools.product(sizes, range(3)):
+            yield f"window1d {shape} {size} {what}", lambda x, a=(axis, what, size, 3, 0.0, size // 2): _core.call(
+                "window1d", (x,), a), [x]
+    for shape, axis, k in (((1,), 0, 2_000_000), ((2400, 1), 1, 2000), ((2400,), 0, 2000), ((SOME // 2, 2), 1, 5)):
+        x, w = numbers("d", int(np.prod(shape)), False).reshape(shape), numbers("d", k, False)
+        for mode in (0, 4):
+            yield f"correlate1d {shape} {k} {mode}", lambda x, w, a=(axis, mode, 0.0, k // 2): _core.call(
+                "correlate1d", (x, w), a), [x, w]
+    for shape, k in (((2,), 300_000), ((2400,), 2000), ((49, 49), 500), ((2,) * 16, 2)):
+        x, w = numbers("d", int(np.prod(shape)), False).reshape(shape), numbers("d", k, False)
+        offsets = rng.integers(-50_000, 50_000, (k, len(shape)))
+        yield f"correlate {shape} {k}", lambda *a: _core.call("correlate", a, (4, 0.0)), [x, offsets, w]
+        yield f"grey_filter {shape} {k}", lambda *a: _core.call("grey_filter", a, (True, 4, 0.0)), [x, offsets, w]
+        yield f"rank_filter {shape} {k}", lambda *a, k=k: _core.call("rank_filter", a, (k // 2, 4, 0.0)), [x, offsets]
+
+
+def images():
+    for shape, axis in ((SOME // 2,), 0), ((SOME // 4, 2), 1), ((2, SOME // 4), 0):
+        x = numbers("d", SOME // 2, False).reshape(shape)
+        yield f"spline1d {shape}", lambda x, axis=axis: _core.call("spline1d", (x,), (axis, 5, 3)), [x]
+    for axes, order in (1, 5), (2, 5), (3, 3), (6, 1), (16, 0):
+        n = int(5e6 / (20 + (order + 1) ** axes)) - 1
+        x, where = numbers("d", 2 ** axes, False).reshape((2,) * axes), rng.uniform(-50, 50, (axes, n))
+        yield f"sample of {axes} axes, order {order}", lambda x, w, order=order: _core.call(
+            "sample", (x, w), (False, order, 3, 0.5, 0)), [x, where]
+    for shape, k in ((60_000,), 1), ((60_000,), 1000), ((250, 250), 4), ((2,) * 16, 16):
+        mask, offsets = rng.random(shape) < 0.7, -rng.integers(1, 250, (k, len(shape)))
+        yield f"label {shape}, {k} neighbours", lambda m, o: _core.call("label", (m, o), ()), [mask, offsets]
+        yield f"nearest_zero {shape}", lambda m, s: _core.call("nearest_zero", (m, s), ()), [mask, np.ones(len(shape))]
+    for sections, order in (1, 2), (1000, 2), (2, 1000):
+        x = numbers("d", 60_000 if sections * order > 2 else SOME, False)
+        yield f"iir of {sections} sections of order {order}", lambda *a: _core.call("iir", a, (0,)), [
+            x, np.full((sections, 2, order + 1), 1e-6), np.zeros((sections, order, 1))]
+
+
+def sparse():
+    """One long row, and a triangle, with one column and many."""
+    n, rows = 60_000, 300
+    row = [numbers("d", n, False), rng.integers(0, 4, n), np.array([0, n])]
+    triangle = [numbers("d", n, False) * 1e-3, np.concatenate([rng.integers(0, i + 1, n // rows) for i in range(rows)]),
+                np.arange(0, n + 1, n // rows)]
+    for columns in (1, 100, 10_000):
+        yield f"spmm, {columns} columns", lambda *a: _core.call("spmm", a, (1, False)), [*row, np.ones((4, columns))]
+        yield f"spmm transposed, {columns} columns", lambda *a: _core.call("spmm", a, (4, True)), [*row, np.ones((1, columns))]
+        yield f"sptrsm, {columns} columns", lambda *a: _core.call("sptrsm", a, (True, True)), [
+            *triangle, np.ones((rows, columns))]
+
+
 DISTRIBUTIONS = {name: (int(number), source, kind, parameters) for number, name, source, kind, parameters in re.findall(
     r"^AD_DISTRIBUTION\((\d+), (\w+), (\w+), (\w+), (.*?), \"", (TABLES / "distribution.def").read_text(), re.M)}
 # Of each distribution by rejection; those that it does not take are refused.
@@ -166,6 +219,6 @@ if __name__ == "__main__":
     ad.connect()
     found = []
     with np.errstate(all="ignore"):
-        for make in (ufuncs, reductions, strides, decompositions, calls, distributions, draws):
+        for make in (ufuncs, reductions, strides, decompositions, calls, windows, images, sparse, distributions, draws):
             found += [[name, measure(run, operands)] for name, run, operands in make()]
     print(json.dumps(found))

@@ -78,7 +78,48 @@ def drawing(client):
     return [b, I8, 0, [n]]
 
 
-EVERY = [total, columns, largest, product, integer_product, scattering, counting, drawing]
+# Whose arrays are small. It is another operand, or a parameter, that makes them long.
+
+def sliding(client):
+    """A window that is longer by far than the array."""
+    x, b = client.put(np.ones((60, 70), np.float32)), client.fresh()
+    client.op("call", CALL["window1d"], F4, [[b, F4, [60, 70]]], [x], [0, 1, (1 << 31) - 1, 0, 0.0, 0])
+    return [b, F4, 0, [60, 70]]
+
+
+def labelling(client):
+    """Places that have a million neighbours each."""
+    n, i4 = 1 << 18, DTYPES.index("int32")
+    mask, offset = client.put(np.ones(1, bool)), client.put(np.full(1, -1, np.int64))
+    b, count = client.fresh(), client.fresh()
+    client.op("call", CALL["label"], i4, [[b, i4, [n]], [count, I8, []]], [endless(mask, n), endless(offset, 1 << 20, 1)], [])
+    return [b, i4, 0, [n]]
+
+
+def filtering(client):
+    """Filters of many sections, one behind the other."""
+    n, sections = 1 << 20, 1 << 16
+    x, b, state = client.put(np.zeros(1, np.float32)), client.fresh(), client.fresh()
+    client.op("call", CALL["iir"], F4, [[b, F4, [n]], [state, F4, [sections, 2, 1]]],
+              [endless(x, n), endless(x, sections, 2, 3), endless(x, sections, 2, 1)], [0])
+    return [b, F4, 0, [n]]
+
+
+def spreading(client, name="spmm", params=(1, False)):
+    """A sparse matrix times one of many columns."""
+    n, b = 1 << 20, client.fresh()
+    x, index, pointers = client.put(np.ones(1, np.float32)), client.put(np.zeros(1, np.int64)), client.put(np.array([0, n]))
+    client.op("call", CALL[name], F4, [[b, F4, [1, n]]], [endless(x, n), endless(index, n), pointers, endless(x, 1, n)],
+              list(params))
+    return [b, F4, 0, [1, n]]
+
+
+def solving(client):
+    return spreading(client, "sptrsm", (True, True))
+
+
+EVERY = [total, columns, largest, product, integer_product, scattering, counting, drawing, sliding, labelling, filtering,
+         spreading, solving]
 
 
 @contextlib.contextmanager

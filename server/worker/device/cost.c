@@ -9,6 +9,7 @@
 #include "protocol/desc.h"
 #include "protocol/size.h"
 #include "protocol/tables.h"
+#include "server/worker/device/call_work.h"
 #include "server/worker/session.h"
 
 static int64_t count_elements(const ad_operand *o) {
@@ -133,7 +134,7 @@ static int64_t estimate_call(const ad_op *op) {
         [AD_WORK_PRODUCT] = estimate_product, [AD_WORK_MATRIX] = estimate_matrices};
     const ad_call_row *row = ad__call(op->row);
 
-    return estimates[row->work](op, row->cost);
+    return ad__size_sum(estimates[row->work](op, row->cost), ad__call_more_work(op));
 }
 
 /* ---- operations ---- */

@@ -1,0 +1,11 @@
+/* How long calls take whose work is more than the elements of their largest operand. */
+#ifndef AD_WORKER_DEVICE_CALL_WORK_H
+#define AD_WORKER_DEVICE_CALL_WORK_H
+
+#include "protocol/op.h"
+
+/* Estimate the ns that an operation takes beyond what the work and cost of its row of call.def say; 0 for most. Neither
+ * shapes nor parameters need have been checked. */
+int64_t ad__call_more_work(const ad_op *op);
+
+#endif
