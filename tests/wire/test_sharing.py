@@ -9,8 +9,8 @@ import time
 import numpy as np
 import pytest
 
-from wire_client import (ATTACH, ERROR, FORK, PUBLISH, REVOKE, TIMEOUT, UNPUBLISH, WELCOME, Client, Closed, Failed,
-                         Server, fork, fresh, view)
+from wire_client import (ATTACH, ERROR, FORK, FREE, NEW, PUBLISH, REVOKE, TIMEOUT, UNPUBLISH, WELCOME, Client, Closed,
+                         Failed, Server, fork, fresh, view)
 
 X = np.arange(1000.0)
 ZERO = {"shared_buffers": 0, "shared_bytes": 0, "capabilities": 0, "published": 0, "orphans": 0, "used_bytes": 0}
@@ -526,6 +526,26 @@ def test_a_session_limit_holds_for_forks(build, tmp_path):
         assert "sessions" in sent_away("LIMIT", a.fork())
         assert "sessions" in refused("LIMIT", a.sync)
         child.socket.close()
+
+
+def test_a_fork_of_more_buffers_than_are_passed_on(two):
+    """Others wait while a child gets its buffers, so there is a limit; the parent goes on."""
+    a, b = two
+    for first in range(0, 65_536, 4096):
+        a.send(*([NEW, fresh(first + i + 10**6, "uint8", [0])] for i in range(4096)))
+        a.sync()
+    child = a.fork()
+    child.receive()
+    child.sync()
+    child.socket.close()
+    a.send([NEW, fresh(10**7, "uint8", [0])])
+    assert "65537 arrays" in sent_away("LIMIT", a.fork())
+    assert "65537 arrays" in refused("LIMIT", a.sync)
+    a.send([FREE, [10**7]])
+    child = a.fork()
+    child.receive()
+    child.socket.close()
+    b.sync()
 
 
 def test_a_grant_of_sessions_holds_for_forks(build, tmp_path):

@@ -87,6 +87,7 @@ void join_range(const field *f, int64_t first, int64_t last, int64_t border, boo
         for (int64_t k = 0; k < f->neighbours; k++) {
             int64_t begin = std::max(first - row, int64_t(0)), end = std::min(last - row, f->row);
             if (k == f->left && !late) continue;
+            ad_cpu_check_cancelled();
             if (find_columns(f, row, k, &begin, &end)) join_row(f, row + begin, row + end, f->away[k], border, late);
         }
 }
@@ -100,10 +101,8 @@ void join_elements(const field *f) {
         for (int64_t p = begin; p < end; p++) {
             const int64_t first = p * piece, last = std::min(first + piece, f->count);
             begin_range(f, first, last);
-            for (int64_t i = first; i < last; i += LEAST_PIECE) {
-                ad_cpu_check_cancelled();
+            for (int64_t i = first; i < last; i += LEAST_PIECE)
                 join_range(f, i, std::min(i + LEAST_PIECE, last), first, false);
-            }
         }
     });
     for (int64_t p = 1; p < pieces; p++) {

@@ -84,6 +84,7 @@ void filter_sections(const filter<T> *f, T *x, T *state, int64_t lanes, int64_t 
     int64_t taken = 1;
     for (int64_t s = 0; s < f->sections; s += taken) {
         const auto line = find_line<T>(f->order, f->sections - s, &taken);
+        ad_cpu_check_cancelled();
         if (lanes <= FEW && line) {
             for (int64_t k = 0; k < lanes; k++)
                 line(f, f->section + s * factors, state + s * states + k, x + k * apart, count);
@@ -95,10 +96,8 @@ void filter_sections(const filter<T> *f, T *x, T *state, int64_t lanes, int64_t 
 }
 
 template <class T> void filter_lanes(const filter<T> *f, T *x, T *state, int64_t lanes, int64_t apart) {
-    for (int64_t first = 0; first < f->n; first += PIECE) {
-        ad_cpu_check_cancelled();
+    for (int64_t first = 0; first < f->n; first += PIECE)
         filter_sections(f, x + first * f->inner, state, lanes, apart, std::min(PIECE, f->n - first));
-    }
 }
 
 /* Neighbouring lanes of the state are neighbours of x where there is something behind the axis; else they are n apart. */

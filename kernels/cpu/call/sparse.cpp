@@ -12,7 +12,8 @@ namespace {
 
 using namespace ad;
 
-constexpr int64_t GRAIN = 1 << 14; /* entries */
+constexpr int64_t GRAIN = 1 << 14;        /* entries */
+constexpr int64_t CANCEL_EVERY = 1 << 20; /* products */
 
 /* The first index that was out of bounds, of those that any thread has met. */
 struct bad_index {
@@ -62,13 +63,22 @@ template <class T, class I> T multiply_row(const csr<T, I> &m, int64_t row, cons
     return sum;
 }
 
-template <class T> void add_scaled(T *to, T factor, const T *from, int64_t n) {
-    for (int64_t k = 0; k < n; k++) to[k] = to[k] + factor * from[k];
-}
+/* Adds rows of the dense operand; a few entries may have as many products as a whole matrix. */
+template <class T> struct row_adder {
+    int64_t products = 0;
+
+    void add(T *to, T factor, const T *from, int64_t n) {
+        for (int64_t k = 0; k < n; k++) to[k] = to[k] + factor * from[k];
+        if ((products += n) < CANCEL_EVERY) return;
+        products = 0;
+        ad_cpu_check_cancelled();
+    }
+};
 
 template <class T, class I>
 void multiply_rows(const csr<T, I> &m, const panel<const T> &x, const panel<T> &y, bad_index *bad) {
     ad_cpu_parallel(m.rows, rows_for_grain(m.rows, m.entries, x.columns), [&](int64_t begin, int64_t end) {
+        row_adder<T> adder;
         for (int64_t i = begin; i < end; i++) {
             if (x.columns == 1) {
                 y.data[i] = multiply_row(m, i, x, bad);
@@ -78,7 +88,7 @@ void multiply_rows(const csr<T, I> &m, const panel<const T> &x, const panel<T> &
             std::fill(to, to + y.columns, T(0));
             for (int64_t e = m.indptr[i]; e < int64_t(m.indptr[i + 1]); e++) {
                 const int64_t j = m.indices[e];
-                if (uint64_t(j) < uint64_t(x.rows)) add_scaled(to, m.data[e], x.data + j * x.columns, x.columns);
+                if (uint64_t(j) < uint64_t(x.rows)) adder.add(to, m.data[e], x.data + j * x.columns, x.columns);
                 else bad->report(j);
             }
         }
@@ -88,6 +98,7 @@ void multiply_rows(const csr<T, I> &m, const panel<const T> &x, const panel<T> &
 /* Rows of x are added to those of y that the indices name, in the order of the entries. */
 template <class T, class I>
 void multiply_transposed(const csr<T, I> &m, const panel<const T> &x, const panel<T> &y, bad_index *bad) {
+    row_adder<T> adder;
     std::fill(y.data, y.data + y.rows * y.columns, T(0));
     for (int64_t i = 0; i < m.rows; i++) {
         if (i % GRAIN == 0) ad_cpu_check_cancelled();
@@ -95,7 +106,7 @@ void multiply_transposed(const csr<T, I> &m, const panel<const T> &x, const pane
             for (int64_t e = m.indptr[i] + begin; e < m.indptr[i] + end; e++) {
                 const int64_t j = m.indices[e];
                 if (uint64_t(j) < uint64_t(y.rows))
-                    add_scaled(y.data + j * y.columns, m.data[e], x.data + i * x.columns, x.columns);
+                    adder.add(y.data + j * y.columns, m.data[e], x.data + i * x.columns, x.columns);
                 else bad->report(j);
             }
         });
@@ -105,14 +116,14 @@ void multiply_transposed(const csr<T, I> &m, const panel<const T> &x, const pane
 /* ---- triangular solves ---- */
 
 /* Solve for one row of x; those that it depends on are known. */
-template <class T, class I>
-void solve_row(const csr<T, I> &m, int64_t i, bool lower, bool unit, const panel<T> &x, bad_index *bad) {
+template <class T, class I> void solve_row(const csr<T, I> &m, int64_t i, bool lower, bool unit, const panel<T> &x,
+                                           row_adder<T> *adder, bad_index *bad) {
     T *own = x.data + i * x.columns, diagonal = T(0);
     for (int64_t e = m.indptr[i]; e < int64_t(m.indptr[i + 1]); e++) {
         const int64_t j = m.indices[e];
         if (uint64_t(j) >= uint64_t(m.rows)) bad->report(j);
         else if (j == i) diagonal = diagonal + m.data[e];
-        else if ((j < i) == lower) add_scaled(own, T(0) - m.data[e], x.data + j * x.columns, x.columns);
+        else if ((j < i) == lower) adder->add(own, T(0) - m.data[e], x.data + j * x.columns, x.columns);
     }
     if (unit) return;
     for (int64_t k = 0; k < x.columns; k++) own[k] = own[k] / diagonal;
@@ -121,9 +132,10 @@ void solve_row(const csr<T, I> &m, int64_t i, bool lower, bool unit, const panel
 template <class T, class I>
 void solve_rows(const csr<T, I> &m, bool lower, bool unit, const panel<T> &x, bad_index *bad) {
     const int64_t piece = rows_for_grain(m.rows, m.entries, x.columns);
+    row_adder<T> adder;
     for (int64_t i = 0; i < m.rows; i++) {
         if (i % piece == 0) ad_cpu_check_cancelled();
-        solve_row(m, lower ? i : m.rows - 1 - i, lower, unit, x, bad);
+        solve_row(m, lower ? i : m.rows - 1 - i, lower, unit, x, &adder, bad);
     }
 }
 

@@ -220,6 +220,14 @@ static int check_session_limit(const ad_worker_session *s, ad_fault *fault) {
                      s->principal, most);
 }
 
+/* Check that the child can have its buffers at once: others wait meanwhile. */
+static int check_buffer_count(const ad_worker_session *s, ad_fault *fault) {
+    if (s->buffers.count <= AD_FORK_BUFFERS) return 0;
+    return ad__fault(fault, AD_E_LIMIT,
+                     "fork: the session holds %" PRIu64 " arrays, and at most %d are passed on to a child",
+                     s->buffers.count, AD_FORK_BUFFERS);
+}
+
 static int check_fork(const ad_message *m, int fd, ad_fault *fault) {
     if (m->u[0]) return ad__fault(fault, AD_E_VALUE, "fork: there are no flags, so not %" PRIu64, m->u[0]);
     if (!(m->u[1] & AD_FORK_KEY))
@@ -240,6 +248,7 @@ int ad__handle_fork(ad_worker_session *s, ad_message *m, ad_fault *fault) {
         return 0;
     }
     if (!status) status = check_session_limit(s, fault);
+    if (!status) status = check_buffer_count(s, fault);
     if (!status) return begin_child(s, m, fd, fault);
     ad__session_refuse(fd, status, fault->text);
     return status;

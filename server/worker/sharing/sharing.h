@@ -39,6 +39,7 @@ struct ad_issued_capability {
 #define AD_SHARING_LOOK 1000000
 #define AD_CAPABILITY_BUCKETS 1024
 #define AD_CAPABILITIES 65536 /* capabilities that a session may have */
+#define AD_FORK_BUFFERS 65536 /* buffers that a fork passes on, which takes some 100 ms */
 
 typedef struct ad_name ad_name;
 
