@@ -7,6 +7,13 @@ static PyObject *note, *place;
 static uint64_t noted_serial, noted_number;
 static _Thread_local bool inside; /* what is called issues nothing, but it may wait for others' */
 
+/* Clear what a function of the package raised: a place that is not known is no reason to fail. A Ctrl-C that came while it
+ * ran is not lost: the program gets it at its next chance. */
+static void clear_error(void) {
+    if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
+    PyErr_Clear();
+}
+
 void ad__py_note(void) {
     uint64_t serial, number;
     if (inside || !ad__py_session_issued(&serial, &number)) return;
@@ -18,7 +25,7 @@ void ad__py_note(void) {
     inside = true;
     PyObject *done = PyObject_CallFunction(note, "KK", (unsigned long long)serial, (unsigned long long)number);
     inside = false;
-    if (!done) PyErr_Clear(); /* a place that is not known is no reason to fail */
+    if (!done) clear_error();
     Py_XDECREF(done);
     PyErr_Restore(type, value, traceback);
 }
@@ -27,7 +34,7 @@ PyObject *ad__py_place(uint64_t number) {
     if (!ad__py_watching) return NULL;
     PyObject *text = PyObject_CallFunction(place, "K", (unsigned long long)number);
     if (!text || !PyUnicode_Check(text)) {
-        PyErr_Clear();
+        if (!text) clear_error();
         Py_CLEAR(text);
     }
     return text;

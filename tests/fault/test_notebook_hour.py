@@ -165,6 +165,7 @@ def test_an_hour(notebook, server, network):
     lose_the_worker(kernel, server)
     for _ in range(3):
         sleep_and_wake(kernel, server, network)
+        interrupt(kernel)
     upgrade_meanwhile(kernel, server)
     make_mistakes(kernel)
     session, = see(server)["sessions"]

@@ -100,6 +100,28 @@ print(ad.stat()["cancelled"])
 """, url=url) == "0"
 
 
+def test_ctrl_c_while_a_place_is_noted(own_server):
+    """It comes in the package's own function, of which no error is told, and is not lost."""
+    _, url = own_server()
+    assert run("""
+import arrayd as ad, signal
+from arrayd import _core
+signal.signal(signal.SIGINT, signal.default_int_handler)
+a = ad.ones(3)
+ad.sync()
+def note(session, number):
+    _core.watch_operations(None, None)
+    signal.raise_signal(signal.SIGINT)
+_core.watch_operations(note, lambda number: "here")
+try:
+    (a + 1).get()
+    for _ in range(1000):
+        pass
+except KeyboardInterrupt:
+    print("interrupted", (a + 1).tolist())
+""", url=url) == "interrupted [2.0, 2.0, 2.0]"
+
+
 def test_cancelling_nothing():
     x = ad.arange(5)
     ad.sync()
