@@ -121,7 +121,7 @@ def test_the_wheel_computes(wheel, server, tmp_path):
     for url in server.values():
         said = run(QEMU, "-L", root, root / "usr/bin/python3.11", "-c", PROGRAM,
                    env={"ARRAYD_URL": url, "PYTHONPATH": str(tmp_path / "site"), "PATH": os.environ["PATH"]})
-        assert re.fullmatch(r"aarch64 inv .*Singular matrix\n", said)
+        assert said.startswith("aarch64 ") and "Singular matrix" in said, said
 
 
 def list_libraries(data):
