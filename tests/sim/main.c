@@ -37,7 +37,7 @@ typedef struct options {
 typedef struct outcome {
     uint64_t hash;
     int64_t time;
-    unsigned deaths;
+    unsigned deaths, stores;
     bool failed;
 } outcome;
 
@@ -54,7 +54,7 @@ static void run_seed(const options *o, uint64_t seed, outcome *out) {
     sim_catch_stores();
     sim_start_director();
     sim_run_tasks();
-    *out = (outcome){sim_hash, sim_time, sim_worker_deaths, sim_failed};
+    *out = (outcome){sim_hash, sim_time, sim_worker_deaths, sim_stores, sim_failed};
 }
 
 /* Run a seed in a process of its own, so that nothing is left of it. */
@@ -100,8 +100,8 @@ static bool check_seed(const options *o, uint64_t seed, unsigned *deaths) {
     }
     if (!good) print_command(o, seed);
     if (o->one)
-        printf("hash %016llx, %.3f ms, %u workers killed\n", (unsigned long long)first.hash, (double)first.time / 1e6,
-               first.deaths);
+        printf("hash %016llx, %.3f ms, %u workers killed, %u stores\n", (unsigned long long)first.hash,
+               (double)first.time / 1e6, first.deaths, first.stores);
     return good;
 }
 

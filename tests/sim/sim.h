@@ -45,6 +45,7 @@ typedef struct sim_plan {
     unsigned drops;         /* a connection of a client breaks */
     unsigned worker_kills;  /* a worker is killed at a call */
     unsigned store_kills;   /* a worker is killed at a store into its journal */
+    unsigned kill_at_store; /* the number of the store at which a worker is killed; 0: none */
     unsigned client_kills;  /* a client is killed at a call */
     unsigned most_kills;    /* of workers, by chance */
     unsigned no_descriptor; /* a call finds no free descriptor */
@@ -160,8 +161,7 @@ size_t sim_heap_used(const struct sim_heap *h);
 /* Watch a mapping: each store into it is counted, and may end the process. */
 void sim_watch_stores(sim_mapping *m);
 void sim_catch_stores(void);
-extern unsigned long sim_stores;        /* of all workers so far */
-extern unsigned long sim_kill_at_store; /* the number of the store at which the worker is killed; 0: by chance only */
+extern unsigned sim_stores; /* into journals, since a session has begun */
 
 /* ---- descriptors (files.c, sockets.c, events.c) ---- */
 

@@ -12,14 +12,15 @@
 
 #define TRAP_FLAG 0x100 /* of the processor's flags: trap after one instruction */
 
-unsigned long sim_kill_at_store, sim_stores;
+unsigned sim_stores;
 static char *stepping[4]; /* pages that are writable for one instruction */
 static int nstepping;
 
 static char *find_page(const void *address) { return (char *)((uintptr_t)address & ~(uintptr_t)4095); }
 
 void sim_watch_stores(sim_mapping *m) {
-    if (sim_planned.store_kills || sim_kill_at_store) mprotect(m->begin, (size_t)(m->end - m->begin), PROT_READ);
+    if (sim_planned.store_kills || sim_planned.kill_at_store)
+        mprotect(m->begin, (size_t)(m->end - m->begin), PROT_READ);
 }
 
 static sim_mapping *find_mapping(const char *address) {
@@ -38,10 +39,10 @@ static void crash(int signal) {
 
 static void count_store(void) {
     sim_self()->stores++;
-    sim_stores++;
+    sim_stores += sim_serving;
     const bool by_chance =
         sim_serving && sim_worker_deaths < sim_planned.most_kills && sim_draw_case(sim_planned.store_kills);
-    if (by_chance || sim_stores == sim_kill_at_store) sim_kill_process(sim_self(), SIGKILL);
+    if (by_chance || (sim_serving && sim_stores == sim_planned.kill_at_store)) sim_kill_process(sim_self(), SIGKILL);
 }
 
 static void on_fault(int signal, siginfo_t *info, void *context) {
