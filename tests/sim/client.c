@@ -132,7 +132,7 @@ static void upload_array(client *c) {
     if (status) remove_model(c, m);
 }
 
-static int64_t combine(int ufunc, int64_t x, int64_t y) {
+static int64_t combine_values(int ufunc, int64_t x, int64_t y) {
     return (int64_t)(ufunc == AD_UFUNC_add        ? (uint64_t)x + (uint64_t)y
                      : ufunc == AD_UFUNC_subtract ? (uint64_t)x - (uint64_t)y
                                                   : (uint64_t)x * (uint64_t)y);
@@ -166,7 +166,8 @@ static void combine_arrays(client *c, bool in_place) {
     if (!in_place) note_read(z, x);
     if (!constant) note_read(z, y);
     if (in_place) note_change(c, x);
-    for (int64_t i = 0; i < x->count; i++) z->value[i] = combine(ufunc, x->value[i], constant ? value : y->value[i]);
+    for (int64_t i = 0; i < x->count; i++)
+        z->value[i] = combine_values(ufunc, x->value[i], constant ? value : y->value[i]);
 }
 
 /* Overwrite a part from this process. */
@@ -227,7 +228,7 @@ static void sum_array(client *c) {
     model *s = add_model(c, sum, 1);
     sim_note("sums", s->number, m->number);
     note_read(s, m);
-    for (int64_t i = 0; i < m->count; i++) s->value[0] = combine(AD_UFUNC_add, s->value[0], m->value[i]);
+    for (int64_t i = 0; i < m->count; i++) s->value[0] = combine_values(AD_UFUNC_add, s->value[0], m->value[i]);
 }
 
 static void wait_for_all(client *c) {
@@ -237,7 +238,7 @@ static void wait_for_all(client *c) {
     if (!status) note_answer(c);
 }
 
-static void step(client *c) {
+static void take_step(client *c) {
     switch (sim_draw_below(12)) {
     case 0: make_array(c); break;
     case 1: upload_array(c); break;
@@ -270,7 +271,7 @@ int main(int argc, char **argv) {
     if (argc != 3) return 2;
     if (connect_session(&c, argv[1])) return 1;
     sim_serving = true;
-    for (long left = atol(argv[2]); left > 0 && !sim_failed; left--) step(&c);
+    for (long left = atol(argv[2]); left > 0 && !sim_failed; left--) take_step(&c);
     while (c.used && !sim_failed) {
         download_array(&c, &c.list[0]);
         if (c.used) remove_model(&c, &c.list[0]);

@@ -81,7 +81,7 @@ static void stop_server(sim_process *server) {
         sim_fail("the server ended with status %d, signal %d", server->status, server->signal);
 }
 
-static void *direct(void *unused) {
+static void *direct_run(void *unused) {
     (void)unused;
     sim_process *server = start_server();
     if (!sim_wait("the server", is_listening, SOCKET, sim_time + START_MOST)) {
@@ -100,5 +100,5 @@ void sim_start_director(void) {
     p->heap = sim_heap_open();
     p->next = sim_processes;
     sim_processes = p;
-    sim_add_task(p, direct, NULL);
+    sim_add_task(p, direct_run, NULL);
 }

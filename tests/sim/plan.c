@@ -34,11 +34,12 @@ void sim_make_plan(uint64_t seed) {
     p->late = sim_draw_case(300000);
 }
 
-#define MEMBERS(X)                                                                                                    \
-    X(switches)                                                                                                       \
-    X(splits)                                                                                                         \
-    X(delays)                                                                                                         \
-    X(late_events) X(spurious) X(drops) X(worker_kills) X(store_kills) X(kill_at_store) X(client_kills) X(most_kills) \
+#define MEMBERS(X)                                                                                     \
+    X(switches)                                                                                        \
+    X(splits)                                                                                          \
+    X(delays)                                                                                          \
+    X(late_events)                                                                                     \
+    X(spurious) X(drops) X(worker_kills) X(store_kills) X(kill_at_store) X(client_kills) X(most_kills) \
         X(no_descriptor) X(no_memory) X(room) X(clients) X(operations) X(late)
 
 bool sim_set_plan(const char *name, uint64_t value) {

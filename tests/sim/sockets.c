@@ -198,7 +198,7 @@ static bool take_files(const struct msghdr *m, sim_file ***files, size_t *count)
     return true;
 }
 
-static ssize_t fail(int error) {
+static ssize_t fail_call(int error) {
     errno = error;
     return -1;
 }
@@ -206,7 +206,7 @@ static ssize_t fail(int error) {
 static ssize_t take_error(sim_file *f) {
     const int error = f->error;
     f->error = 0;
-    return fail(error);
+    return fail_call(error);
 }
 
 static ssize_t send_parts(sim_file *f, const struct msghdr *m, int flags) {
@@ -214,18 +214,18 @@ static ssize_t send_parts(sim_file *f, const struct msghdr *m, int flags) {
     sim_file **files;
     for (size_t i = 0; i < m->msg_iovlen; i++) size += m->msg_iov[i].iov_len;
     if (f->error) return take_error(f);
-    if (f->write_shut) return fail(EPIPE);
-    if (!f->peer) return fail(ENOTCONN);
+    if (f->write_shut) return fail_call(EPIPE);
+    if (!f->peer) return fail_call(ENOTCONN);
     const bool whole = f->type == SOCK_SEQPACKET, waits = !(flags & MSG_DONTWAIT) && !(f->flags & O_NONBLOCK);
     if (!get_room(f) || (whole && f->peer->queued && get_room(f) < size)) {
-        if (!waits || !sim_wait("send", can_send, f, add_time(f->send_wait))) return fail(EAGAIN);
+        if (!waits || !sim_wait("send", can_send, f, add_time(f->send_wait))) return fail_call(EAGAIN);
         return send_parts(f, m, flags);
     }
     if (!whole && size > ATOM) {
         if (size > get_room(f)) size = get_room(f) > ATOM ? get_room(f) : ATOM;
         if (sim_draw_case(sim_planned.splits)) size = ATOM + sim_draw_below(size - ATOM);
     }
-    if (!take_files(m, &files, &count)) return fail(EBADF);
+    if (!take_files(m, &files, &count)) return fail_call(EBADF);
     append_piece(f->peer, m->msg_iov, m->msg_iovlen, size, files, count);
     return (ssize_t)size;
 }
@@ -234,7 +234,7 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags) {
     sim_file *f = sim_file_get(fd);
     sim_pass_call("sendmsg");
     if (!f) return -1;
-    if (f->kind != SIM_SOCKET) return fail(ENOTSOCK);
+    if (f->kind != SIM_SOCKET) return fail_call(ENOTSOCK);
     const ssize_t n = send_parts(f, m, flags);
     sim_note("sendmsg", fd, (long)n);
     return n;
@@ -348,8 +348,8 @@ static ssize_t receive_parts(sim_file *f, struct msghdr *m, int flags) {
     m->msg_flags = 0;
     for (size_t i = 0; i < m->msg_iovlen; i++) size += m->msg_iov[i].iov_len;
     const bool waits = !(flags & MSG_DONTWAIT) && !(f->flags & O_NONBLOCK);
-    if (!f->peer && !f->read_shut) return fail(f->type == SOCK_STREAM ? EINVAL : ENOTCONN);
-    if (!can_receive(NULL, f) && (!waits || !await_bytes(f))) return fail(EAGAIN);
+    if (!f->peer && !f->read_shut) return fail_call(f->type == SOCK_STREAM ? EINVAL : ENOTCONN);
+    if (!can_receive(NULL, f) && (!waits || !await_bytes(f))) return fail_call(EAGAIN);
     if (f->error && (f->type == SOCK_SEQPACKET || !f->first)) return take_error(f);
     if (!has_arrived(f)) {
         m->msg_controllen = 0;
@@ -366,7 +366,7 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags) {
     sim_file *f = sim_file_get(fd);
     sim_pass_call("recvmsg");
     if (!f) return -1;
-    if (f->kind != SIM_SOCKET) return fail(ENOTSOCK);
+    if (f->kind != SIM_SOCKET) return fail_call(ENOTSOCK);
     const ssize_t n = receive_parts(f, m, flags);
     sim_note("recvmsg", fd, (long)n);
     return n;
@@ -382,7 +382,7 @@ ssize_t __wrap_recv(int fd, void *data, size_t size, int flags) {
 int __wrap_socket(int family, int type, int protocol) {
     (void)protocol;
     sim_pass_call("socket");
-    return family == AF_UNIX ? sim_file_put(make_socket(type), 0, type & SOCK_CLOEXEC) : (int)fail(EAFNOSUPPORT);
+    return family == AF_UNIX ? sim_file_put(make_socket(type), 0, type & SOCK_CLOEXEC) : (int)fail_call(EAFNOSUPPORT);
 }
 
 int __wrap_socketpair(int family, int type, int protocol, int fd[2]) {
@@ -394,7 +394,7 @@ int __wrap_socketpair(int family, int type, int protocol, int fd[2]) {
     const int second = first < 0 ? -1 : sim_file_put(end[1], 0, type & SOCK_CLOEXEC);
     if (first < 0) sim_file_drop(end[1]);
     if (first >= 0 && second < 0) sim_file_close(sim_self(), first);
-    if (second < 0) return (int)fail(EMFILE);
+    if (second < 0) return (int)fail_call(EMFILE);
     fd[0] = first;
     fd[1] = second;
     return 0;
@@ -432,7 +432,7 @@ int __wrap_connect(int fd, const struct sockaddr *address, socklen_t size) {
     sim_pass_call("connect");
     if (!f) return -1;
     while (l && strncmp(l->path, path, sizeof l->path)) l = l->next_listener;
-    if (!l) return (int)fail(ENOENT);
+    if (!l) return (int)fail_call(ENOENT);
     sim_file *end = make_socket(f->type), **at = &l->pending;
     end->peer = f;
     f->peer = end;
@@ -450,7 +450,7 @@ int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *size, int flags)
     sim_pass_call("accept");
     if (!l) return -1;
     sim_file *end = l->pending;
-    if (!end) return (int)fail(EAGAIN);
+    if (!end) return (int)fail_call(EAGAIN);
     const int got = sim_file_put(sim_file_keep(end), 0, flags & SOCK_CLOEXEC);
     if (got < 0) return -1;
     l->pending = end->next_listener;
@@ -465,7 +465,7 @@ int __wrap_shutdown(int fd, int how) {
     sim_file *f = sim_file_get(fd);
     sim_pass_call("shutdown");
     if (!f) return -1;
-    if (f->kind != SIM_SOCKET) return (int)fail(ENOTSOCK);
+    if (f->kind != SIM_SOCKET) return (int)fail_call(ENOTSOCK);
     if (how != SHUT_WR) f->read_shut = true;
     if (how != SHUT_RD) f->write_shut = true;
     if (f->peer && how != SHUT_RD) f->peer->read_shut = true;
@@ -480,8 +480,8 @@ int __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *siz
     const sim_file *f = sim_file_get(fd);
     int number = 0;
     if (!f) return -1;
-    if (f->kind != SIM_SOCKET && f->kind != SIM_LISTENER) return (int)fail(ENOTSOCK);
-    if (level != SOL_SOCKET) return (int)fail(ENOPROTOOPT);
+    if (f->kind != SIM_SOCKET && f->kind != SIM_LISTENER) return (int)fail_call(ENOTSOCK);
+    if (level != SOL_SOCKET) return (int)fail_call(ENOPROTOOPT);
     switch (option) {
     case SO_PEERCRED: memcpy(value, &f->other, sizeof f->other); return 0;
     case SO_PEERGROUPS: *size = 0; return 0;
@@ -510,7 +510,7 @@ int __wrap_setsockopt(int fd, int level, int option, const void *value, socklen_
 
 static int give_address(const sim_file *f, struct sockaddr *address, socklen_t *size) {
     if (!f) return -1;
-    if (f->kind != SIM_SOCKET && f->kind != SIM_LISTENER) return (int)fail(ENOTSOCK);
+    if (f->kind != SIM_SOCKET && f->kind != SIM_LISTENER) return (int)fail_call(ENOTSOCK);
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     memcpy(address, &a, *size < sizeof a ? *size : sizeof a);
     *size = sizeof(sa_family_t);
@@ -523,7 +523,7 @@ int __wrap_getsockname(int fd, struct sockaddr *address, socklen_t *size) {
 
 int __wrap_getpeername(int fd, struct sockaddr *address, socklen_t *size) {
     const sim_file *f = sim_file_get(fd);
-    if (f && f->kind == SIM_SOCKET && !f->peer) return (int)fail(ENOTCONN);
+    if (f && f->kind == SIM_SOCKET && !f->peer) return (int)fail_call(ENOTCONN);
     return give_address(f, address, size);
 }
 

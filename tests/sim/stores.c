@@ -31,7 +31,7 @@ static sim_mapping *find_mapping(const char *address) {
 }
 
 /* A fault of the program is the end of its process, as the kernel would end it. */
-static void crash(int signal) {
+static void report_crash(int signal) {
     sim_fail("%s %d crashed: signal %d", sim_self() ? sim_self()->program : "the simulator",
              sim_self() ? sim_self()->number : 0, signal);
     _exit(3);
@@ -47,7 +47,7 @@ static void count_store(void) {
 
 static void on_fault(int signal, siginfo_t *info, void *context) {
     ucontext_t *c = context;
-    if (!find_mapping(info->si_addr) || nstepping == 4) crash(signal);
+    if (!find_mapping(info->si_addr) || nstepping == 4) report_crash(signal);
     if (!nstepping) count_store(); /* else the same store, which crosses into another page */
     char *page = find_page(info->si_addr);
     mprotect(page, 4096, PROT_READ | PROT_WRITE);
