@@ -241,8 +241,8 @@ def conclude(options, source_of, source, work, rules, baseline, folders, results
     if options.update and not broken:
         failing = [one["id"] for one in results if one["outcome"] == "failed"]
         ran = [one["id"] for one in results if one["outcome"] in ("passed", "failed")]
-        of_others = [line for line in baseline.lines if judge.folder_of(line) not in {
-            judge.folder_of(one["id"]) for one in results}]
+        judged = {judge.folder_of(one["id"]) for one in results}
+        of_others = [line for line in baseline.lines if judge.folder_of(line) not in judged]
         BASELINE.write_text("".join(line + "\n" for line in [
             "# The tests of CuPy that fail on arrayd; run.py --update writes it. `::*`: all below that run.",
             *sorted([*of_others, *judge.collapse_ids(failing, ran)])]))
