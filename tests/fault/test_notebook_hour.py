@@ -14,7 +14,7 @@ import raw
 from cutting import Proxy
 from places import port_of
 from raw import wait_until
-from seeing import ctl, see
+from observing import ctl, see
 from upgrading import upgrade
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))

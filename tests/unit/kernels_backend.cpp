@@ -20,7 +20,7 @@ Test(kernels_backend, table_and_device) {
     cr_assert_leq(info.memory, uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE)));
     cr_assert_gt(strlen(info.name), 0u);
     ad_device *none = nullptr;
-    cr_assert_eq(h.backend->device_open(1, 1, nullptr, &none, &h.fault), AD_E_VALUE);
+    cr_assert_eq(h.backend->device_open(-1, 1, nullptr, &none, &h.fault), AD_E_VALUE);
     cr_assert_null(none);
 }
 

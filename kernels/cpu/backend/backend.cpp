@@ -24,8 +24,9 @@ int devices(int *count, ad_fault *) {
 }
 
 /* Each device is the same processors and memory. */
-int device_open(int, int threads, ad_compiler *compiler, ad_device **out, ad_fault *fault) {
+int device_open(int index, int threads, ad_compiler *compiler, ad_device **out, ad_fault *fault) {
     int rc;
+    if (index < 0) return ad__fault(fault, AD_E_VALUE, "devices are numbered from 0, and %d is none", index);
     ad_device *device = new (std::nothrow) ad_device;
     if (device == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     device->compiler = compiler;

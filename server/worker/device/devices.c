@@ -28,6 +28,11 @@ static void init_memory(ad_worker *w, ad_gpu *g) {
                             .user = w};
 }
 
+void ad__gpu_measure(const ad_worker *w, ad_gpu *g) {
+    w->backend->device_info(g->device, &g->info);
+    if (w->device.count < AD_DEVICES) g->info.peers &= ((uint64_t)1 << w->device.count) - 1;
+}
+
 ad_gpu *ad__gpu_get(ad_worker *w, uint64_t index, ad_fault *fault) {
     if (index >= (uint64_t)w->device.count || index >= AD_DEVICES) {
         ad__fault(fault, AD_E_VALUE, "device %" PRIu64 " does not exist: the server has %d, numbered from 0", index,
@@ -41,7 +46,7 @@ ad_gpu *ad__gpu_get(ad_worker *w, uint64_t index, ad_fault *fault) {
         g->device = NULL;
         return NULL;
     }
-    w->backend->device_info(g->device, &g->info);
+    ad__gpu_measure(w, g);
     init_memory(w, g);
     ad__reserved_open(w, g);
     return g;

@@ -21,6 +21,8 @@ struct ad_worker;
 void ad__slab_announce(void *user, const char *principal, uint64_t id, uint64_t size, int fd);
 /* Get a device, opening it if needed. NULL with a fault: AD_E_VALUE for an unknown index, or why it does not open. */
 ad_gpu *ad__gpu_get(struct ad_worker *w, uint64_t index, ad_fault *fault);
+/* Read anew what a device has free, and which of the devices that there are it reaches. */
+void ad__gpu_measure(const struct ad_worker *w, ad_gpu *g);
 /* Close all open devices. */
 void ad__gpus_close(struct ad_worker *w);
 /* Tell whether kernels on `from` can use the memory of `to`. */

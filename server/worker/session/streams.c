@@ -223,7 +223,7 @@ int ad__handle_pool(ad_worker_session *s, ad_message *m, ad_fault *fault) {
 int ad__handle_device(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     ad_gpu *gpu = ad__session_gpu(s, m->u[1], fault);
     if (!gpu) return fault->code;
-    s->worker->backend->device_info(gpu->device, &gpu->info);
+    ad__gpu_measure(s->worker, gpu);
     const ad_device_info *i = &gpu->info;
     int64_t values[] = {(int64_t)i->memory, (int64_t)i->free,  i->major,   i->minor,
                         i->multiprocessors, (int64_t)i->peers, i->runtime, i->driver};
