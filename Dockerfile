@@ -39,7 +39,7 @@ COPY --from=trimmed / /
 ENV PATH=/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin
 ENV ARRAYD_URL=unix:/run/arrayd/arrayd.sock
 LABEL org.opencontainers.image.title="arrayd client" \
-      org.opencontainers.image.description="Python with NumPy and arrayd's client: arrays of a server, without CUDA" \
+      org.opencontainers.image.description="Python with NumPy and arrayd's client, whose arrays are a server's" \
       org.opencontainers.image.licenses="MIT"
 CMD ["python3"]
 

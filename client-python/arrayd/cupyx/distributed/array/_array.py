@@ -170,6 +170,16 @@ class DistributedArray(np.lib.mixins.NDArrayOperatorsMixin):
     def __array__(self, *args, **kwargs):
         raise RuntimeError("a distributed array does not support this function, nor to be converted by itself; get() fetches it")
 
+    def __getattr__(self, name):
+        """What arrays have besides: a method that says so when it is called, or the error at once."""
+        if name.startswith("_") or not hasattr(ndarray, name):
+            raise AttributeError(f"a distributed array has no attribute {name!r}")
+
+        def refuse(*args, **kwargs):
+            raise RuntimeError(f"a distributed array does not support {name}")
+
+        return refuse if callable(getattr(ndarray, name)) else refuse()
+
     def __cupy_override_elementwise_kernel__(self, kernel, *args, **kwargs):
         return self._map(kernel, args, kwargs)
 
@@ -242,19 +252,6 @@ class DistributedArray(np.lib.mixins.NDArrayOperatorsMixin):
         Source: cupyx.distributed.array.DistributedArray.prod
         """
         return self._reduce("prod", axis, out, keepdims, dtype=dtype)
-
-
-def _refuse(name):
-    def refuse(self, *args, **kwargs):
-        raise RuntimeError(f"a distributed array does not support {name}")
-
-    return refuse
-
-
-for _name in dir(ndarray):
-    if not _name.startswith("_") and not hasattr(DistributedArray, _name) and _name not in ("shape", "dtype"):
-        setattr(DistributedArray, _name,
-                _refuse(_name) if callable(getattr(ndarray, _name)) else property(_refuse(_name)))
 
 
 def _make_zeros(shape, dtype):

@@ -21,7 +21,7 @@ def matmul(a, b, out=None, **kwargs):
     """The matrix product of distributed arrays.
 
     Parameters: a, b: DistributedArray, of one or more dimensions, whose slices have the step 1. Dimensions before the last
-    two are the same in both. out: None.
+    two are the same in both. out, kwargs: none; they are refused.
     Returns: DistributedArray of the mode SUM.
     Raises: RuntimeError for other arrays, out and other options; ValueError for shapes that do not fit.
     Source: cupyx.distributed.array.matmul
