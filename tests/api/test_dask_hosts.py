@@ -14,7 +14,6 @@ from conftest import start_server
 from patience import PATIENCE
 
 NETWORK = "192.0.2"  # for documentation: nobody has it
-SCHEDULER = f"tcp://{NETWORK}.1:8786"
 PROGRAM = """
 import json, sys
 import dask, dask.array as da, numpy as np
@@ -42,21 +41,22 @@ def refusal():
         return "only root may make network namespaces"
     if not all(map(shutil.which, ("unshare", "nsenter", "ip"))):
         return "unshare, nsenter or ip is not installed"
-    done = subprocess.run(["unshare", "--net", "ip", "link", "add", "name", "cable", "type", "veth", "peer", "name", "end"], capture_output=True, text=True)
+    link = "mount -t sysfs net /sys && ip link add name cable type veth peer name end"
+    done = subprocess.run(["unshare", "--net", "--mount", "sh", "-c", link], capture_output=True, text=True)
     return done.stderr.strip() if done.returncode else None
 
 
 class Host:
-    """A network namespace, and what runs in it."""
+    """A network namespace, with a /sys of its own, where UCX looks for devices, and what runs in it."""
 
     def __init__(self):
-        self.keeper = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=subprocess.PIPE,
+        self.keeper = subprocess.Popen(["unshare", "--net", "--mount", "sh", "-c", "mount -t sysfs net /sys; echo; exec cat"], stdin=subprocess.PIPE,
                                        stdout=subprocess.PIPE)
         self.keeper.stdout.readline()  # it is there
         self.running = []
 
     def command(self, *command):
-        return ["nsenter", f"--target={self.keeper.pid}", "--net", *map(str, command)]
+        return ["nsenter", f"--target={self.keeper.pid}", "--net", "--mount", *map(str, command)]
 
     def run(self, *command):
         subprocess.run(self.command(*command), check=True, capture_output=True, text=True)
@@ -102,18 +102,20 @@ def servers(tmp_path):
         process.wait()
 
 
-def test_arrays_go_between_hosts(hosts, servers, tmp_path):
-    pytest.importorskip("distributed")
+@pytest.mark.parametrize("protocol, module", [("tcp", "distributed"), ("ucxx", "distributed_ucxx")])
+def test_arrays_go_between_hosts(protocol, module, hosts, servers, tmp_path):
+    pytest.importorskip(module)
+    scheduler = f"{protocol}://{NETWORK}.1:8786"
     paths = os.pathsep.join([str(pathlib.Path(__file__).parent), *filter(None, sys.path)])
     environment = [{**os.environ, "ARRAYD_URL": url, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "DASK_DISTRIBUTED__WORKER__DAEMON": "False",
-                    "DASK_TEMPORARY_DIRECTORY": str(tmp_path)} for url in servers]
+                    "DASK_TEMPORARY_DIRECTORY": str(tmp_path), "UCX_TLS": "tcp", "UCX_NET_DEVICES": "cable"} for url in servers]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     hosts[0].begin(sys.executable, "-m", "distributed.cli.dask_scheduler", f"--host={NETWORK}.1", "--port=8786", "--no-dashboard",
-                   env=environment[0], **quiet)
+                   f"--protocol={protocol}", env=environment[0], **quiet)
     for name, host, number, variables in (("a", hosts[0], 1, environment[0]), ("b", hosts[1], 2, environment[1])):
-        host.begin(sys.executable, "-m", "distributed.cli.dask_worker", SCHEDULER, f"--host={NETWORK}.{number}", f"--name={name}",
-                   "--nthreads=1", "--no-nanny", "--no-dashboard", env=variables, cwd=tmp_path, **quiet)
-    done = subprocess.run(hosts[0].command(sys.executable, "-c", PROGRAM, SCHEDULER), capture_output=True, text=True,
+        host.begin(sys.executable, "-m", "distributed.cli.dask_worker", scheduler, f"--host={NETWORK}.{number}", f"--name={name}",
+                   f"--protocol={protocol}", "--nthreads=1", "--no-nanny", "--no-dashboard", env=variables, cwd=tmp_path, **quiet)
+    done = subprocess.run(hosts[0].command(sys.executable, "-c", PROGRAM, scheduler), capture_output=True, text=True,
                           timeout=2 * PATIENCE, env=environment[0], stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr[-3000:]
     moved, difference, addresses = json.loads(done.stdout.splitlines()[-1])
