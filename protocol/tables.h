@@ -96,7 +96,13 @@ typedef enum ad_call_kind { AD_CALL_OP, AD_CALL_UPDATE, AD_CALL_ASK } ad_call_ki
 typedef enum ad_call_work {
     AD_WORK_EACH,
     AD_WORK_GATHER,
-    AD_WORK_WINDOW,
+    AD_WORK_LINE,
+    AD_WORK_RUNNING,
+    AD_WORK_OFFSETS,
+    AD_WORK_CHOICES,
+    AD_WORK_NEIGHBOURS,
+    AD_WORK_SECTIONS,
+    AD_WORK_SPARSE,
     AD_WORK_SAMPLE,
     AD_WORK_PRODUCT,
     AD_WORK_MATRIX

@@ -54,7 +54,8 @@ static bool has_arrays(const ad_session *s) {
 
 static bool needs_child_session(const ad_session *s) {
     return s->handshake.welcomed && !s->dead && !ad__is_foreign(s) && has_arrays(s) &&
-           !ad__is_remote(&s->connection.address) && !atomic_load(&s->connection.passes_nothing) && s->encoded.ops - s->window.acked < s->window.ops;
+           !ad__is_remote(&s->connection.address) && !atomic_load(&s->connection.passes_nothing) &&
+           s->encoded.ops - s->window.acked < s->window.ops;
 }
 
 /* Tell whether all output has been sent, and no thread writes. */

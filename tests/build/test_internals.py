@@ -73,7 +73,7 @@ def test_each_room_is_on_the_map():
     assert rooms and not [path.name for path in rooms if f"`server/worker/{path.name}`" not in overview]
 
 
-# What is simple in one's head and long on paper: lists of names.
+# Sentences that may be long: they are lists of names, which are read at a glance.
 LISTED = re.compile(r"all of arrayd's own")
 
 

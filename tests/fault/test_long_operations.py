@@ -105,17 +105,18 @@ def filtering(client):
     return [b, F4, 0, [n]]
 
 
-def spreading(client, name="spmm", params=(1, False)):
-    """A sparse matrix times one of many columns."""
+def spreading(client, name="spmm", params=(1, False), rows=1):
+    """A sparse matrix times one of many columns. All entries are in the last row and the first column."""
     n, b = 1 << 20, client.fresh()
-    x, index, pointers = client.put(np.ones(1, np.float32)), client.put(np.zeros(1, np.int64)), client.put(np.array([0, n]))
-    client.op("call", CALL[name], F4, [[b, F4, [1, n]]], [endless(x, n), endless(index, n), pointers, endless(x, 1, n)],
+    x, index, pointers = client.put(np.ones(1, np.float32)), client.put(np.zeros(1, np.int64)), client.put(np.array([0] * rows + [n]))
+    client.op("call", CALL[name], F4, [[b, F4, [rows, n]]], [endless(x, n), endless(index, n), pointers, endless(x, rows, n)],
               list(params))
-    return [b, F4, 0, [1, n]]
+    return [b, F4, 0, [rows, n]]
 
 
 def solving(client):
-    return spreading(client, "sptrsm", (True, True))
+    """Of two rows the second depends on the first, by a million entries; those of a diagonal would be added up at once."""
+    return spreading(client, "sptrsm", (True, True), rows=2)
 
 
 EVERY = [total, columns, largest, product, integer_product, scattering, counting, drawing, sliding, labelling, filtering,

@@ -86,7 +86,7 @@ static int find_locals(struct dl_phdr_info *info, size_t size, void *process) {
     return 1;
 }
 
-/* Where a task finds the program's thread-local variables: the linker sends all such questions here. */
+/* A task finds the program's thread-local variables by this call, in the place of the C library's. */
 typedef struct tls_index {
     unsigned long module, offset;
 } tls_index;

@@ -40,9 +40,7 @@ def _question(address):
             _connections.popitem(last=False)
     if known is True:
         return None
-    try:
-        _core.attach_name(None, _NAME + known)
-    except (KeyError, PermissionError):
+    if not sharing.finds_mark(_NAME + known):
         return known
     with contextlib.suppress(KeyError):
         _core.unpublish(_NAME + known)
@@ -95,7 +93,7 @@ def _answer(question, server, address):
     if _core.session_info()["url"] != server or _schedules() or not _own_end(address):
         return
     try:
-        _core.publish(as_array(np.zeros(1, np.uint8)), name, False, None)
+        sharing.publish_mark(name)
     except (PermissionError, _core.LimitError):
         return  # it goes on by value
     with _lock:

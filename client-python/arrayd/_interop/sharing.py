@@ -5,6 +5,8 @@ import math
 import operator
 import sys
 
+import numpy as np
+
 from .. import _core
 from .._base import as_array, ndarray
 
@@ -191,6 +193,22 @@ class handles:
         """
         while self._made:
             self._made.pop().revoke()
+
+
+# ---- marks: names by which two processes find out that they use one server ----
+
+def publish_mark(name):
+    """Publish a byte, which another process of this user finds if it uses this server."""
+    _core.publish(as_array(np.zeros(1, np.uint8)), name, False, None)
+
+
+def finds_mark(name):
+    """Whether a process has published that mark at this server."""
+    try:
+        _core.attach_name(None, name)
+    except (KeyError, PermissionError):
+        return False
+    return True
 
 
 # ---- names ----

@@ -4,7 +4,7 @@ import operator
 from .. import _core
 from .._base import product
 from . import build, sites
-from .parameters import check_argument, parse, settle, typedefs
+from .parameters import check_argument, is_operand, parse, settle, typedefs
 from .strides import broadcast, dims, is_flat, merged, stretched
 from .types import as_bytes, c_name, head, is_array
 
@@ -78,17 +78,14 @@ class ElementwiseKernel(Declared):
         Raises: TypeError for a wrong number of arguments and for types that do not fit; ValueError for shapes that do
         not; arrayd.CompileError.
         """
-        for each in args:
-            override = getattr(type(each), "__cupy_override_elementwise_kernel__", None)
-            if override:
-                return override(each, self, *args)
         if len(args) not in (self.nin, self.nargs):
             raise TypeError(f"{self.name}: wrong number of arguments: {self.nin} inputs, or {self.nargs} with outputs, "
                             f"and given {len(args)}")
         if not 1 <= block_size <= 1024:
             raise ValueError(f"{self.name}: block_size must be 1 to 1024, not {block_size}")
         for parameter, argument in zip(self.params, args):
-            check_argument(self.name, argument, parameter.name)
+            if not is_operand(argument):
+                return self._hand_over(argument, parameter.name, args)
         inputs, outputs = args[:self.nin], args[self.nin:]
         if not all(map(is_array, outputs)):
             raise TypeError(f"{self.name}: outputs must be arrays")
@@ -100,6 +97,13 @@ class ElementwiseKernel(Declared):
         if self.no_return:
             return None
         return outputs[0] if self.nout == 1 and not self.return_tuple else outputs
+
+    def _hand_over(self, argument, name, args):
+        """What the type of an argument makes of the call, where it has its own way to run kernels. TypeError elsewhere."""
+        override = getattr(type(argument), "__cupy_override_elementwise_kernel__", None)
+        if override is None:
+            check_argument(self.name, argument, name)
+        return override(argument, self, *args)
 
     def _shape(self, args, size):
         """The shape that the kernel runs over."""

@@ -80,8 +80,13 @@ def typedefs(types):
     return "".join(f"typedef {c_name(dtype)} {kind};\n" for kind, dtype in sorted(types.items()))
 
 
+def is_operand(argument):
+    """Whether an argument is an array of the server or a number."""
+    return is_array(argument) or isinstance(argument, (bool, int, float, complex, np.number, np.bool_))
+
+
 def check_argument(kernel, argument, name):
     """TypeError for an argument that is neither an array of the server nor a number."""
-    if not is_array(argument) and not isinstance(argument, (bool, int, float, complex, np.number, np.bool_)):
+    if not is_operand(argument):
         hint = "; arrayd.asarray makes one" if isinstance(argument, (np.ndarray, list)) else ""
         raise TypeError(f"{kernel}: {name} must be an arrayd.ndarray or a number, not {type(argument).__name__}{hint}")

@@ -1,5 +1,5 @@
-/* The cpu backend: the host's processors as one device, or as several that share them. Every operation is complete when its call returns, so streams
- * have nothing to remember. */
+/* The cpu backend: the host's processors as one device, or as several that share them. Every operation is complete when
+ * its call returns, so streams have nothing to remember. */
 #include <new>
 #include <stdlib.h>
 #include <string.h>

@@ -5,8 +5,8 @@
 #include "protocol/base.h"
 #include "protocol/desc.h"
 #include "protocol/message.h"
-#include "protocol/rows_call.h"
 #include "protocol/size.h"
+#include "protocol/tables.h"
 
 #define SHORT_LINE 16 /* elements of a line, below which a window's elements are read for few results */
 
@@ -16,7 +16,7 @@ static const ad_desc *find_input(const ad_op *op, int i) {
     return o && !o->is_scalar && o->desc.form == AD_VIEW ? &o->desc : NULL;
 }
 
-/* Parameter i, or 0 where it is no integer. */
+/* Get parameter i, or 0 where it is no integer. */
 static int64_t find_number(const ad_op *op, int i) {
     return i < op->nparam && op->param[i].kind == AD_SCALAR_INT ? op->param[i].as.i : 0;
 }
@@ -32,8 +32,8 @@ static int64_t estimate_product(int64_t elements, int64_t times, int64_t by) {
     return product == INT64_MAX ? product : product / by;
 }
 
-/* A window along axis (parameter 0) that has `size` elements goes over lines of n. Lines have its elements in common, so
- * short ones take longest. */
+/* A window along axis (parameter 0) that has `size` elements goes over lines of n. Lines have its elements in common,
+ * so short ones take longest. */
 static int64_t estimate_window(const ad_op *op, int64_t size) {
     const ad_desc *x = find_input(op, 0);
     const int64_t axis = find_number(op, 0);
@@ -41,23 +41,26 @@ static int64_t estimate_window(const ad_op *op, int64_t size) {
     return estimate_product(ad__desc_count(x), ad__size_product(SHORT_LINE, size), x->shape[axis]);
 }
 
-static int64_t estimate_correlate1d(const ad_op *op) { return estimate_window(op, count_input(op, 1)); }
+/* The window is input 1. */
+static int64_t estimate_line(const ad_op *op) { return estimate_window(op, count_input(op, 1)); }
 
-/* Long lines take a pass for each 64 elements of the window and more. */
-static int64_t estimate_window1d(const ad_op *op) {
+/* The window has as many elements as parameter 2 says. Long lines take a pass for every 64 of them. */
+static int64_t estimate_running(const ad_op *op) {
     const int64_t size = find_number(op, 2);
     const int64_t passes = size < 0 ? 0 : estimate_product(count_input(op, 0), size, 8);
     return ad__size_sum(passes, estimate_window(op, size));
 }
 
-/* For each element, places are found by offsets, axis by axis. */
+/* Each element of input 0 finds its places in the window by the offsets of input 1, axis by axis. */
 static int64_t estimate_offsets(const ad_op *op) { return estimate_product(count_input(op, 0), count_input(op, 1), 1); }
 
-/* They are joined or chosen from then, which takes longer than to add what is there. */
+/* To join elements, or to choose one of them, takes some four times as long as to add them. */
 static int64_t estimate_choices(const ad_op *op) { return ad__size_product(4, estimate_offsets(op)); }
 
-/* Each element passes through all sections. */
-static int64_t estimate_iir(const ad_op *op) { return estimate_product(count_input(op, 0), count_input(op, 1), 2); }
+/* Each element of input 0 passes through all sections of input 1. */
+static int64_t estimate_sections(const ad_op *op) {
+    return estimate_product(count_input(op, 0), count_input(op, 1), 2);
+}
 
 /* Each element of a sparse matrix meets all columns of the dense operand, input 3. */
 static int64_t estimate_sparse(const ad_op *op) {
@@ -66,12 +69,12 @@ static int64_t estimate_sparse(const ad_op *op) {
 }
 
 int64_t ad__call_more_work(const ad_op *op) {
-    static int64_t (*const estimates[AD_CALL_LIMIT])(const ad_op *op) = {
-        [AD_CALL_correlate1d] = estimate_correlate1d, [AD_CALL_window1d] = estimate_window1d,
-        [AD_CALL_correlate] = estimate_offsets,       [AD_CALL_grey_filter] = estimate_offsets,
-        [AD_CALL_rank_filter] = estimate_choices,     [AD_CALL_label] = estimate_choices,
-        [AD_CALL_iir] = estimate_iir,                 [AD_CALL_spmm] = estimate_sparse,
-        [AD_CALL_sptrsm] = estimate_sparse};
+    static int64_t (*const estimates[])(const ad_op *op) = {
+        [AD_WORK_LINE] = estimate_line,          [AD_WORK_RUNNING] = estimate_running,
+        [AD_WORK_OFFSETS] = estimate_offsets,    [AD_WORK_CHOICES] = estimate_choices,
+        [AD_WORK_NEIGHBOURS] = estimate_choices, [AD_WORK_SECTIONS] = estimate_sections,
+        [AD_WORK_SPARSE] = estimate_sparse,      [AD_WORK_MATRIX] = NULL};
+    int64_t (*const estimate)(const ad_op *op) = estimates[ad__call(op->row)->work];
 
-    return estimates[op->row] ? estimates[op->row](op) : 0;
+    return estimate ? estimate(op) : 0;
 }

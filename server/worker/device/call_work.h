@@ -4,8 +4,8 @@
 
 #include "protocol/op.h"
 
-/* Estimate the ns that an operation takes beyond what the work and cost of its row of call.def say; 0 for most. Neither
- * shapes nor parameters need have been checked. */
+/* Estimate the ns that a call takes beyond its cost for each element, by the kind of work in its row of call.def; 0 for
+ * most. Neither shapes nor parameters need have been checked. */
 int64_t ad__call_more_work(const ad_op *op);
 
 #endif

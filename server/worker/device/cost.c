@@ -130,7 +130,10 @@ static int64_t estimate_samples(const ad_op *op, int64_t ns) {
 static int64_t estimate_call(const ad_op *op) {
     static int64_t (*const estimates[])(const ad_op *op, int64_t cost) = {
         [AD_WORK_EACH] = estimate_each,       [AD_WORK_GATHER] = estimate_each,
-        [AD_WORK_WINDOW] = estimate_windows,  [AD_WORK_SAMPLE] = estimate_samples,
+        [AD_WORK_LINE] = estimate_windows,    [AD_WORK_RUNNING] = estimate_each,
+        [AD_WORK_OFFSETS] = estimate_windows, [AD_WORK_CHOICES] = estimate_windows,
+        [AD_WORK_NEIGHBOURS] = estimate_each, [AD_WORK_SECTIONS] = estimate_each,
+        [AD_WORK_SPARSE] = estimate_each,     [AD_WORK_SAMPLE] = estimate_samples,
         [AD_WORK_PRODUCT] = estimate_product, [AD_WORK_MATRIX] = estimate_matrices};
     const ad_call_row *row = ad__call(op->row);
 

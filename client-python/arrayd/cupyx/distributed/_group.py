@@ -53,9 +53,9 @@ class NCCLBackend:
                 link.send(arrays, **facts)
         return found
 
-    def _exchange_parts(self, part, size):
-        """Each rank's array for this one, where part(rank) is this one's for that."""
-        found = {theirs: _take(message, size, theirs) for theirs, message in
+    def _exchange_parts(self, part, like):
+        """Each rank's array for this one, of the size and type of another; part(rank) is this one's for that rank."""
+        found = {theirs: _take(message, like, theirs) for theirs, message in
                  self._exchange(lambda theirs: ([part(theirs)], {})).items()}
         found[self.rank] = part(self.rank)
         return found
@@ -161,7 +161,7 @@ class NCCLBackend:
             combine = _operation(op, in_array)
             flat = _flatten(in_array, "in_array")
             if self.rank == root:
-                _check_same(flat, out_array, "out_array", "in_array")
+                _check_same(out_array, "out_array", flat, "in_array")
             found = self._collect(flat, root)
             if found is not None:
                 _flatten(out_array, "out_array")[...] = _combine(combine, found)
@@ -179,7 +179,7 @@ class NCCLBackend:
         with _on(stream):
             combine, n = _operation(op, in_array), self._n_devices
             flat, out = _flatten(in_array, "in_array"), _flatten(out_array, "out_array")
-            _check_same(flat, out, "out_array", "in_array")
+            _check_same(out, "out_array", flat, "in_array")
             if n <= 2 or flat.nbytes <= _AT_ONCE:
                 out[...] = _combine(combine, self._exchange_parts(lambda _: flat, flat))
                 return
@@ -204,7 +204,7 @@ class NCCLBackend:
             combine = _operation(op, in_array)
             parts = _parts(in_array, count, self._n_devices, "in_array")
             out = _parts(out_array, count, 1, "out_array")[0]
-            _check_same(parts[0], out, "out_array", "a part of in_array")
+            _check_same(out, "out_array", parts[0], "a part of in_array")
             out[...] = _combine(combine, self._exchange_parts(lambda theirs: parts[theirs], out))
 
     def all_gather(self, in_array, out_array, count, stream=None):
@@ -221,7 +221,7 @@ class NCCLBackend:
                 return
             flat = _parts(in_array, count, 1, "in_array")[0]
             parts = _parts(out_array, count, self._n_devices, "out_array")
-            _check_same(flat, parts[0], "a part of out_array", "in_array")
+            _check_same(parts[0], "a part of out_array", flat, "in_array")
             for theirs, a in self._exchange_parts(lambda _: flat, parts[0]).items():
                 parts[theirs][...] = a
 
@@ -333,15 +333,16 @@ def _check_rows(a, n, name):
         raise RuntimeError(f"{name} must have {n} rows, one for each process, not {rows}")
 
 
-def _check_same(a, b, ours, theirs):
-    if a.size != b.size or a.dtype != b.dtype:
-        raise ValueError(f"{ours} has {b.size} elements of {b.dtype}, and {theirs} {a.size} of {a.dtype}")
+def _check_same(a, name, other, others_name):
+    """Check that two arrays have as many elements of one type. ValueError."""
+    if a.size != other.size or a.dtype != other.dtype:
+        raise ValueError(f"{name} has {a.size} elements of {a.dtype}, and {others_name} {other.size} of {other.dtype}")
 
 
 def _take(message, like, theirs):
     """The one array of a message, which must have the size and the type of another. ValueError."""
     a = message[0][0]
-    _check_same(a, like, "the array of this process", f"that of rank {theirs}")
+    _check_same(like, "the array of this process", a, f"that of rank {theirs}")
     return a
 
 
@@ -350,7 +351,7 @@ def _copy_here(source, target):
         _sparse.copy(source, target)
         return
     a, out = _flatten(source, "in_array"), _flatten(target, "out_array")
-    _check_same(a, out, "out_array", "in_array")
+    _check_same(out, "out_array", a, "in_array")
     out[...] = a
 
 

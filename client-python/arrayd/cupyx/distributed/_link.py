@@ -23,14 +23,14 @@ class Link:
         if asking:
             token = secrets.token_hex(16) if sharing._reachable() else None
             if token:
-                _core.publish(as_array(np.zeros(1, np.uint8)), _NAME + token, False, None)
+                sharing.publish_mark(_NAME + token)
             self._send({"token": token})
             self._one_server = self._receive()["found"]
             if token:
                 _core.unpublish(_NAME + token)
         else:
             token = self._receive()["token"]
-            self._one_server = token is not None and _has_name(_NAME + token)
+            self._one_server = token is not None and sharing.finds_mark(_NAME + token)
             self._send({"found": self._one_server})
 
     def send(self, arrays, **facts):
@@ -73,11 +73,3 @@ class Link:
 
 def _attach(key, dtype, offset, shape, strides):
     return _core.attach(key, dtype, offset, tuple(shape), tuple(strides))
-
-
-def _has_name(name):
-    try:
-        _core.attach_name(None, name)
-    except (KeyError, PermissionError):
-        return False
-    return True

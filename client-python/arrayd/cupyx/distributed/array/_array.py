@@ -211,9 +211,8 @@ class DistributedArray(np.lib.mixins.NDArrayOperatorsMixin):
         mode = _REDUCTIONS[name]
         axes = range(self.ndim) if axis is None else {np.lib.array_utils.normalize_axis_index(each, self.ndim) for each in
                                                       (axis if isinstance(axis, tuple) else (axis,))}
-        source = self if self.mode is mode else self.change_mode(REPLICA).change_mode(mode)
         made = {}
-        for device, chunks in source._chunks_map.items():
+        for device, chunks in self.change_mode(mode)._chunks_map.items():
             with Device(device):
                 made[device] = [
                     (_drop(chunk.index, axes, keepdims),
