@@ -110,3 +110,5 @@ def connect(make):
 def test_wrong_arguments(size, rank, more, text):
     with pytest.raises(ValueError, match=text):
         distributed.init_process_group(size, rank, **more)
+    with pytest.raises(TypeError, match="rank must be an int, not str"):
+        distributed.init_process_group(2, "first")

@@ -157,6 +157,8 @@ def test_mistakes():
                                    ({0: (0, 0, 0)}, IndexError, "3 parts")):
         with pytest.raises(error, match=text):
             darray.distributed_array(draw(), index_map)
+    with pytest.raises(TypeError, match="must be of slices and ints, not str"):
+        darray.distributed_array(draw(), {0: "rows"})
     with pytest.raises(ValueError, match="must have its shape"):
         d + darray.distributed_array(draw((6, 8)), {0: slice(None)})
     with pytest.raises(ValueError, match="do not fit"):

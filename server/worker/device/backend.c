@@ -20,7 +20,8 @@ static int count_devices(ad_worker *w, const ad_backend *b, ad_fault *fault) {
     int status = b->devices(&w->device.count, fault);
     uint64_t asked = w->config.cpu_devices;
     if (!strcmp(b->name, "cpu")) w->device.count = (int)(asked < AD_DEVICES ? asked : AD_DEVICES);
-    if (!status && w->device.count < 1) status = ad__fault(fault, AD_E_DEVICE, "there is no device");
+    if (!status && w->device.count < 1)
+        status = ad__fault(fault, AD_E_DEVICE, asked ? "there is no device" : "option cpu-devices: expected 1 or more");
     return status;
 }
 

@@ -24,6 +24,9 @@ class NCCLBackend:
     """
 
     def __init__(self, n_devices, rank, host=DEFAULT_HOST, port=DEFAULT_PORT, use_mpi=False):
+        for name, number in (("n_devices", n_devices), ("rank", rank)):
+            if not isinstance(number, (int, np.integer)):
+                raise TypeError(f"{name} must be an int, not {type(number).__name__}")
         if n_devices <= 0:
             raise ValueError(f"n_devices must be 1 or more, not {n_devices}")
         if not 0 <= rank < n_devices:

@@ -13,6 +13,8 @@ def normalize_index(index, shape):
 
 def _normalize(part, n):
     if not isinstance(part, slice):
+        if not hasattr(part, "__index__"):
+            raise TypeError(f"the index of a chunk must be of slices and ints, not {type(part).__name__}")
         at = operator.index(part)
         if not -n <= at < n:
             raise IndexError(f"index {at} is out of bounds for an axis of {n}")
