@@ -195,7 +195,7 @@ def test_what_takes_long_and_since_when(start):
     assert re.search(rf"longest: sum of session {client.welcome[3]}, for [\d.]+ s", text) and " sum for " in text
     assert "\033" not in text, "colours are for terminals"
     client.close()
-    wait_until(lambda: not see(server)["sessions"] or see(server)["sessions"][0]["state"] != "active", "its client has gone")
+    wait_until(lambda: all(one["state"] != "active" for one in see(server)["sessions"]), "its client has gone")
 
 
 class Terminal:
