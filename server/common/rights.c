@@ -32,6 +32,10 @@ uint64_t ad__most_buffers(const ad_config *c, const ad_grants *grants) {
     return grants->buffers && grants->buffers < c->buffers ? grants->buffers : c->buffers;
 }
 
+uint64_t ad__most_buffers_each(const ad_config *c, const char *principal) {
+    return ad__is_server_user(principal) || !strcmp(principal, "uid:0") ? 0 : c->buffers_each;
+}
+
 static uint64_t take_smaller(uint64_t usual, uint64_t granted) { return granted && granted < usual ? granted : usual; }
 
 uint64_t ad__window_ops(const ad_config *c, const ad_grants *g) { return take_smaller(c->window_ops, g->operations); }

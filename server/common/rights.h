@@ -19,5 +19,8 @@ int64_t ad__kernel_limit(const ad_config *c, const char *principal, const ad_gra
 
 /* Get how many buffers a session of the principal may have: option buffers, or a smaller grant. */
 uint64_t ad__most_buffers(const ad_config *c, const ad_grants *grants);
+/* Get how many buffers all sessions of the principal may have: option buffers-each. 0: root and the server's own user
+ * have no such limit. */
+uint64_t ad__most_buffers_each(const ad_config *c, const char *principal);
 
 #endif

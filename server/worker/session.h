@@ -94,7 +94,8 @@ typedef struct ad_session_turns {
     /* runner */
     ad_worker_session *next_busy; /* list of sessions with something under way */
     bool busy;
-    int64_t since; /* when its latest turn began */
+    int64_t since;    /* when its latest turn began */
+    unsigned dropped; /* components that are dropped: the first ones of the table */
 } ad_session_turns;
 
 /* The message at hand. Runner. */

@@ -93,6 +93,7 @@ typedef struct ad_worker {
     ad_worker_loop io;
     pthread_mutex_t sessions_lock; /* guards the list, which other threads read when the device is lost */
     ad_worker_session *sessions;
+    struct ad_buffer_total *buffer_totals; /* of the principals of these sessions; sessions_lock guards the list, too */
     atomic_uint nsessions;
     ad_migration *migrations; /* I/O thread: principals that migrate (migrate/migration.h) */
     ad_worker_end ending;

@@ -497,6 +497,36 @@ def test_what_is_left_is_set_by_options(start, place):
         own[0].reply(own[0].ask("publish", own[0].put(np.ones(4)), 0, name, ""))
 
 
+def has_room(client):
+    try:
+        return client.get(client.put(np.ones(1))) == 1
+    except Failed:
+        return False
+
+
+def test_arrays_of_all_sessions_of_a_principal(start, place):
+    """Small arrays cost host memory that no quota of a device counts: all sessions of a principal have a limit of them."""
+    for name in ("alice", "bob"):
+        place.add(name)
+    server = start(*place.options("tcp"), "--buffers-each=256", "--resume-time=0")
+    first, second = (place.client(server, "tcp", "alice") for _ in range(2))
+    kept = [first.put(np.ones(1)) for _ in range(192)]
+    mine = [second.put(np.ones(1)) for _ in range(64)]
+    first.sync()
+    second.sync()
+    lacking = failure(lambda: second.get(second.put(np.ones(1))))
+    assert lacking.error == "limit" and "token:alice have room for 256 buffers" in lacking.text
+    assert "option buffers-each" in lacking.text
+    assert (first.get(kept[-1]) == 1).all() and (second.get(mine[-1]) == 1).all()
+    other, own = place.client(server, "tcp", "bob"), Client(server.path)
+    assert works(other)
+    for client in (own, Client(server.path)):
+        last = [client.put(np.ones(1)) for _ in range(300)][-1]
+        assert (client.get(last) == 1).all()
+    first.close()
+    wait_until(lambda: has_room(second), "the first session's arrays are gone")
+
+
 def test_exports_of_a_principal(start, place):
     place.add("bob", "exports=no")
     server = start(*place.options("tcp"))

@@ -46,14 +46,13 @@ static ad_turn take_turn(ad_worker_session *s, int64_t budget, int64_t limit) {
     return AD_TURN_EMPTY;
 }
 
-/* At first something is under way. */
-static bool drop_session(ad_worker_session *s) {
-    if (++script[s->id].drops == 1) {
-        ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL);
-        return false;
+/* At first something is under way, then there is too much for one turn. */
+static ad_turn drop_session(ad_worker_session *s) {
+    switch (++script[s->id].drops) {
+    case 1: ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL); return AD_TURN_WAITING;
+    case 2: ad__run_enter(s, AD_RUN_DROPPING); return AD_TURN_MORE;
+    default: return AD_TURN_OVER;
     }
-    ad__run_enter(s, AD_RUN_DROPPING);
-    return true;
 }
 
 static void send_report(ad_worker *w, uint64_t question, uint64_t what) {
@@ -134,13 +133,13 @@ Test(engine, an_ended_session_is_dropped_once_it_is_idle) {
     cr_assert(ad__run_is_over(s) && !ad__run_is_dropping(s));
     pump_engine(w);
     cr_assert_eq(script[0].turns, 0, "an operation was executed after the end");
-    cr_assert_eq(script[0].drops, 2);
+    cr_assert_eq(script[0].drops, 3);
     cr_assert_eq(ad__run_phase(s), AD_RUN_DROPPED);
     cr_assert_eq(ad__engine_next_attended(w), s);
     cr_assert_null(ad__engine_next_attended(w));
     queue_frame(s);
     pump_engine(w);
-    cr_assert_eq(script[0].drops, 2, "a dropped session has turns");
+    cr_assert_eq(script[0].drops, 3, "a dropped session has turns");
     ad__engine_stop(w);
 }
 

@@ -1,6 +1,7 @@
 /* The table of buffers against an array of what must be in it. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "server/worker/memory/buffers.h"
 
@@ -79,4 +80,51 @@ Test(buffers, limits) {
     cr_assert_eq(ad__buffers_add(&t, 3, &b, &fault), AD_E_LIMIT);
     cr_assert_null(ad__buffers_find(&t, 0));
     ad__buffers_clear(&t, visit_buffer, NULL);
+}
+
+/* Three sessions of a principal have at most three batches together. The end of one makes room for others. */
+Test(buffers, limit_of_a_principal) {
+    enum { EACH = 64, MOST = 3 * EACH };
+    ad_buffer_total *list = NULL, *total = ad__buffer_total_open(&list, "uid:2001", MOST);
+    ad_buffers t[2];
+    ad_buffer *b;
+    ad_fault fault;
+    for (int i = 0; i < 2; i++) {
+        ad__buffers_init(&t[i], 1u << 20);
+        t[i].total = total;
+    }
+    cr_assert_eq(ad__buffer_total_open(&list, "uid:2001", MOST), total);
+    for (uint64_t id = 1; id <= 2 * EACH; id++) cr_assert_eq(ad__buffers_add(&t[0], id, &b, &fault), 0);
+    for (uint64_t id = 1; id <= EACH; id++) cr_assert_eq(ad__buffers_add(&t[1], id, &b, &fault), 0);
+    cr_assert_eq(ad__buffers_add(&t[1], MOST, &b, &fault), AD_E_LIMIT);
+    cr_assert_not_null(strstr(fault.text, "uid:2001"));
+    cr_assert_null(ad__buffers_find(&t[1], MOST));
+    ad__buffers_clear(&t[0], visit_buffer, NULL);
+    cr_assert_eq(total->room, EACH);
+    cr_assert_eq(ad__buffers_add(&t[1], MOST, &b, &fault), 0);
+    ad__buffers_clear(&t[1], visit_buffer, NULL);
+    ad__buffer_total_close(&list, total);
+    ad__buffer_total_close(&list, total);
+    cr_assert_null(list);
+}
+
+/* A table that is cleared by parts visits each buffer once, and no part visits more than its slots have. */
+Test(buffers, clearing_by_parts) {
+    ad_buffers t;
+    ad_buffer *b;
+    uint64_t parts = 0, before;
+    ad__buffers_init(&t, 1u << 20);
+    for (uint64_t id = 1; id <= 5000; id++) cr_assert_eq(ad__buffers_add(&t, id, &b, NULL), 0);
+    bool more;
+    do {
+        before = visited;
+        more = ad__buffers_clear_part(&t, 1000, visit_buffer, NULL);
+        cr_assert_leq(visited - before, 1000);
+        parts++;
+    } while (more);
+    cr_assert_eq(visited, 5000);
+    cr_assert_gt(parts, 5);
+    cr_assert_eq(t.count, 0);
+    ad__buffers_clear(&t, visit_buffer, NULL);
+    cr_assert_eq(visited, 5000);
 }

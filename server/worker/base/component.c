@@ -17,9 +17,12 @@ int ad__components_open(ad_worker_session *s, const ad_note *note) {
     return 0;
 }
 
-void ad__components_drop(ad_worker_session *s) {
-    for (const ad_component *const *c = s->worker->components; *c; c++)
-        if ((*c)->drop) (*c)->drop(s);
+bool ad__components_drop(ad_worker_session *s) {
+    for (const ad_component *c; (c = s->worker->components[s->turns.dropped]); s->turns.dropped++) {
+        if (c->drop_part && c->drop_part(s)) return false;
+        if (c->drop) c->drop(s);
+    }
+    return true;
 }
 
 void ad__components_close(ad_worker_session *s) {

@@ -28,6 +28,8 @@ typedef struct ad_component {
     const char *name;
     /* Any thread: nobody else knows the session yet. AD_E_MEMORY. */
     int (*open)(struct ad_worker_session *s, const ad_note *note);
+    /* Runner: free a part of it, before `drop`, where all of it may take long. True: there is more. */
+    bool (*drop_part)(struct ad_worker_session *s);
     /* Runner: free it. Nothing of the session is under way. */
     void (*drop)(struct ad_worker_session *s);
     /* I/O thread: free what other threads may have used until now. */
@@ -46,7 +48,8 @@ typedef struct ad_component {
 
 /* Open all components. After a failure those that were opened are closed again. */
 int ad__components_open(struct ad_worker_session *s, const ad_note *note);
-void ad__components_drop(struct ad_worker_session *s);
+/* Drop all components, or go on with that. False: there is more to drop, in another turn. */
+bool ad__components_drop(struct ad_worker_session *s);
 void ad__components_close(struct ad_worker_session *s);
 void ad__components_device_lost(struct ad_worker_session *s, const char *why);
 /* Find the component whose rows are of that kind. NULL: none. */

@@ -63,8 +63,9 @@ typedef struct ad_engine_hooks {
     /* Execute operations for about `budget` ns. An operation estimated above `limit` ns ends the turn and is not
      * executed. */
     ad_turn (*turn)(struct ad_worker_session *s, int64_t budget, int64_t limit);
-    /* Free all that the session holds. False: something is still under way, and the session waits for it. */
-    bool (*drop)(struct ad_worker_session *s);
+    /* Free all that the session holds. AD_TURN_OVER: it is done; AD_TURN_WAITING: something is still under way;
+     * AD_TURN_MORE: it is so much that the rest is for other turns. */
+    ad_turn (*drop)(struct ad_worker_session *s);
     /* Send arrayd the report that it has asked for. */
     void (*report)(struct ad_worker *w, uint64_t question, uint64_t what);
     /* Get the time (ns) of the next `sweep`; INT64_MAX: never. The engine's lock is held. */

@@ -58,6 +58,8 @@ void ad__buffer_free(ad_worker_session *s, ad_buffer *b) {
 
 /* ---- the end of a session ---- */
 
+#define DROPPED_SLOTS 16384 /* of the table of buffers, in one turn: at most some 2 ms */
+
 static void drop_buffer(void *user, ad_buffer *b) {
     ad_worker_session *s = user;
     const ad_hooks *hooks = &s->worker->hooks;
@@ -70,11 +72,31 @@ static void drop_buffer(void *user, ad_buffer *b) {
 }
 
 static int open_buffers(ad_worker_session *s, const ad_note *note) {
+    ad_worker *w = s->worker;
     (void)note;
-    ad__buffers_init(&s->buffers, ad__most_buffers(&s->worker->config, &s->grants));
-    return 0;
+    ad__buffers_init(&s->buffers, ad__most_buffers(&w->config, &s->grants));
+    pthread_mutex_lock(&w->sessions_lock);
+    s->buffers.total =
+        ad__buffer_total_open(&w->buffer_totals, s->principal, ad__most_buffers_each(&w->config, s->principal));
+    pthread_mutex_unlock(&w->sessions_lock);
+    return s->buffers.total ? 0 : AD_E_MEMORY;
+}
+
+static bool drop_some_buffers(ad_worker_session *s) {
+    return ad__buffers_clear_part(&s->buffers, DROPPED_SLOTS, drop_buffer, s);
 }
 
 static void drop_buffers(ad_worker_session *s) { ad__buffers_clear(&s->buffers, drop_buffer, s); }
 
-const ad_component ad__component_buffers = {.name = "buffers", .open = open_buffers, .drop = drop_buffers};
+static void close_buffers(ad_worker_session *s) {
+    ad_worker *w = s->worker;
+    pthread_mutex_lock(&w->sessions_lock);
+    ad__buffer_total_close(&w->buffer_totals, s->buffers.total);
+    pthread_mutex_unlock(&w->sessions_lock);
+}
+
+const ad_component ad__component_buffers = {.name = "buffers",
+                                            .open = open_buffers,
+                                            .drop_part = drop_some_buffers,
+                                            .drop = drop_buffers,
+                                            .close = close_buffers};

@@ -198,7 +198,7 @@ static ad_turn run_turn(ad_engine *e, ad_worker_session *s, int64_t limit) {
     ad__blame_update(s);
     bool ended = turn == AD_TURN_OVER;
     if (!ended && needs_checkpoint(s, turn)) ad__checkpoint_commit(s);
-    if (ended && !s->worker->hooks.engine->drop(s)) turn = AD_TURN_WAITING;
+    if (ended) turn = s->worker->hooks.engine->drop(s);
     update_under_way(e, s, turn == AD_TURN_OVER);
     bool stuck = ad__output_flush(&s->output);
     int64_t used = ad__os_now() - start;

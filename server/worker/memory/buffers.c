@@ -71,18 +71,22 @@ static int resize_table(ad_buffers *t, uint64_t slots) {
     return 0;
 }
 
-static ad_buffer *take_spare_buffer(ad_buffers *t) {
-    if (!t->spare) {
-        struct ad_buffer_batch *b = ad__os.malloc(sizeof *b + AD_LINE + BATCH * EACH);
-        if (!b) return NULL;
-        b->next = t->batches;
-        t->batches = b;
-        char *first = ad__os_line(b + 1);
-        for (size_t i = BATCH; i-- > 0;) ad__buffers_recycle(t, (ad_buffer *)(void *)(first + i * EACH));
-    }
-    ad_buffer *b = t->spare;
-    t->spare = b->next;
-    return b;
+/* Add memory for more buffers. AD_E_LIMIT, AD_E_MEMORY. */
+static int add_batch(ad_buffers *t, ad_fault *fault) {
+    ad_buffer_total *total = t->total;
+    if (total && total->most && total->room + BATCH > total->most)
+        return ad__fault(fault, AD_E_LIMIT,
+                         "all sessions of %s have room for %" PRIu64 " buffers, and no more are allowed (option "
+                         "buffers-each); free arrays, or end sessions",
+                         total->principal, total->room);
+    struct ad_buffer_batch *b = ad__os.malloc(sizeof *b + AD_LINE + BATCH * EACH);
+    if (!b) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    b->next = t->batches;
+    t->batches = b;
+    if (total) total->room += BATCH;
+    char *first = ad__os_line(b + 1);
+    for (size_t i = BATCH; i-- > 0;) ad__buffers_recycle(t, (ad_buffer *)(void *)(first + i * EACH));
+    return 0;
 }
 
 int ad__buffers_add(ad_buffers *t, uint64_t id, ad_buffer **out, ad_fault *fault) {
@@ -95,8 +99,10 @@ int ad__buffers_add(ad_buffers *t, uint64_t id, ad_buffer **out, ad_fault *fault
         return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     slot *s = find_slot(t, id);
     if (s->id) return ad__fault(fault, AD_E_VALUE, "buffer id %" PRIu64 " is in use", id);
-    ad_buffer *b = take_spare_buffer(t);
-    if (!b) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    int status = t->spare ? 0 : add_batch(t, fault);
+    if (status) return status;
+    ad_buffer *b = t->spare;
+    t->spare = b->next;
     memset(b, 0, AD_BUFFER_CLEARED);
     b->id = id;
     *s = (slot){id, b};
@@ -137,13 +143,27 @@ void ad__buffers_each(const ad_buffers *t, void (*visit)(void *user, ad_buffer *
         if (t->slots[i].id) visit(user, t->slots[i].buffer);
 }
 
+bool ad__buffers_clear_part(ad_buffers *t, uint64_t slots, void (*visit)(void *user, ad_buffer *b), void *user) {
+    if (!t->slots) return false;
+    const uint64_t end = slots < t->mask + 1 - t->cleared ? t->cleared + slots : t->mask + 1;
+    for (; t->cleared < end; t->cleared++) {
+        slot *one = &t->slots[t->cleared];
+        if (!one->id) continue;
+        visit(user, one->buffer);
+        *one = (slot){0};
+        t->count--;
+    }
+    return t->cleared <= t->mask;
+}
+
 void ad__buffers_clear(ad_buffers *t, void (*visit)(void *user, ad_buffer *b), void *user) {
-    ad__buffers_each(t, visit, user);
+    ad__buffers_clear_part(t, UINT64_MAX, visit, user);
     while (t->batches) {
         struct ad_buffer_batch *b = t->batches;
         t->batches = b->next;
+        if (t->total) t->total->room -= BATCH;
         free(b);
     }
     free(t->slots);
-    ad__buffers_init(t, t->most);
+    *t = (ad_buffers){.most = t->most, .total = t->total};
 }

@@ -13,6 +13,7 @@
 
 #include "protocol/op.h"
 #include "server/worker/device/stream_queue.h"
+#include "server/worker/memory/buffer_total.h"
 #include "server/worker/memory/poison.h"
 
 struct ad_worker_session;
@@ -104,9 +105,11 @@ typedef struct ad_buffers {
     } * slots;
     uint64_t mask; /* number of slots - 1, where the number is a power of two; no slots: 0 */
     uint64_t count, most;
+    uint64_t cleared; /* first slots that ad__buffers_clear_part has cleared */
     unsigned shift;
     ad_buffer *spare;
     struct ad_buffer_batch *batches;
+    ad_buffer_total *total; /* of the session's principal; NULL: the table has a limit of its own only */
 } ad_buffers;
 
 /* The address of arrays without elements. */
@@ -118,7 +121,8 @@ void ad__buffers_init(ad_buffers *t, uint64_t most);
 ad_buffer *ad__buffers_find(const ad_buffers *t, uint64_t id);
 /* Prefetch buffers that are about to be freed: they may not have been used for long. */
 void ad__buffers_prefetch(const ad_buffers *t, const uint64_t *id, size_t n);
-/* Add a buffer, zero but for its id. AD_E_VALUE: id is 0 or in use; AD_E_LIMIT; AD_E_MEMORY. */
+/* Add a buffer, zero but for its id. AD_E_VALUE: id is 0 or in use; AD_E_LIMIT: the table has its most buffers, or the
+ * principal has; AD_E_MEMORY. */
 int ad__buffers_add(ad_buffers *t, uint64_t id, ad_buffer **out, ad_fault *fault);
 /* Remove a buffer. The caller has released its block and poison. */
 void ad__buffers_remove(ad_buffers *t, ad_buffer *b);
@@ -127,6 +131,9 @@ void ad__buffers_detach(ad_buffers *t, ad_buffer *b);
 void ad__buffers_recycle(ad_buffers *t, ad_buffer *b);
 /* Call visit for every buffer. It must not add or remove any. */
 void ad__buffers_each(const ad_buffers *t, void (*visit)(void *user, ad_buffer *b), void *user);
+/* Call visit for the buffers of so many further slots and remove them. True: there are more; no other function may be
+ * called for the table until all are gone, but ad__buffers_clear. */
+bool ad__buffers_clear_part(ad_buffers *t, uint64_t slots, void (*visit)(void *user, ad_buffer *b), void *user);
 /* Call visit for every buffer, then remove all and free the table's memory. */
 void ad__buffers_clear(ad_buffers *t, void (*visit)(void *user, ad_buffer *b), void *user);
 

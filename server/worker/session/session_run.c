@@ -222,15 +222,9 @@ static void drop_messages(ad_worker_session *s) {
 
 const ad_component ad__component_messages = {.name = "messages", .drop = drop_messages};
 
-bool ad__session_drop(ad_worker_session *s) {
+/* End what the session has under way. False: the session waits for some of it. */
+static bool end_executing(ad_worker_session *s) {
     ad_engine *e = &s->worker->engine;
-    pthread_mutex_lock(&e->lock);
-    bool again = ad__run_phase(s) == AD_RUN_DROPPED;
-    if (!ad__run_is_over(s)) ad__run_enter(s, AD_RUN_OVER); /* nothing can be queued any more */
-    ad__input_clear(&s->turns.queue);
-    ad__share_set_waiting(&s->turns.share, 0, 0);
-    pthread_mutex_unlock(&e->lock);
-    if (again) return true;
     ad__checkpoint_give_up(s);
     if (s->messages.in_frame) ad__input_release(&s->messages.frame);
     s->messages.in_frame = s->messages.at_hand = false;
@@ -239,7 +233,20 @@ bool ad__session_drop(ad_worker_session *s) {
     pthread_mutex_lock(&e->lock);
     ad__run_enter(s, AD_RUN_DROPPING);
     pthread_mutex_unlock(&e->lock);
-    ad__components_drop(s);
-    ad__spill_settle(s->worker);
     return true;
+}
+
+ad_turn ad__session_drop(ad_worker_session *s) {
+    ad_engine *e = &s->worker->engine;
+    pthread_mutex_lock(&e->lock);
+    const bool dropped = ad__run_phase(s) == AD_RUN_DROPPED;
+    if (!ad__run_is_over(s)) ad__run_enter(s, AD_RUN_OVER); /* nothing can be queued any more */
+    ad__input_clear(&s->turns.queue);
+    ad__share_set_waiting(&s->turns.share, 0, 0);
+    pthread_mutex_unlock(&e->lock);
+    if (dropped) return AD_TURN_OVER;
+    if (!ad__run_is_dropping(s) && !end_executing(s)) return AD_TURN_WAITING;
+    if (!ad__components_drop(s)) return AD_TURN_MORE;
+    ad__spill_settle(s->worker);
+    return AD_TURN_OVER;
 }

@@ -92,7 +92,7 @@ static inline void end_session(ad_worker_session *s) {
     if (!ad__run_is_over(s)) ad__run_enter(s, AD_RUN_OVER);
     ad__run_enter(s, AD_RUN_DROPPING);
     pthread_mutex_unlock(&s->worker->engine.lock);
-    ad__components_drop(s);
+    while (!ad__components_drop(s)) continue;
     fake_session_close(s);
 }
 
