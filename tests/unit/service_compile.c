@@ -171,6 +171,24 @@ Test(compile_service, users_go_first) {
     service->release(service, binary);
 }
 
+/* A backend's job behind thirty of a user's: it is started before they are over. */
+Test(compile_service, no_flood_of_users_keeps_a_backend_waiting) {
+    enum { USERS = 30 };
+    static char source[USERS][64];
+    const ad_binary *binary;
+    ad_compile_job own = job_of("int own() { return 0; }"), job;
+    own.own = true;
+    for (int i = 0; i < USERS; i++) {
+        snprintf(source[i], sizeof source[i], "int f() { return %d; }", i);
+        job = job_of(source[i]);
+        cr_assert_eq(service->get(service, &job, &binary, &fault), 0);
+    }
+    cr_assert_eq(service->get(service, &own, &binary, &fault), 0);
+    cr_assert_eq(await_result(&own, &binary), 1, "%s", fault.text);
+    service->release(service, binary);
+    cr_expect_geq(get_counts().waiting, 1); /* had it been the last, none would be */
+}
+
 /* One of the backends' jobs, asked for again and again, behind fifteen that were asked for once. */
 Test(compile_service, what_is_asked_for_most_goes_first) {
     static char source[16][64];

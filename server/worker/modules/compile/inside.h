@@ -67,6 +67,7 @@ typedef struct ad_service {
     char program[4096], nvrtc[4096]; /* paths of arrayd-compile and of NVRTC's library; "": it is not here */
     char identity[2][192];           /* versions of the compilers, by target */
     unsigned most;                   /* compilations that may run at a time */
+    unsigned in_row;                 /* users' jobs that were started since the last one of a backend's */
 } ad_service;
 
 /* The compile service's thread. */

@@ -21,6 +21,7 @@
 #define BACKSTOP 5      /* seconds after its own time limit at which arrayd-compile is killed */
 #define PATIENCE SECOND /* ns after which a compilation does not delay others any more */
 #define OVERTAKING 3    /* multiples of `most` that may run together with such compilations */
+#define IN_ROW 3 /* users' jobs that are started before one of a backend's, which waits */
 #define POLLED 256
 
 /* A process that compiles, and the pipes to it. */
@@ -168,9 +169,10 @@ static bool start_job(ad_service *s, ad_entry *e) {
     return true;
 }
 
-/* Choose the job to start next. NULL: none may start. Users' jobs come first, and the backends' leave one place
- * free. Compilations older than PATIENCE take no place. A backend asks again for a kernel that a loop uses, but not
- * for one that a program used once: a thousand of those do not delay the loop's. */
+/* Choose the job to start next. NULL: none may start. Users' jobs come first, but of IN_ROW + 1 jobs one is a
+ * backend's, which no flood of users' jobs keeps waiting. Otherwise the backends' leave one place free. Compilations
+ * older than PATIENCE take no place. A backend asks again for a kernel that a loop uses, but not for one that a program
+ * used once: a thousand of those do not delay the loop's. */
 static ad_entry *choose_job(ad_service *s) {
     unsigned running = 0, young = 0;
     int64_t now = ad__os_now();
@@ -179,8 +181,14 @@ static ad_entry *choose_job(ad_service *s) {
         young += now - c->begin < PATIENCE;
     }
     if (running >= s->most * OVERTAKING || young >= s->most) return NULL;
-    if (s->waiting[0].first) return ad__queue_take(&s->waiting[0]);
-    return young + 1 >= s->most && young ? NULL : ad__queue_take_wanted(&s->waiting[1]);
+    const bool backends_turn = s->in_row >= IN_ROW && s->waiting[1].first;
+    if (s->waiting[0].first && !backends_turn) {
+        s->in_row++;
+        return ad__queue_take(&s->waiting[0]);
+    }
+    if (!backends_turn && young && young + 1 >= s->most) return NULL;
+    s->in_row = 0;
+    return ad__queue_take_wanted(&s->waiting[1]);
 }
 
 /* ---- reading results ---- */
