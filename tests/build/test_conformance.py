@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tarfile
@@ -231,6 +232,11 @@ def test_the_page():
     assert "| cupyx_tests/late_tests |  |  |  |  | left out of this run |" in text
     assert "| cupy_tests/math_tests | 4 | 1 | 1 | 50.0 % | private 1, skipped 1 |" in text
     assert "| sums | 1 | test_a::test_sum 1 |" in text and "### private: 1 tests" in text
+
+
+def test_the_front_page_promises_what_the_page_says():
+    total = re.search(r"^\| total \|.*?\| ([\d.]+ %) \|", (TOP / "docs/conformance.md").read_text(), re.MULTILINE)
+    assert f"{total[1]} pass without a GPU" in (TOP / "README.md").read_text()
 
 
 # ---- what stands in for CuPy ----
