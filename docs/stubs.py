@@ -284,8 +284,8 @@ def _shown(base):
 
 
 def class_text(name, cls):
-    bases = [f"_b.{base.__name__}" if base.__module__ == "builtins" else base.__name__ for base in cls.__bases__
-             if _shown(base)]
+    bases = ["_b.tuple[_Any, ...]" if base is tuple else f"_b.{base.__name__}" if base.__module__ == "builtins"
+             else base.__name__ for base in cls.__bases__ if _shown(base)]
     if cls.__name__ == "LinAlgError":
         bases.append("_np.linalg.LinAlgError")
     body = "".join(member_text(each, member) for each, member in sorted(members(cls).items())

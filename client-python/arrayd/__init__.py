@@ -117,12 +117,13 @@ _LATER = {
     "_math.statistics": "average bincount corrcoef cov digitize histogram histogram2d histogram_bin_edges histogramdd",
     "_array.triangles": "diag_indices diag_indices_from mask_indices tril_indices tril_indices_from triu_indices "
                   "triu_indices_from",
+    "sharding": "device_put",
     "cuda": "is_available",
     "cuda.memory": "get_default_memory_pool",
     "cuda.pinned_memory": "get_default_pinned_memory_pool",
 }
 _MODULES = ("cublas", "cuda", "cupyx", "exceptions", "fft", "lib", "linalg", "polynomial", "random", "scipy",
-            "special", "testing")
+            "sharding", "special", "testing")
 _HOME = {name: module for module, names in _LATER.items() for name in names.split()}
 
 # `from arrayd import *` leaves those builtins alone that NumPy leaves alone.

@@ -167,10 +167,12 @@ def give_elements(result, out):
 
 
 def on_device(device, function, *args, **kwargs):
-    """function(*args, **kwargs), computed on a device: a cuda.Device or its number."""
+    """function(*args, **kwargs), computed on a device (a cuda.Device or its number), or on several: "all" or a
+    sharding.NamedSharding."""
     from .cuda import Device
     if not isinstance(device, (Device, int, np.integer)):
-        raise ValueError(f"device must be an arrayd.cuda.Device or its number, not {device!r}")
+        from .sharding import _create
+        return _create.create(device, function, args, kwargs)
     with Device(device):
         return function(*args, **kwargs)
 

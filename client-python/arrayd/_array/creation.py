@@ -44,8 +44,9 @@ def empty(shape, dtype=float, order="C", *, device=None, like=None):
     """A new array whose elements are unspecified: zeros, or what arrays of the same user had there before.
 
     Parameters: shape: int or tuple of ints. dtype: type of the elements. order: 'C' row-major or 'F' column-major.
-    device: a cuda.Device or its number, the current one unless given. like: ignored.
-    Returns: ndarray of that shape.
+    device: a cuda.Device or its number, the current one unless given; "all" or a sharding.NamedSharding: several. like:
+    ignored.
+    Returns: ndarray of that shape; sharding.ShardedArray where there are several devices.
     Raises: ValueError for a negative dimension, another order or a device that does not exist; TypeError for a dtype
     that arrayd does not have.
     Source: numpy.empty
@@ -438,6 +439,14 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, like=None):
     """
     if device is not None:
         return on_device(device, arange, start, stop, step, dtype)
+    start, stop, step, dtype = _complete_range(start, stop, step, dtype)
+    if dtype == np.bool_:
+        return array(np.arange(start, stop, step, dtype))
+    return _base.iota(*count_range(start, stop, step, dtype), dtype)
+
+
+def _complete_range(start, stop, step, dtype):
+    """The arguments of arange as numbers and a type."""
     if stop is None:
         start, stop = 0, start
     step = 1 if step is None else step
@@ -447,12 +456,19 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, like=None):
         if object in kinds:
             _length(start, stop, step)  # an int above 64 bits makes too many elements, mostly
         dtype = _base.result_type(*kinds)
-    dtype = np.dtype(dtype)
-    if dtype == np.bool_:
-        return array(np.arange(start, stop, step, dtype))
+    return start, stop, step, np.dtype(dtype)
+
+
+def count_range(start, stop, step, dtype):
+    """Length, first element and difference to the second of a range."""
     length = _length(start, stop, step)
-    first, delta = _first_and_delta(start, step, dtype, length)
-    return _base.iota(length, first, delta, dtype)
+    return (length, *_first_and_delta(start, step, dtype, length))
+
+
+def plan_range(start, stop=None, step=None, dtype=None):
+    """Length, first element, difference to the second and type of arange."""
+    start, stop, step, dtype = _complete_range(start, stop, step, dtype)
+    return (*count_range(start, stop, step, dtype), dtype)
 
 
 def _length(start, stop, step):

@@ -44,25 +44,29 @@ class Generator(_Distributions):
     def __repr__(self):
         return f"Generator({type(self.bit_generator).__name__})"
 
-    def random(self, size=None, dtype=float, out=None):
+    def random(self, size=None, dtype=float, out=None, *, device=None):
         """Uniform on [0, 1): multiples of 2**-53, or of 2**-24 in float32.
 
-        Parameters: size: shape. dtype: float32 or float64. out: array to fill.
+        Parameters: size: shape. dtype: float32 or float64. out: array to fill. device: as ad.empty.
         Returns: ndarray.
         Raises: TypeError for another dtype.
         Source: cupy.random.Generator.random
         """
+        if device is not None:
+            return _base.on_device(device, self.random, size=size, dtype=dtype, out=out)
         return self._real("uniform", (0.0, 1.0), size, dtype, out, "random")
 
-    def integers(self, low, high=None, size=None, dtype=None, endpoint=False):
+    def integers(self, low, high=None, size=None, dtype=None, endpoint=False, *, device=None):
         """Integers from low to high, high left out unless endpoint is set; from 0 to low when there is no high.
 
         Parameters: low, high: numbers or arrays. size: shape. dtype: integer type or bool, int64 unless given.
-        endpoint: include high.
+        endpoint: include high. device: as ad.empty.
         Returns: ndarray.
         Raises: ValueError for bounds outside of the type, or low >= high.
         Source: cupy.random.Generator.integers
         """
+        if device is not None:
+            return _base.on_device(device, self.integers, low, high, size=size, dtype=dtype, endpoint=endpoint)
         return _integers(self.bit_generator, low, high, size, dtype, endpoint)
 
     def bytes(self, length):
@@ -178,14 +182,16 @@ class RandomState(_Distributions):
         """
         return self.standard_normal(size, dtype)
 
-    def random_sample(self, size=None, dtype=float):
+    def random_sample(self, size=None, dtype=float, *, device=None):
         """Uniform on [0, 1): multiples of 2**-53, or of 2**-24 in float32.
 
-        Parameters: size: shape. dtype: float32 or float64.
+        Parameters: size: shape. dtype: float32 or float64. device: as ad.empty.
         Returns: ndarray.
         Raises: TypeError for another dtype.
         Source: cupy.random.random_sample
         """
+        if device is not None:
+            return _base.on_device(device, self.random_sample, size=size, dtype=dtype)
         return self._real("uniform", (0.0, 1.0), size, dtype, None, "random")
 
     random = random_sample

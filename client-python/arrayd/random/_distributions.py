@@ -151,14 +151,16 @@ class Distributions:
         """
         return self._cast("noncentral_f", (dfnum, dfden, nonc), size, dtype)
 
-    def normal(self, loc=0.0, scale=1.0, size=None, dtype=float):
+    def normal(self, loc=0.0, scale=1.0, size=None, dtype=float, *, device=None):
         """Normal.
 
-        Parameters: loc: the mean. scale: the standard deviation, not negative. size, dtype: as in all distributions.
+        Parameters: loc: the mean. scale: the standard deviation, not negative. size, dtype: as in all distributions. device: as ad.empty.
         Returns: ndarray.
         Raises: ValueError for scale < 0.
         Source: cupy.random.normal
         """
+        if device is not None:
+            return _base.on_device(device, self.normal, loc, scale, size=size, dtype=dtype)
         return self._real("normal", (loc, scale), size, dtype)
 
     def pareto(self, a, size=None, dtype=float):
@@ -221,14 +223,16 @@ class Distributions:
         """
         return self._real("gamma", (shape, 1.0), size, dtype, out, "standard_gamma")
 
-    def standard_normal(self, size=None, dtype=float, out=None):
+    def standard_normal(self, size=None, dtype=float, out=None, *, device=None):
         """Normal with mean 0 and standard deviation 1.
 
-        Parameters: size, dtype: as in all distributions. out: array to fill.
+        Parameters: size, dtype: as in all distributions. out: array to fill. device: as ad.empty.
         Returns: ndarray.
         Raises: TypeError for another dtype.
         Source: cupy.random.standard_normal
         """
+        if device is not None:
+            return _base.on_device(device, self.standard_normal, size=size, dtype=dtype, out=out)
         return self._real("normal", (0.0, 1.0), size, dtype, out, "standard_normal")
 
     def standard_t(self, df, size=None, dtype=float):
@@ -258,14 +262,16 @@ class Distributions:
                 raise ValueError(words)
         return self._real("triangular", values, size, dtype)
 
-    def uniform(self, low=0.0, high=1.0, size=None, dtype=float):
+    def uniform(self, low=0.0, high=1.0, size=None, dtype=float, *, device=None):
         """Uniform on [low, high).
 
-        Parameters: low, high: the bounds. size, dtype: as in all distributions.
+        Parameters: low, high: the bounds. size, dtype: as in all distributions. device: as ad.empty.
         Returns: ndarray.
         Raises: OverflowError when high - low is not finite.
         Source: cupy.random.uniform
         """
+        if device is not None:
+            return _base.on_device(device, self.uniform, low, high, size=size, dtype=dtype)
         low, high = real(low, "low"), real(high, "high")
         if is_host(low) and is_host(high) and not np.all(np.isfinite(np.subtract(high, low))):
             raise OverflowError("Range exceeds valid bounds")

@@ -1,0 +1,125 @@
+"""Products of matrices over several devices.
+
+    a: rows split by R, columns by K       b: rows by K, columns by C        R, K, C: axes of the mesh
+    ┌────┬────┐                            ┌────┬────┐
+    │ a00│ a01│                            │ b00│ b01│                      each device multiplies what it has; the
+    ├────┼────┤            @               ├────┼────┤                      products are added up over K, and the
+    │ a10│ a11│                            │ b10│ b11│                      result is split by R and C
+    └────┴────┘                            └────┴────┘
+
+An axis of the mesh can serve one of the three. Where both operands ask for one, the larger operand stays as it is, and of
+the other one each device gets what it lacks.
+"""
+import numpy as np
+
+from .. import _core
+from .._base import product
+from ._along import find_function
+from ._array import ShardedArray, reshard, run_parts
+from ._elementwise import check_operand, replicate
+from ._layout import Layout
+from ._move import all_reduce
+from ._shapes import drop_axes, expand_dims
+
+
+def matmul(a, b, out=None, **kwargs):
+    """numpy.matmul, of arrays over several devices and of one."""
+    from ._reductions import give
+    a, b = (check_operand(each, find_function("matmul")) for each in (a, b))
+    if not all(getattr(each, "ndim", 0) for each in (a, b)):
+        raise ValueError("matmul: an operand has no dimensions; a number times an array is a * x")
+    mesh = max((each for each in (a, b) if isinstance(each, ShardedArray)), key=lambda each: each.size)._layout.mesh
+    a, b = (each if isinstance(each, ShardedArray) else replicate(each, mesh) for each in (a, b))
+    left = expand_dims(a, 0) if a.ndim == 1 else a
+    right = expand_dims(b, 1) if b.ndim == 1 else b
+    if left.shape[-1] != right.shape[-2]:
+        raise ValueError(f"matmul: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature "
+                         f"(n?,k),(k,m?)->(n?,m?) (size {right.shape[-2]} is different from {left.shape[-1]})")
+    made = _multiply(left, right, mesh, kwargs)
+    made = drop_axes(made, (made.ndim - 1,)) if b.ndim == 1 else made
+    made = drop_axes(made, (made.ndim - (1 if b.ndim == 1 else 2),)) if a.ndim == 1 else made
+    return give(made, out)
+
+
+class _Splits:
+    """The axes of the mesh that have no task yet."""
+
+    def __init__(self, mesh):
+        self.mesh, self.used = mesh, set()
+
+    def take(self, *wishes):
+        """The first of several (layout, axis) that names free axes of this mesh: its names and cuts. Of none: no split."""
+        for layout, axis in wishes:
+            names = layout.splits[axis] if layout.mesh == self.mesh else ()
+            if names and not self.used.intersection(names):
+                self.used.update(names)
+                return names, layout.cuts[axis]
+        layout, axis = wishes[0]
+        return (), (0, layout.shape[axis])
+
+
+def _multiply(a, b, mesh, kwargs):
+    """The product of arrays of two dimensions or more."""
+    free = _Splits(mesh)
+    batch_shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    batch = []
+    for i, n in enumerate(batch_shape):
+        wishes = [(x._layout, x.ndim - 2 - len(batch_shape) + i) for x in (a, b)]
+        whole = [(layout, axis) for layout, axis in wishes if axis >= 0 and layout.shape[axis] == n]
+        batch.append(free.take(*whole) if whole else ((), (0, n)))
+    rows_first = product(a.shape) >= product(b.shape)
+    if rows_first:
+        rows = free.take((a._layout, a.ndim - 2))
+        columns = free.take((b._layout, b.ndim - 1))
+    else:
+        columns = free.take((b._layout, b.ndim - 1))
+        rows = free.take((a._layout, a.ndim - 2))
+    inner = free.take((a._layout, a.ndim - 1), (b._layout, b.ndim - 2))
+    whole = Layout(mesh, *zip(*batch, rows, columns))
+    left = reshard(a, _operand_layout(whole, batch_shape, a, rows, inner))
+    right = reshard(b, _operand_layout(whole, batch_shape, b, inner, columns))
+    multiply = find_function("matmul")
+    parts = run_parts(whole, lambda place: multiply(left._parts[place], right._parts[place], **kwargs))
+    if inner[0]:
+        counts = [shape[-1] > 0 for shape in left._layout.shapes]
+        parts = all_reduce(whole, inner[0], parts, _core.ufuncs["add"], counts)
+    return ShardedArray(whole, parts)
+
+
+def _operand_layout(whole, batch_shape, x, first, second):
+    """Where an operand must lie: its batch axes as those of the result, but for those of one element."""
+    own = Layout(whole.mesh, whole.splits[:-2], whole.cuts[:-2]).fit(x.shape[:-2])
+    return Layout(whole.mesh, (*own.splits, first[0], second[0]), (*own.cuts, first[1], second[1]))
+
+
+def dot(a, b, out=None):
+    """numpy.dot, of arrays of one or two dimensions, and of numbers"""
+    if not all(getattr(each, "ndim", 0) for each in (a, b)):
+        return np.multiply(a, b) if out is None else np.multiply(a, b, out=out)
+    if b.ndim > 2:
+        raise ValueError("dot: over several devices the second operand has one or two dimensions; matmul takes stacks")
+    return matmul(a, b, out)
+
+
+def vdot(a, b):
+    """numpy.vdot"""
+    from ._shapes import ravel
+    a, b = (ravel(each) if isinstance(each, ShardedArray) else each.reshape(-1) for each in (a, b))
+    if a.shape != b.shape:
+        raise ValueError(f"vdot: the operands have {a.size} and {b.size} elements")
+    return (np.conjugate(a) * b).sum()
+
+
+def inner(a, b):
+    """numpy.inner, where the second operand has one or two dimensions"""
+    if not all(getattr(each, "ndim", 0) for each in (a, b)):
+        return np.multiply(a, b)
+    return dot(a, b.T if b.ndim > 1 else b)
+
+
+def outer(a, b, out=None):
+    """numpy.outer"""
+    from ._shapes import ravel
+    a, b = (ravel(each) if isinstance(each, ShardedArray) else each.reshape(-1) for each in (a, b))
+    column = expand_dims(a, 1) if isinstance(a, ShardedArray) else a[:, None]
+    return np.multiply(column, b) if out is None else np.multiply(column, b, out=out)
