@@ -517,14 +517,15 @@ $B/checks/%: $$(call objects,tests/build/$$*_*.cpp) $$(UNIT_$$*)
 	$Q$(CXX) $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) -lcriterion -lm -ldl
 
 # The simulator: each program as a shared object whose calls of the system go to tests/sim (the linker's --wrap).
-SIM_CALLS := __tls_get_addr accept4 bind calloc close connect dlclose dlopen dup dup3 epoll_create1 epoll_ctl epoll_wait \
-	eventfd eventfd_read eventfd_write _exit fcntl flock fopen free fstat fstatfs fsync ftruncate futimens getegid geteuid \
+SIM_CALLS := __tls_get_addr accept4 bind calloc close connect dlclose dlopen dlsym dup dup3 epoll_create1 epoll_ctl epoll_wait \
+	eventfd eventfd_read eventfd_write execv execve _exit fcntl flock fopen free fstat fstatfs fsync ftruncate futimens getegid geteuid \
 	getpeername getpid getppid getrandom getsockname getsockopt kill listen malloc memfd_create mmap mremap munmap open \
-	pipe2 poll posix_spawn prctl pread pthread_atfork pthread_sigmask pwrite raise read readlink realloc recv recvmsg \
+	pipe2 poll posix_spawn prctl printf __printf_chk pread pthread_atfork pthread_sigmask pwrite raise read readlink realloc recv recvmsg \
 	sched_getaffinity send sendmsg sendto setrlimit setsockopt shutdown sigaction signal sigprocmask socket socketpair \
 	strdup syscall sysconf timerfd_create timerfd_settime waitid waitpid write
 SIM := $B/sim
-SIM_OBJECTS := $(filter-out %/client.o,$(call objects,tests/sim/*.c))
+SIM_CLIENT := $(call objects,tests/sim/client*.c)
+SIM_OBJECTS := $(filter-out $(SIM_CLIENT),$(call objects,tests/sim/*.c))
 sim_program = @mkdir -p $(@D) && $(CC) -shared $(LINK_FLAGS) -Wl,-Bsymbolic -Wl,--strip-debug $(SIM_CALLS:%=-Wl,--wrap=%) -o $@ $^
 $(SIM)/sim: $(SIM_OBJECTS)
 	@mkdir -p $(@D)
@@ -536,7 +537,7 @@ $(SIM)/arrayd.so: $(FRONT) $(COMMON_SERVER) $(A_PROTOCOL)
 		$$(nm -u $(OBJ)/server/front/observe/http.o | sed -n 's/^ *U \(MHD_.*\)/-Wl,--defsym=\1=ad__http_no_tls/p')
 $(SIM)/arrayd-worker.so: $(WORKER) $(COMPILE_SHARED) $(COMMON_SERVER) $(A_PROTOCOL)
 	$(sim_program) $(MSGPACK_LIBS) $(INI_LIBS)
-$(SIM)/client.so: $(OBJ)/tests/sim/client.o $(A_CLIENT)
+$(SIM)/client.so: $(SIM_CLIENT) $(A_CLIENT)
 	$(sim_program) $(MSGPACK_LIBS)
 # The backend as it is, but for what makes and maps memory files.
 SIM_BACKEND := $(OBJ)/kernels/cpu/backend/slab.o $(OBJ)/protocol/memfd.o

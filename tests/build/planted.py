@@ -9,7 +9,7 @@ import subprocess
 from commands import BUILD, TOP, run
 
 CHECKPOINT = "server/worker/checkpoint"
-KILLS = ["store_kills=0", "no_memory=0", "no_descriptor=0", "splits=0", "delays=0", "most_kills=5", "worker_kills=1500"]
+KILLS = ["fatal=0", "spill=0", "upgrades=0", "store_kills=0", "no_memory=0", "no_descriptor=0", "splits=0", "delays=0", "most_kills=5", "worker_kills=1500"]
 # name: program, source, what stands there, what is put there, settings of the simulator
 MUTANTS = {
     "a change in place is not announced": (
@@ -26,6 +26,14 @@ MUTANTS = {
     "a slab is not kept": (
         "arrayd", "server/front/workers/slabs.c", "    for (size_t i = 0; i < s->count; i++) {\n        ad_note note",
         "    for (size_t i = 1; i < s->count; i++) {\n        ad_note note", ["late=0"]),
+    "answers go before their checkpoint": (
+        "arrayd-worker", f"{CHECKPOINT}/states.c", "    if (s->fusion.count) return;\n    unsigned slot",
+        "    if (s->fusion.count) return;\n    ad__output_settle(&s->output, atomic_load(&s->output.appended));\n"
+        "    if (s->progress.requests % 2) return;\n    unsigned slot", ["late=0"]),
+    "answers go of which the journal does not know": (
+        "arrayd-worker", f"{CHECKPOINT}/states.c",
+        "    ad__journal_store(&v->at->current, slot);\n    ad__output_settle(&s->output, state->appended);\n}",
+        "    ad__output_settle(&s->output, state->appended);\n}", ["late=1"]),
     "the client forgets some of what it sent": (
         "client", "client-c/net/stream.c", "    ad__save_unacked(s, payload, size);\n",
         "    if (s->encoded.ops % 16) ad__save_unacked(s, payload, size);\n", ["late=0", "drops=1000000"]),

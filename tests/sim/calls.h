@@ -90,6 +90,10 @@ int __wrap_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *out);
 ssize_t __wrap_getrandom(void *out, size_t size, unsigned flags);
 int __wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *files,
                        const posix_spawnattr_t *attributes, char *const argv[], char *const env[]);
+int __wrap_execv(const char *path, char *const argv[]);
+int __wrap_execve(const char *path, char *const argv[], char *const env[]);
+int __wrap_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int __wrap___printf_chk(int flag, const char *format, ...) __attribute__((format(printf, 2, 3)));
 pid_t __wrap_waitpid(pid_t pid, int *status, int options);
 int __wrap_waitid(idtype_t type, id_t id, siginfo_t *info, int options);
 int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));

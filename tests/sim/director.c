@@ -1,5 +1,6 @@
 /* The director: a process that starts the server and its clients, breaks connections, and looks at how all ends. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +13,13 @@
 #define BYSTANDER 1000
 #define OTHER_USER 1001
 #define START_MOST 5000000000LL
+#define MOST_BREAKS 12 /* of connections: fewer than a client tries to connect */
 #define END_MOST 60000000000LL
 
 static sim_process *start_server(void) {
-    char backend[4096], *arguments[] = {"arrayd",
+    char backend[4096], *memory = sim_planned.spill ? "--memory=16M" : "--memory=0",
+                        *host = sim_planned.spill ? "--host-memory=64M" : "--host-memory=0",
+                        *arguments[] = {"arrayd",
                                         "--socket=" SOCKET,
                                         "--socket-mode=0666",
                                         "--backend=cpu",
@@ -23,7 +27,8 @@ static sim_process *start_server(void) {
                                         "--log-level=debug",
                                         "--kernels-cache=/proc/none",
                                         "--slab=1M",
-                                        "--host-memory=0",
+                                        host,
+                                        memory,
                                         backend,
                                         NULL};
     sim_file *log = sim_log_file(), *files[3] = {log, log, log};
@@ -67,15 +72,24 @@ static void break_a_connection(void) {
     if (n) sim_socket_break(list[sim_draw_below((uint64_t)n)]);
 }
 
-/* Wait for the clients, and break connections meanwhile. */
-static void attend_clients(void) {
-    while (!sim_wait("clients", has_no_client, NULL, sim_time + 1000000 + (int64_t)sim_draw_below(40000000)))
-        if (sim_draw_case(sim_planned.drops)) break_a_connection();
+/* Wait for the clients. Meanwhile connections break, and the server is upgraded. */
+static void attend_clients(sim_process *server) {
+    unsigned upgrades = sim_planned.upgrades, breaks = MOST_BREAKS;
+    const int64_t most = 400000LL << sim_draw_below(8); /* a run without delays lasts some ms */
+    while (!sim_wait("clients", has_no_client, NULL, sim_time + most / 40 + (int64_t)sim_draw_below((uint64_t)most))) {
+        if (breaks && sim_draw_case(sim_planned.drops)) {
+            breaks--;
+            break_a_connection();
+        }
+        if (!upgrades) continue;
+        upgrades--;
+        sim_send_signal(server, SIGUSR2);
+    }
 }
 
 static void stop_server(sim_process *server) {
     int number = server->number;
-    sim_send_signal(server, 15);
+    sim_send_signal(server, SIGTERM);
     if (!sim_wait("the server's end", is_gone, &number, sim_time + END_MOST)) sim_fail("the server does not end");
     else if (server->signal || server->status)
         sim_fail("the server ended with status %d, signal %d", server->status, server->signal);
@@ -89,7 +103,7 @@ static void *direct_run(void *unused) {
         return NULL;
     }
     for (unsigned i = 0; i < sim_planned.clients; i++) start_client(i ? OTHER_USER : BYSTANDER);
-    attend_clients();
+    attend_clients(server);
     stop_server(server);
     sim_exit_process(0);
 }

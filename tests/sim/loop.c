@@ -83,9 +83,13 @@ void sim_loops_free(sim_process *p) {
 }
 
 void sim_send_signal(sim_process *p, int signal) {
+    p->signals |= 1u << signal; /* kept while the program has no handler */
     for (const sim_loop *l = p->loops; l; l = l->next)
         for (entry *e = l->entries; e; e = e->next)
-            if (e->role == SIGNAL && e->number == signal) e->sent = true;
+            if (e->role == SIGNAL && e->active && e->number == signal) {
+                e->sent = true;
+                p->signals &= ~(1u << signal);
+            }
 }
 
 /* ---- loops ---- */
@@ -201,7 +205,9 @@ uint64_t uv_timer_get_due_in(const uv_timer_t *h) {
 int uv_signal_init(uv_loop_t *loop, uv_signal_t *h) { return add_entry(loop, h, SIGNAL) ? 0 : UV_ENOMEM; }
 int uv_signal_start(uv_signal_t *h, uv_signal_cb call, int number) {
     find_entry(h)->number = number;
-    return start_entry(h, AS_CALL(call));
+    const int status = start_entry(h, AS_CALL(call));
+    if (!status && sim_self()->signals >> number & 1) sim_send_signal(sim_self(), number);
+    return status;
 }
 
 /* ---- processes ---- */

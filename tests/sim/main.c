@@ -6,6 +6,7 @@
  *     sim BUILD --until-failure ...                               no more after a seed that fails
  *
  * BUILD is the folder that `make simulator` has filled, such as build/release. */
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +51,6 @@ static void run_seed(const options *o, uint64_t seed, outcome *out) {
         }
     if (sim_tracing) sim_print_plan();
     if (sim_planned.late) setenv("ARRAYD_CPU_LATE", "1", 1);
-    sim_set_build(o->build);
     sim_catch_stores();
     sim_start_director();
     sim_run_tasks();
@@ -105,6 +105,18 @@ static bool check_seed(const options *o, uint64_t seed, unsigned *deaths) {
     return good;
 }
 
+/* Load what most seeds need, once. */
+static void prepare_programs(const char *build) {
+    char backend[4096];
+    sim_set_build(build);
+    sim_prepare_copies("arrayd", 4);
+    sim_prepare_copies("arrayd-worker", 9);
+    sim_prepare_copies("client", 3);
+    sim_prepare_copies("libarrayd-cpu", 6);
+    snprintf(backend, sizeof backend, "%s/libarrayd-cpu.so", sim_backend_folder());
+    if (!dlopen(backend, RTLD_NOW | RTLD_LOCAL)) exit((fprintf(stderr, "sim: %s\n", dlerror()), 2));
+}
+
 static volatile sig_atomic_t interrupted;
 
 static void stop_running(int signal) {
@@ -152,6 +164,7 @@ int main(int argc, char **argv) {
     clearenv();
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     read_options(&o, argc, argv);
+    prepare_programs(o.build);
     signal(SIGINT, stop_running);
     signal(SIGTERM, stop_running);
     uint64_t seed = o.from;

@@ -32,6 +32,11 @@ void sim_make_plan(uint64_t seed) {
     if (sim_draw_case(150000)) p->no_memory = draw_rate(3000);
     if (sim_draw_case(150000)) p->no_descriptor = draw_rate(30000);
     p->late = sim_draw_case(300000);
+    p->shares = sim_draw_case(500000);
+    p->fatal = sim_draw_case(100000);
+    p->upgrades = sim_draw_case(150000) ? 1 + (unsigned)sim_draw_below(3) : 0;
+    p->spill = sim_draw_case(150000);
+    if (p->fatal && p->most_kills > 3) p->most_kills = 3; /* eight deaths at one place end a session */
 }
 
 #define MEMBERS(X)                                                                                     \
@@ -40,7 +45,7 @@ void sim_make_plan(uint64_t seed) {
     X(delays)                                                                                          \
     X(late_events)                                                                                     \
     X(spurious) X(drops) X(worker_kills) X(store_kills) X(kill_at_store) X(client_kills) X(most_kills) \
-        X(no_descriptor) X(no_memory) X(room) X(clients) X(operations) X(late)
+        X(no_descriptor) X(no_memory) X(room) X(clients) X(operations) X(late) X(shares) X(fatal) X(upgrades) X(spill)
 
 bool sim_set_plan(const char *name, uint64_t value) {
 #define X(member)                             \

@@ -55,7 +55,7 @@ static int copy_file(const char *path) {
     return to;
 }
 
-void *sim_load_copy(const char *path) {
+static void *load_copy(const char *path) {
     static int copies = 200; /* the loader also takes the same name for the same library */
     char name[64];
     const int copy = copy_file(path), fd = copy < 0 ? -1 : fcntl(copy, F_DUPFD_CLOEXEC, ++copies);
@@ -68,6 +68,31 @@ void *sim_load_copy(const char *path) {
     }
     close(fd);
     return library;
+}
+
+/* Copies that were loaded before any seed ran. Each seed runs in a fork, so all seeds find them as they were. */
+static struct prepared {
+    char path[4096];
+    void *library;
+} prepared[24];
+static size_t nprepared;
+
+void sim_prepare_copies(const char *program, int count) {
+    for (; count && nprepared < sizeof prepared / sizeof *prepared; count--) {
+        struct prepared *c = &prepared[nprepared++];
+        snprintf(c->path, sizeof c->path, "%s/sim/%s.so", folder, program);
+        c->library = load_copy(c->path);
+    }
+}
+
+void *sim_load_copy(const char *path) {
+    for (size_t i = 0; i < nprepared; i++) {
+        void *library = prepared[i].library;
+        if (!library || strcmp(prepared[i].path, path)) continue;
+        prepared[i].library = NULL;
+        return library;
+    }
+    return load_copy(path);
 }
 
 /* Find what the program's thread-local variables begin as. */
@@ -100,21 +125,31 @@ static void *run_main(void *process) {
     sim_exit_process(p->main(p->argc, p->argv));
 }
 
-sim_process *sim_start_process(const char *program, unsigned user, int argc, char **argv, int count, sim_file **files) {
-    char path[4096];
-    sim_process *p = calloc(1, sizeof *p), **at = &sim_processes;
-    snprintf(path, sizeof path, "%s/sim/%s.so", folder, program);
-    p->program = strdup(program);
-    p->number = ++numbers;
-    p->user = user;
-    p->parent = sim_self();
-    p->heap = sim_heap_open();
-    p->library = sim_load_copy(path);
-    *(void **)&p->main = dlsym(p->library, "main");
-    dl_iterate_phdr(find_locals, p);
+static void keep_arguments(sim_process *p, int argc, char *const *argv) {
     p->argc = argc;
     p->argv = calloc((size_t)argc + 1, sizeof *p->argv);
     for (int i = 0; i < argc; i++) p->argv[i] = strdup(argv[i]);
+}
+
+/* Give a process a program and a heap. */
+static void begin_program(sim_process *p, const char *program) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/sim/%s.so", folder, program);
+    p->program = strdup(program);
+    p->heap = sim_heap_open();
+    p->library = sim_load_copy(path);
+    *(void **)&p->main = dlsym(p->library, "main");
+    p->locals_size = p->locals_image_size = 0;
+    dl_iterate_phdr(find_locals, p);
+}
+
+sim_process *sim_start_process(const char *program, unsigned user, int argc, char **argv, int count, sim_file **files) {
+    sim_process *p = calloc(1, sizeof *p), **at = &sim_processes;
+    p->number = ++numbers;
+    p->user = user;
+    p->parent = sim_self();
+    begin_program(p, program);
+    keep_arguments(p, argc, argv);
     for (int i = 0; i < count; i++) p->file[i] = files[i] ? sim_file_keep(files[i]) : NULL;
     while (*at) at = &(*at)->next;
     *at = p;
@@ -140,6 +175,17 @@ void sim_exit_process(int status) {
     sim_leave_task();
 }
 
+void sim_replace_process(const char *program, char *const argv[]) {
+    sim_process *p = sim_self();
+    int argc = 0;
+    while (argv[argc]) argc++;
+    sim_note("becomes another program", p->number, argc);
+    keep_arguments(p, argc, argv);
+    p->next_program = strdup(program);
+    p->dying = true;
+    sim_leave_task();
+}
+
 static void unmap_all(sim_process *p) {
     while (p->mappings) {
         sim_mapping *m = p->mappings;
@@ -149,14 +195,30 @@ static void unmap_all(sim_process *p) {
     }
 }
 
-static void take_apart(sim_process *p) {
+static void end_program(sim_process *p) {
     sim_free_tasks(p);
     for (int fd = 0; fd < SIM_DESCRIPTORS; fd++)
-        if (p->file[fd]) sim_file_close(p, fd);
+        if (p->file[fd] && (!p->next_program || p->close_on_exec[fd])) sim_file_close(p, fd);
     unmap_all(p);
     sim_loops_free(p);
     sim_heap_close(p->heap);
     if (p->library) dlclose(p->library);
+}
+
+/* Put the next program in the place of the one that has ended. Nobody tells it of the other's children. */
+static void replace_program(sim_process *p) {
+    const char *program = p->next_program;
+    end_program(p);
+    p->next_program = NULL;
+    for (sim_process *child = sim_processes; child; child = child->next)
+        if (child->parent == p) child->on_exit = NULL;
+    p->dying = false;
+    begin_program(p, program);
+    sim_add_task(p, run_main, p);
+}
+
+static void take_apart(sim_process *p) {
+    end_program(p);
     p->ended = true;
     for (sim_process *child = sim_processes; child; child = child->next)
         if (child->parent == p) {
@@ -169,6 +231,7 @@ static void take_apart(sim_process *p) {
 void sim_reap_processes(void) {
     for (sim_process **at = &sim_processes; *at;) {
         sim_process *p = *at;
+        if (p->next_program) replace_program(p);
         if (!p->dying) {
             at = &p->next;
             continue;

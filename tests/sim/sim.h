@@ -52,7 +52,11 @@ typedef struct sim_plan {
     unsigned no_memory;     /* an allocation of a worker fails */
     unsigned room;          /* bytes that fit into a socket */
     unsigned clients, operations;
-    bool late; /* the backend completes operations later */
+    unsigned upgrades; /* how often the server is upgraded */
+    bool late;         /* the backend completes operations later */
+    bool shares;       /* clients give arrays to others, and map memory */
+    bool fatal;        /* there are operations that workers die of */
+    bool spill;        /* devices are small, so that arrays move to host memory and back */
 } sim_plan;
 
 extern sim_plan sim_planned;
@@ -115,9 +119,11 @@ struct sim_process {
     int number;
     unsigned user;
     void *library, *backend;
+    struct sim_backend *crashes; /* NULL: its backend does not end it */
     int (*main)(int, char **);
     int argc;
     char **argv;
+    const char *next_program; /* that takes its place, with argv; NULL: none */
     sim_file *file[SIM_DESCRIPTORS];
     bool close_on_exec[SIM_DESCRIPTORS];
     sim_mapping *mappings;
@@ -139,6 +145,8 @@ sim_process *sim_start_process(const char *program, unsigned user, int argc, cha
 /* End a process as a signal would. Does not return if it is the current one. */
 void sim_kill_process(sim_process *p, int signal);
 _Noreturn void sim_exit_process(int status);
+/* Go on as another program, with the descriptors that are not closed by that, as execve does. */
+_Noreturn void sim_replace_process(const char *program, char *const argv[]);
 /* Take apart the processes that have ended. */
 void sim_reap_processes(void);
 sim_process *sim_find_process(int number);
@@ -147,6 +155,8 @@ const char *sim_program_path(const char *program);
 /* The folder of the backend. */
 const char *sim_backend_folder(void);
 void sim_set_build(const char *build);
+/* Load so many copies of a program or of the backend, for the seeds that run after this. */
+void sim_prepare_copies(const char *program, int count);
 sim_process *sim_self(void);
 
 /* ---- memory (heap.c) ---- */
@@ -162,6 +172,7 @@ size_t sim_heap_used(const struct sim_heap *h);
 void sim_watch_stores(sim_mapping *m);
 void sim_catch_stores(void);
 extern unsigned sim_stores; /* into journals, since a session has begun */
+extern bool sim_copying;    /* the simulator itself stores, in the place of the kernel */
 
 /* ---- descriptors (files.c, sockets.c, events.c) ---- */
 
@@ -219,6 +230,23 @@ int64_t sim_socket_due(const sim_file *f);
 void sim_socket_break(sim_file *f); /* as if a network had failed: what is on its way is lost */
 void sim_pair_make(int type, sim_file *end[2]);
 int sim_sockets_of_clients(sim_file **out, int most);
+
+/* ---- arrays that clients have given to others (shared.c) ---- */
+
+#define SIM_SHARED 64
+
+typedef struct sim_shared {
+    int number, owner; /* the process that has published it */
+    unsigned user;
+    int64_t count, *value;
+    unsigned char capability[24];
+    bool by_name, by_capability, withdrawn, maybe_lost;
+} sim_shared;
+
+/* Remember an array that the current process gives to others. NULL: there are too many. */
+sim_shared *sim_shared_add(int64_t n, const int64_t *value, bool maybe_lost);
+/* Choose one of them. NULL: there is none. */
+sim_shared *sim_shared_choose(void);
 
 /* ---- what happened (trace.c) ---- */
 

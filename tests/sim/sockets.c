@@ -299,7 +299,9 @@ static size_t copy_out(const struct msghdr *m, size_t done, const char *from, si
             continue;
         }
         const size_t room = part->iov_len - done, n = room < size - copied ? room : size - copied;
+        sim_copying = true; /* perhaps into a journal: no other task runs at these stores */
         memcpy((char *)part->iov_base + done, from + copied, n);
+        sim_copying = false;
         copied += n;
         done = 0;
     }
@@ -355,7 +357,8 @@ static ssize_t receive_parts(sim_file *f, struct msghdr *m, int flags) {
         m->msg_controllen = 0;
         return 0;
     }
-    if (size > 1 && f->type == SOCK_STREAM && sim_draw_case(sim_planned.splits)) size = 1 + sim_draw_below(size);
+    /* The kernel does not cut what one call has sent with a descriptor. */
+    if (size > 1 && f->type == SOCK_STREAM && !f->first->count && sim_draw_case(sim_planned.splits)) size = 1 + sim_draw_below(size);
     const ssize_t n =
         f->type == SOCK_SEQPACKET ? receive_packet(f, m, flags, &used) : receive_bytes(f, m, flags, size, &used);
     m->msg_controllen = used;

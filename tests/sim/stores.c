@@ -13,6 +13,7 @@
 #define TRAP_FLAG 0x100 /* of the processor's flags: trap after one instruction */
 
 unsigned sim_stores;
+bool sim_copying;
 static char *stepping[4]; /* pages that are writable for one instruction */
 static int nstepping;
 
@@ -42,13 +43,18 @@ static void count_store(void) {
     sim_stores += sim_serving;
     const bool by_chance =
         sim_serving && sim_worker_deaths < sim_planned.most_kills && sim_draw_case(sim_planned.store_kills);
-    if (by_chance || (sim_serving && sim_stores == sim_planned.kill_at_store)) sim_kill_process(sim_self(), SIGKILL);
+    if (!by_chance && !(sim_serving && sim_stores == sim_planned.kill_at_store)) return;
+    sim_copying = false;
+    sim_kill_process(sim_self(), SIGKILL);
 }
 
 static void on_fault(int signal, siginfo_t *info, void *context) {
     ucontext_t *c = context;
     if (!find_mapping(info->si_addr) || nstepping == 4) report_crash(signal);
-    if (!nstepping) count_store(); /* else the same store, which crosses into another page */
+    if (!nstepping) { /* else the same store, which crosses into another page */
+        count_store();
+        if (!sim_copying) sim_pass_call("store");
+    }
     char *page = find_page(info->si_addr);
     mprotect(page, 4096, PROT_READ | PROT_WRITE);
     stepping[nstepping++] = page;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -41,6 +42,12 @@ static int open_process(int number) {
     return sim_file_put(f, 0, true);
 }
 
+/* Every descriptor from the first on ends with the program. */
+static int mark_closing(long first) {
+    for (long fd = first; fd < SIM_DESCRIPTORS; fd++) sim_self()->close_on_exec[fd] = true;
+    return 0;
+}
+
 long __wrap_syscall(long number, ...) {
     va_list arguments;
     va_start(arguments, number);
@@ -48,6 +55,7 @@ long __wrap_syscall(long number, ...) {
     va_end(arguments);
     sim_pass_call("syscall");
     if (number == SYS_pidfd_open) return open_process((int)first);
+    if (number == SYS_close_range) return mark_closing(first);
     return errno = ENOSYS, -1;
 }
 
@@ -138,6 +146,43 @@ int __wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_acti
     (void)pid, (void)path, (void)files, (void)attributes, (void)argv, (void)env;
     return ENOENT;
 }
+
+int __wrap_execv(const char *path, char *const argv[]) {
+    const char *slash = strrchr(path, '/');
+    sim_replace_process(slash ? slash + 1 : path, argv);
+}
+
+int __wrap_execve(const char *path, char *const argv[], char *const env[]) {
+    (void)env;
+    return __wrap_execv(path, argv);
+}
+
+/* ---- standard output ---- */
+
+static int print_text(const char *format, va_list arguments) {
+    char text[1024];
+    const int n = vsnprintf(text, sizeof text, format, arguments);
+    return (int)__wrap_write(1, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+}
+
+int __wrap_printf(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const int n = print_text(format, arguments);
+    va_end(arguments);
+    return n;
+}
+
+int __wrap___printf_chk(int flag, const char *format, ...) {
+    va_list arguments;
+    (void)flag;
+    va_start(arguments, format);
+    const int n = print_text(format, arguments);
+    va_end(arguments);
+    return n;
+}
+
+/* ---- */
 
 pid_t __wrap_waitpid(pid_t pid, int *status, int options) {
     (void)pid, (void)status, (void)options;

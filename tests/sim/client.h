@@ -1,0 +1,96 @@
+/* A client of the simulator: its arrays, and what each of them must be. */
+#ifndef AD_SIM_CLIENT_H
+#define AD_SIM_CLIENT_H
+
+#include <pthread.h>
+
+#include "client-c/include/arrayd.h"
+#include "tests/sim/sim.h"
+
+#define SIM_ARRAYS 24   /* most arrays at a time */
+#define SIM_NUMBERS 512 /* numbers of arrays; then they begin again */
+#define SIM_STREAMS 3
+
+typedef struct model {
+    ad_array *array;
+    int64_t count, *value;
+    int number;
+    uint64_t reads[SIM_NUMBERS / 64]; /* the numbers of what it was made from since the last answer */
+    bool at_risk;                     /* changed in place since the last answer, or made from what was */
+    bool maybe_lost;
+    bool frozen;  /* others have it: it is not changed any more */
+    bool awaited; /* another thread downloads it */
+    int refused;  /* the status that its operation must fail with; 0: it succeeds */
+    ad_lease *lease;
+    int64_t *memory; /* that of the lease; NULL: it has none */
+} model;
+
+/* What the second thread of a client does. */
+typedef struct reader {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool over;
+    ad_array *wanted; /* NULL: nothing */
+    int64_t count, *got;
+    int number; /* of the array that is wanted, or has been read */
+    bool done;
+    int status;
+    unsigned deaths; /* of workers, when the answer came */
+} reader;
+
+typedef struct client {
+    ad_session *session;
+    model list[SIM_ARRAYS];
+    int used, numbers;
+    unsigned deaths; /* of workers, at the last answer */
+    bool failing;    /* an operation that must fail has not been told of yet */
+    uint64_t stream[SIM_STREAMS], event;
+    reader reader;
+} client;
+
+/* ---- what must be (client_model.c) ---- */
+
+model *sim_model_add(client *c, ad_array *array, int64_t count);
+/* Find the one of a number. NULL: there is none. */
+model *sim_model_find(client *c, int number);
+void sim_model_remove(client *c, model *m);
+/* Choose one of the arrays. NULL: there is none. */
+model *sim_model_choose(client *c);
+/* Choose one that may be changed in place. NULL: it cannot be found at once. */
+model *sim_model_choose_mine(client *c);
+/* Release an array if no other has room. */
+void sim_model_make_room(client *c);
+/* Note that an array was made from another, and that one was changed in place. */
+void sim_model_note_read(model *m, const model *from);
+void sim_model_note_change(client *c, model *m);
+/* Note that an answer has come: what was executed before it is behind a checkpoint. */
+void sim_model_note_answer(client *c);
+/* Judge a status of a call that must succeed. */
+void sim_model_check_status(client *c, int status, const char *what);
+/* Judge what was downloaded of an array, and note the answer. The array is removed if it has failed. */
+void sim_model_check_download(client *c, model *m, int status, const int64_t *got);
+/* Download an array, and judge it. */
+void sim_model_download(client *c, model *m);
+/* Wait for all operations. */
+void sim_model_sync(client *c);
+
+/* ---- what several sessions have (client_shared.c) ---- */
+
+void sim_share_by_name(client *c);
+void sim_share_by_capability(client *c);
+void sim_share_attach(client *c);
+void sim_share_withdraw(client *c);
+/* Map an array's memory, or write into it. */
+void sim_share_memory(client *c);
+
+/* ---- a second thread that downloads (client_reader.c) ---- */
+
+void sim_reader_start(client *c);
+/* Let it download an array, while this thread goes on. */
+void sim_reader_ask(client *c);
+/* Judge what it has downloaded, if it has; wait: until it has. */
+void sim_reader_look(client *c, bool wait);
+void sim_reader_stop(client *c);
+
+#endif

@@ -1,0 +1,22 @@
+/* What clients have given to others: the simulator remembers what each of these arrays must be. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+static sim_shared *list[SIM_SHARED];
+static unsigned count;
+
+sim_shared *sim_shared_add(int64_t n, const int64_t *value, bool maybe_lost) {
+    if (count == SIM_SHARED) return NULL;
+    sim_shared *s = list[count] = calloc(1, sizeof *s);
+    s->number = (int)++count;
+    s->user = sim_self()->user;
+    s->count = n;
+    s->value = malloc((size_t)n * sizeof *value);
+    memcpy(s->value, value, (size_t)n * sizeof *value);
+    s->maybe_lost = maybe_lost;
+    return s;
+}
+
+sim_shared *sim_shared_choose(void) { return count ? list[sim_draw_below(count)] : NULL; }
