@@ -192,7 +192,7 @@ python: $(PACKAGE)/.stamp
 tests: $(UNIT:%=$(TESTS)/%) $(if $(PROTOCOL),$(BIN)/libarrayd-protocol-test.so) $(CHECKS)
 	@:
 
-.PHONY: demo test test-rest test-all test-gpu conformance bench soak sim bundle asan ubsan tsan fuzz lint fmt docs install sdist deb release \
+.PHONY: demo test test-rest test-all test-gpu conformance bench soak sim sim-sweep bundle asan ubsan tsan fuzz lint fmt docs install sdist deb release \
 	clean help deps
 # Makes goals of this file, showing how far it is.
 build = $(PYTHON) deploy/progress.py $(1) $(MAKEOVERRIDES) KERNEL_ISAS='$(KERNEL_ISAS)' NVCC='$(NVCC)'
@@ -238,6 +238,8 @@ SEEDS ?= 1000
 FROM ?= 0
 sim: simulator ## run SEEDS (1000) of the deterministic simulator from FROM (0) on; a failing seed prints the command that repeats it
 	@$(SIM)/sim $B --seeds $(SEEDS) --from $(FROM)
+sim-sweep: simulator ## kill a simulated worker at every store into its journal, for a script of sessions (about an hour of processor time)
+	@for late in 0 1; do $(SIM)/sim $B --sweep --twice --seed 1 --set late=$$late || exit 1; done
 
 asan ubsan tsan: $(VENV)/.stamp ## build that variant and run the tests of the C programs under the sanitizer
 	@$(MAKE) --no-print-directory VARIANT=$@ all tests
@@ -519,7 +521,7 @@ $B/checks/%: $$(call objects,tests/build/$$*_*.cpp) $$(UNIT_$$*)
 # The simulator: each program as a shared object whose calls of the system go to tests/sim (the linker's --wrap).
 SIM_CALLS := __tls_get_addr accept4 bind calloc close connect dlclose dlopen dlsym dup dup3 epoll_create1 epoll_ctl epoll_wait \
 	eventfd eventfd_read eventfd_write execv execve _exit fcntl flock fopen free fstat fstatfs fsync ftruncate futimens getegid geteuid \
-	getpeername getpid getppid getrandom getsockname getsockopt kill listen malloc memfd_create mmap mremap munmap open \
+	getpeername getpid getppid getrandom getsockname getsockopt kill listen madvise malloc memfd_create mmap mremap munmap open opendir \
 	pipe2 poll posix_spawn prctl printf __printf_chk pread pthread_atfork pthread_sigmask pwrite raise read readlink realloc recv recvmsg \
 	sched_getaffinity send sendmsg sendto setrlimit setsockopt shutdown sigaction signal sigprocmask socket socketpair \
 	strdup syscall sysconf timerfd_create timerfd_settime waitid waitpid write

@@ -46,6 +46,32 @@ def test_a_trace_does_not_change_the_run(simulator):
     assert len(hashes) == 1
 
 
+@pytest.mark.parametrize("setting", ["fatal=1", "upgrades=3", "spill=1", "shares=1"])
+def test_seeds_of_a_kind_have_no_fault(simulator, setting):
+    status, said = run_seeds(simulator, "--from", FIRST, "--seeds", 12, "--set", setting, "--set", "store_kills=0")
+    assert status == 0, said
+
+
+def test_an_upgrade_loses_no_session(simulator):
+    status, said = run_seeds(simulator, "--seed", FIRST, "--trace", "--set", "script=1", "--set", "upgrades=3")
+    assert status == 0, said
+    assert re.search(r"event=upgraded .*sessions=[12] lost=0", said)
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_kill_at_a_store_loses_nothing(simulator, late):
+    """Every 211th store; `make sim-sweep` takes all."""
+    status, said = run_seeds(simulator, "--sweep", "--twice", "--every", 211, "--seed", 1, "--set", f"late={late}")
+    assert status == 0, said
+    assert int(re.search(r"(\d+) of \d+ stores, 0 failed", said)[1]) > 20
+
+
+def test_watching_stores_does_not_change_a_run(simulator):
+    hashes = {re.search("hash ([0-9a-f]{16})", run_seeds(simulator, "--seed", 1, "--set", "script=1", *more)[1])[1]
+              for more in ([], ["--set", "kill_at_store=4000000000"])}
+    assert len(hashes) == 1
+
+
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_planted_fault_is_found(simulator, tmp_path, mutant):
     plant(tmp_path, mutant)

@@ -2,6 +2,7 @@
 #ifndef AD_SIM_CALLS_H
 #define AD_SIM_CALLS_H
 
+#include <dirent.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -34,9 +35,11 @@ ssize_t __wrap_pwrite(int fd, const void *data, size_t size, off_t at);
 ssize_t __wrap_read(int fd, void *data, size_t size);
 ssize_t __wrap_write(int fd, const void *data, size_t size);
 int __wrap_open(const char *path, int flags, ...);
+DIR *__wrap_opendir(const char *path);
 FILE *__wrap_fopen(const char *path, const char *mode);
 int __wrap_memfd_create(const char *name, unsigned flags);
 void *__wrap_mmap(void *hint, size_t size, int protection, int flags, int fd, off_t at);
+int __wrap_madvise(void *begin, size_t size, int advice);
 int __wrap_munmap(void *begin, size_t size);
 void *__wrap_mremap(void *old, size_t before, size_t size, int flags, ...);
 

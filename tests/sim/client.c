@@ -222,6 +222,48 @@ static void do_something_rare(client *c) {
     }
 }
 
+/* Steps that touch each kind of row of the journal, and that let each be gone again. */
+static void combine_new(client *c) { combine_arrays(c, false); }
+static void combine_in_place(client *c) { combine_arrays(c, true); }
+
+static void upload_large(client *c) {
+    static int64_t numbers[70000]; /* enough for a window */
+    const int64_t count = sizeof numbers / sizeof *numbers;
+    ad_array *a;
+    sim_model_make_room(c);
+    for (int64_t i = 0; i < count; i++) numbers[i] = draw_value();
+    const int status = ad_upload(c->session, AD_INT64, 1, &count, numbers, sizeof numbers, &a);
+    sim_model_check_status(c, status, "uploading");
+    if (status) return;
+    memcpy(sim_model_add(c, a, count)->value, numbers, sizeof numbers);
+}
+
+static void trim_windows(client *c) { sim_model_check_status(c, ad_host_trim(c->session), "trimming"); }
+
+static void remove_first(client *c) {
+    if (c->used) sim_model_remove(c, &c->list[0]);
+}
+
+static void (*const script[])(client *c) = {
+    make_array,         make_array,        upload_array,     combine_new,
+    use_stream,         combine_new,       use_event,        combine_in_place,
+    write_part,         sum_array,         upload_large,     use_stream,
+    combine_new,        sim_share_by_name, sim_share_attach, sim_share_by_capability,
+    sim_share_attach,   sim_share_memory,  combine_new,      combine_in_place,
+    sim_share_memory,   sim_reader_ask,    combine_in_place, remove_first,
+    use_event,          sim_share_memory,  download_some,    drop_stream,
+    sim_share_withdraw, use_event,         trim_windows,     remove_first,
+    sim_share_attach,   combine_in_place,  sim_model_sync,   drop_stream,
+    write_part,         download_some,     remove_first,     check_account,
+};
+
+static void follow_script(client *c) {
+    for (size_t i = 0; i < sizeof script / sizeof *script && !sim_failed; i++) {
+        sim_reader_look(c, false);
+        script[i](c);
+    }
+}
+
 static void take_step(client *c) {
     sim_reader_look(c, false);
     switch (sim_draw_below(14)) {
@@ -261,7 +303,8 @@ int main(int argc, char **argv) {
     if (connect_session(&c, argv[1])) return 1;
     sim_serving = true;
     sim_reader_start(&c);
-    for (long left = atol(argv[2]); left > 0 && !sim_failed; left--) take_step(&c);
+    if (sim_planned.script) follow_script(&c);
+    for (long left = sim_planned.script ? 0 : atol(argv[2]); left > 0 && !sim_failed; left--) take_step(&c);
     sim_reader_stop(&c);
     while (c.used && !sim_failed) {
         sim_model_download(&c, &c.list[0]);

@@ -227,6 +227,13 @@ int __wrap_open(const char *path, int flags, ...) {
     return put_real(open(path, flags | O_CLOEXEC, mode), flags);
 }
 
+/* Folders of the machine hold what other programs have left there. */
+DIR *__wrap_opendir(const char *path) {
+    (void)path;
+    errno = ENOENT;
+    return NULL;
+}
+
 FILE *__wrap_fopen(const char *path, const char *mode) {
     if (is_of_system(path) && strcmp(path, "/proc/self/uid_map") && strcmp(path, "/proc/sys/kernel/overflowuid")) {
         errno = ENOENT;
@@ -280,6 +287,11 @@ void *__wrap_mmap(void *hint, size_t size, int protection, int flags, int fd, of
     if (flags & MAP_FIXED) remove_mapping(p, (char *)p + size);
     add_mapping(p, size, f && f->journal && protection & PROT_WRITE && flags & MAP_SHARED);
     return p;
+}
+
+/* Advice changes no contents, but for that which gives pages back. Memory is not filled beforehand: that takes time. */
+int __wrap_madvise(void *begin, size_t size, int advice) {
+    return advice == MADV_REMOVE || advice == MADV_DONTNEED ? madvise(begin, size, advice) : 0;
 }
 
 int __wrap_munmap(void *begin, size_t size) {

@@ -2,6 +2,9 @@
  *
  *     sim BUILD [--seeds N] [--from S] [--set NAME=VALUE]...      many; a line for each that fails
  *     sim BUILD --seed S [--trace] [--set NAME=VALUE]...          one, with what happened
+ *     sim BUILD --sweep [--every N] [--twice] [--seed S] [--set NAME=VALUE]...
+ *         a script, once for each store into the journal (or each N-th), with a kill there; --twice: and once more with
+ *         a kill of the next worker, too
  *     sim BUILD --twice ...                                       each seed twice: both must be the same
  *     sim BUILD --until-failure ...                               no more after a seed that fails
  *
@@ -29,8 +32,8 @@ typedef struct setting {
 
 typedef struct options {
     const char *build;
-    uint64_t from, seeds;
-    bool twice, one, until_failure;
+    uint64_t from, seeds, every;
+    bool twice, one, until_failure, sweep;
     int count;
     setting settings[MOST_SETTINGS];
 } options;
@@ -133,18 +136,55 @@ static void add_setting(options *o, const char *text) {
 
 static void read_options(options *o, int argc, char **argv) {
     o->build = argv[1];
-    o->seeds = 1;
+    o->seeds = o->every = 1;
     for (int i = 2; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(argv[i], "--trace")) sim_tracing = true;
         else if (!strcmp(argv[i], "--twice")) o->twice = true;
         else if (!strcmp(argv[i], "--until-failure")) o->until_failure = true;
+        else if (!strcmp(argv[i], "--sweep")) o->sweep = true, add_setting(o, "script=1");
         else if (!strcmp(argv[i], "--seeds")) o->seeds = strtoull(value, NULL, 0), i++;
+        else if (!strcmp(argv[i], "--every")) o->every = strtoull(value, NULL, 0), i++;
         else if (!strcmp(argv[i], "--from")) o->from = strtoull(value, NULL, 0), i++;
         else if (!strcmp(argv[i], "--seed")) o->from = strtoull(value, NULL, 0), o->one = true, i++;
         else if (!strcmp(argv[i], "--set")) add_setting(o, value), i++;
         else exit((fprintf(stderr, "sim: %s is no option\n", argv[i]), 2));
     }
+}
+
+/* ---- a kill at each store ---- */
+
+#define MOST_LATER 997 /* stores of the next worker within which it is killed, too; a prime */
+
+static bool sweep_store(options *o, unsigned store, unsigned later) {
+    outcome out;
+    o->settings[o->count] = (setting){"kill_at_store", store};
+    o->settings[o->count + 1] = (setting){"kill_again", later};
+    o->count += 2;
+    fork_seed(o, o->from, &out);
+    if (!out.failed && !out.deaths) fprintf(stderr, "store %u: no worker was killed there\n", store);
+    const bool good = !out.failed && out.deaths;
+    if (!good) print_command(o, o->from);
+    o->count -= 2;
+    return good;
+}
+
+/* Kill a worker at each store of a script; with --twice, after each such kill also the next one at some store. */
+static int sweep_stores(options *o) {
+    outcome all;
+    unsigned long failed = 0;
+    sim_record_stores();
+    fork_seed(o, o->from, &all);
+    if (all.failed) return 1;
+    unsigned done = 0;
+    for (uint64_t store = 1; store <= all.stores && !interrupted && !(failed && o->until_failure); store += o->every) {
+        sim_watch_before((unsigned)store);
+        failed += !sweep_store(o, (unsigned)store, 0);
+        if (o->twice) failed += !sweep_store(o, (unsigned)store, 1 + (unsigned)(store * 7919 % MOST_LATER));
+        done++;
+    }
+    printf("%u of %u stores, %lu failed\n", done, all.stores, failed);
+    return failed != 0;
 }
 
 /* Addresses must be the same in each run, as programs may order things by them. */
@@ -167,6 +207,7 @@ int main(int argc, char **argv) {
     prepare_programs(o.build);
     signal(SIGINT, stop_running);
     signal(SIGTERM, stop_running);
+    if (o.sweep) return sweep_stores(&o);
     uint64_t seed = o.from;
     while (seed < o.from + o.seeds && !interrupted && !(failed && o.until_failure))
         failed += !check_seed(&o, seed++, &deaths);

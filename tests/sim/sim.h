@@ -46,6 +46,7 @@ typedef struct sim_plan {
     unsigned worker_kills;  /* a worker is killed at a call */
     unsigned store_kills;   /* a worker is killed at a store into its journal */
     unsigned kill_at_store; /* the number of the store at which a worker is killed; 0: none */
+    unsigned kill_again;    /* how many stores later the next worker is killed; 0: it is not */
     unsigned client_kills;  /* a client is killed at a call */
     unsigned most_kills;    /* of workers, by chance */
     unsigned no_descriptor; /* a call finds no free descriptor */
@@ -53,6 +54,7 @@ typedef struct sim_plan {
     unsigned room;          /* bytes that fit into a socket */
     unsigned clients, operations;
     unsigned upgrades; /* how often the server is upgraded */
+    bool script;       /* each client takes the steps of a script; no faults but those that are set after this */
     bool late;         /* the backend completes operations later */
     bool shares;       /* clients give arrays to others, and map memory */
     bool fatal;        /* there are operations that workers die of */
@@ -171,8 +173,14 @@ size_t sim_heap_used(const struct sim_heap *h);
 /* Watch a mapping: each store into it is counted, and may end the process. */
 void sim_watch_stores(sim_mapping *m);
 void sim_catch_stores(void);
+/* Let the next run record how many stores there are at each call, and those after it watch stores only from the last
+ * call before a store on. */
+void sim_record_stores(void);
+void sim_watch_before(unsigned store);
+void sim_count_call(void);
 extern unsigned sim_stores; /* into journals, since a session has begun */
-extern bool sim_copying;    /* the simulator itself stores, in the place of the kernel */
+/* Copy in the place of the kernel, which no signal of the process interrupts. */
+void sim_copy_as_kernel(char *to, const void *from, size_t size);
 
 /* ---- descriptors (files.c, sockets.c, events.c) ---- */
 

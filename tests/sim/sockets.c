@@ -299,9 +299,7 @@ static size_t copy_out(const struct msghdr *m, size_t done, const char *from, si
             continue;
         }
         const size_t room = part->iov_len - done, n = room < size - copied ? room : size - copied;
-        sim_copying = true; /* perhaps into a journal: no other task runs at these stores */
-        memcpy((char *)part->iov_base + done, from + copied, n);
-        sim_copying = false;
+        sim_copy_as_kernel((char *)part->iov_base + done, from + copied, n);
         copied += n;
         done = 0;
     }
@@ -358,7 +356,8 @@ static ssize_t receive_parts(sim_file *f, struct msghdr *m, int flags) {
         return 0;
     }
     /* The kernel does not cut what one call has sent with a descriptor. */
-    if (size > 1 && f->type == SOCK_STREAM && !f->first->count && sim_draw_case(sim_planned.splits)) size = 1 + sim_draw_below(size);
+    if (size > 1 && f->type == SOCK_STREAM && !f->first->count && sim_draw_case(sim_planned.splits))
+        size = 1 + sim_draw_below(size);
     const ssize_t n =
         f->type == SOCK_SEQPACKET ? receive_packet(f, m, flags, &used) : receive_bytes(f, m, flags, size, &used);
     m->msg_controllen = used;

@@ -124,6 +124,7 @@ static void die_by_chance(sim_process *p) {
 void sim_pass_call(const char *name) {
     sim_task *t = sim_current;
     if (!t) return;
+    sim_count_call();
     sim_time += CALL_NS + (int64_t)sim_draw_below(CALL_NS);
     die_by_chance(t->process);
     if (!sim_draw_case(sim_planned.switches)) return;
