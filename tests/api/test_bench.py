@@ -9,6 +9,7 @@ import numpy
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
 import bench  # noqa: E402
+import devices  # noqa: E402
 import event_loop  # noqa: E402
 
 
@@ -17,6 +18,13 @@ def test_rows_of_transfers(monkeypatch):
     libs = [bench.Library("arrayd", arrayd, arrayd.sync), bench.Library("NumPy", numpy, lambda: None)]
     rows = list(bench.transfer_rows(libs))
     assert len(rows) >= 2 and all(figure > 0 for _, _, figures in rows for figure in figures)
+
+
+def test_rows_of_devices():
+    """On this server's one device."""
+    found = devices.measure(arrayd, 1, 4000, 16, 1)
+    assert len(found) >= 8 and all(rate > 0 and moved == 0 for _, rate, moved in found.values())
+    assert devices.tabulate(found, found, 1).count("\n") == len(found) + 2
 
 
 def test_the_service_of_the_event_loop():

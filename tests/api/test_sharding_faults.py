@@ -1,0 +1,116 @@
+"""Arrays over several devices on a server that loses its worker, or runs out of memory on one device."""
+import os
+import random
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import arrayd as ad
+from arrayd.sharding import Mesh, NamedSharding, PartitionSpec as P
+from conftest import start_server
+
+pytestmark = pytest.mark.skipif(os.environ.get("ARRAYD_TEST_BACKEND", "cpu") != "cpu", reason="the CPU's devices are as many as wanted")
+
+
+KILLS = 5
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """A function that starts a server of four devices and connects to it."""
+    before, processes = ad.session_info()["url"], []
+
+    def start(*options):
+        process, url = start_server(str(tmp_path), "--cpu-devices", "4", *options)
+        processes.append(process)
+        ad.connect(url)
+
+    yield start
+    ad.connect(before)
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def compute(h, x):
+    """A program that computes on parts, adds up, reshards, sorts and multiplies: of NumPy's array and of one over devices."""
+    for i in range(6):
+        h, x = np.tanh(h @ h.T / 50 + h[::-1] * 0.5), np.tanh(x @ x.T / 50 + x[::-1] * 0.5)
+        h, x = h - h.mean(axis=i % 2, keepdims=True), x - x.mean(axis=i % 2, keepdims=True)
+        h, x = np.sort(h, axis=1 - i % 2), np.sort(x, axis=1 - i % 2)
+        h, x = np.cumsum(h, axis=i % 2) * 0.1, np.cumsum(x, axis=i % 2) * 0.1
+    return h, x
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_killed_workers_lose_nothing(serve, seed):
+    """What a program holds is there after each kill, and so is what it computes: but for an array into which parts were being
+    put when the worker was killed, which says so; computed again it is there."""
+    serve()
+    rng, moment = np.random.default_rng(seed), random.Random(seed)
+    h = rng.standard_normal((60, 60))
+    mesh = Mesh([[0, 1], [2, 3]], ("a", "b"))
+    kept = ad.device_put(h, NamedSharding(mesh, P("b", "a")))
+    x = ad.device_put(h, NamedSharding(mesh, P("a", "b")))
+    done, kills = threading.Event(), []
+
+    def kill():
+        while not done.wait(moment.uniform(0, 0.05)):
+            try:
+                with open(f"/proc/{parent}/task/{parent}/children") as children:
+                    workers = [int(pid) for pid in children.read().split()]
+                os.kill(workers[0], signal.SIGKILL)
+                kills.append(workers[0])
+            except (IndexError, ProcessLookupError):
+                continue
+            done.wait(0.1)
+
+    parent = find_parent(ad.stat()["worker_pid"])
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        while len(kills) < KILLS:
+            expected, found = compute(h, x)
+            try:
+                result = found.get()
+            except ad.DeviceLostError as error:
+                assert "being changed in place" in str(error)
+                continue
+            np.testing.assert_allclose(result, expected, rtol=1e-8, atol=1e-10)
+    finally:
+        done.set()
+        killer.join()
+    np.testing.assert_array_equal(kept.get(), h)
+    np.testing.assert_array_equal(x.get(), h)
+
+
+def find_parent(pid):
+    with open(f"/proc/{pid}/stat") as stat:
+        return int(stat.read().rsplit(")", 1)[1].split()[1])
+
+
+def test_each_device_has_a_limit(serve):
+    """The limit of memory is that of each device, and an array of four devices may be as large as four of them. Where a
+    device has no memory left only what has parts there is lost."""
+    serve("--memory", "64M")
+    mesh = Mesh([0, 1, 2, 3], "a")
+    x = ad.zeros(160 << 20, "uint8", device=NamedSharding(mesh, P("a")))
+    assert int(x.sum(dtype="int64")) == 0
+    with pytest.raises(MemoryError):
+        ad.zeros(160 << 20, "uint8").get()
+    del x
+    with ad.cuda.Device(2):
+        full = ad.zeros(50 << 20, "uint8")
+    small = ad.ones(60 << 20, "uint8", device=NamedSharding(Mesh([0, 1, 3], "a"), P("a")))
+    wide = ad.ones(80 << 20, "uint8", device=NamedSharding(mesh, P("a")))
+    assert int((small + np.uint8(1)).sum(dtype="int64")) == 120 << 20
+    with pytest.raises(MemoryError):
+        wide.get()
+    with pytest.raises(MemoryError):
+        (wide + np.uint8(1)).sum().get()
+    assert wide.addressable_shards[0].data.get().all()
+    assert int(full.sum()) == 0 and int(small.sum(dtype="int64")) == 60 << 20
+    del full, wide
+    assert int(ad.ones(80 << 20, "uint8", device=NamedSharding(mesh, P("a"))).sum(dtype="int64")) == 80 << 20

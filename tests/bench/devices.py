@@ -1,0 +1,111 @@
+"""Measure one array on one device, and over several: devices.py [--build build/release] [--backend auto] [--devices N]
+[--elements 2147483648] [--matrix 16384].
+
+Rates are of all devices together: GB/s of what is read and written, of all-reduce its bus bandwidth (2 (n - 1) / n times the
+array's bytes), TFLOP/s of products. Random data, warm-up, the median of several rounds, until the work is complete. With the
+CPU backend the devices share the machine, so figures of several say what dividing costs. The sizes for eight GPUs of
+141 GB are the defaults.
+"""
+import argparse
+import pathlib
+import statistics
+import sys
+import tempfile
+import time
+
+import bench
+
+
+def time_call(ad, function, rounds):
+    """Median seconds of a call, until it is complete."""
+    taken = []
+    for _ in range(rounds + 2):
+        ad.sync()
+        begin = time.perf_counter()
+        result = function()
+        ad.sync()
+        taken.append(time.perf_counter() - begin)
+        del result
+    return statistics.median(taken[2:])
+
+
+def chain(ad, x, y):
+    return ad.sqrt(x * x + y * y) * 0.5 + x
+
+
+def list_rows(ad, mesh, elements, side):
+    """(what, unit, amount of work in the unit times a second, a function): made one after the other, as all at once take
+    too much memory."""
+    P, rng = ad.sharding.PartitionSpec, ad.random.default_rng(1)
+    rows = ad.sharding.NamedSharding(mesh, P("devices"))
+    count = mesh.size
+    x, y = (rng.random(elements, dtype="float32", device=rows) for _ in range(2))
+    yield "add", "GB/s", 12 * elements / 1e9, lambda: x + y
+    yield "sum", "GB/s", 4 * elements / 1e9, lambda: x.sum()
+    yield "chain of 5, one kernel", "GB/s", 12 * elements / 1e9, lambda: chain(ad, x, y)
+    del y
+    few = x[:elements // 4].copy()
+    yield "sort", "M elements/s", few.size / 1e6, lambda: ad.sort(few)
+    del few
+    if count > 1:
+        parts = rng.random((count, elements // 2), dtype="float32", device=rows)
+        yield "all-reduce", "GB/s", 2 * (count - 1) / count * 2 * elements / 1e9, lambda: parts.sum(axis=0)
+        del parts
+    del x
+    a, b = (rng.random((side, side), dtype="float32", device=rows) for _ in range(2))
+    yield f"matmul {side}^3, rows and rows", "TFLOP/s", 2 * side**3 / 1e12, lambda: a @ b
+    whole = ad.device_put(b, ad.sharding.NamedSharding(mesh, P()))
+    yield f"matmul {side}^3, rows and replicas", "TFLOP/s", 2 * side**3 / 1e12, lambda: a @ whole
+    del whole, b
+    z = a.astype("complex64")
+    yield f"FFT of {side} rows", "GB/s", 16 * side**2 / 1e9, lambda: ad.fft.fft(z, axis=1)
+    yield f"FFT of {side} columns", "GB/s", 16 * side**2 / 1e9, lambda: ad.fft.fft(z, axis=0)
+
+
+def measure(ad, devices, elements, side, rounds):
+    """{what: (unit, rate, bytes moved by one call)} on so many devices."""
+    found = {}
+    mesh = ad.sharding.Mesh(list(range(devices)), "devices")
+    for what, unit, work, function in list_rows(ad, mesh, elements, side):
+        before = ad.sharding.moved_bytes()
+        seconds = time_call(ad, function, rounds)
+        found[what] = unit, work / seconds, (ad.sharding.moved_bytes() - before) // (rounds + 2)
+    return found
+
+
+def tabulate(one, several, devices):
+    """The table in Markdown."""
+    lines = [f"| | 1 device | {devices} devices | times | MB moved | |", "| --- | --: | --: | --: | --: | --- |"]
+    for what, (unit, rate, moved) in several.items():
+        alone = one.get(what)
+        first, times = (f"{alone[1]:.4g}", f"{rate / alone[1]:.2f}") if alone else ("", "")
+        lines.append(f"| {what} | {first} | {rate:.4g} | {times} | {moved / 1e6:.4g} | {unit} |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", default="build/release", type=pathlib.Path)
+    parser.add_argument("--backend", default="auto")
+    parser.add_argument("--devices", type=int, help="all, unless given; of the CPU backend 4")
+    parser.add_argument("--elements", type=int, default=1 << 31)
+    parser.add_argument("--matrix", type=int, default=16384)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    bench.use(options.build.resolve())
+    with tempfile.TemporaryDirectory() as folder:
+        server = bench.start_server(options.build.resolve() / "bin" / "arrayd", f"{folder}/arrayd.sock", options.backend,
+                                    options=["--cpu-devices", str(options.devices or 4)])
+        try:
+            import arrayd as ad
+            devices = options.devices or ad.session_info()["devices"]
+            print(ad.session_info()["device_name"])
+            arguments = options.elements, options.matrix, options.rounds
+            print(tabulate(measure(ad, 1, *arguments), measure(ad, devices, *arguments), devices), end="")
+        finally:
+            server.terminate()
+            server.wait(timeout=20)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""One array over several GPUs: skipped where there are fewer than two. The tests of arrays over several devices
+(tests/api/test_sharding*.py with ARRAYD_TEST_BACKEND=cuda) run on one, too, which stands in a mesh several times."""
+import numpy as np
+import pytest
+
+import arrayd as ad
+from arrayd.sharding import Mesh, NamedSharding, PartitionSpec as P
+from conftest import gpus
+
+pytestmark = pytest.mark.skipif(gpus() < 2, reason="there are fewer than two GPUs")
+
+
+@pytest.fixture
+def rows():
+    return NamedSharding(Mesh("all", "a"), P("a"))
+
+
+def test_parts_lie_on_their_gpus_and_peers_read_them(rows):
+    """Large parts, so that copies between GPUs and work on them are under way at one time."""
+    n = ad.session_info()["devices"]
+    rng = np.random.default_rng(1)
+    h, k = (rng.standard_normal((n * 700 + 1, 513)).astype("float32") for _ in range(2))
+    x, y = ad.device_put(h, rows), ad.device_put(k, NamedSharding(rows.mesh, P(None, "a")))
+    assert [shard.data.device.id for shard in x.addressable_shards] == list(range(n))
+    for _ in range(5):
+        np.testing.assert_allclose((x * 2 + y).get(), h * 2 + k, rtol=1e-6)
+        np.testing.assert_allclose((x - y).sum(axis=0).get(), (h - k).sum(axis=0), rtol=1e-3, atol=1e-2)
+        np.testing.assert_allclose((x @ y.T).get(), h @ k.T, rtol=1e-3, atol=1e-2)
+        np.testing.assert_allclose(np.fft.fft(x, axis=0).get(), np.fft.fft(h, axis=0), rtol=1e-3, atol=1e-2)
+    assert ad.sharding.moved_bytes() > 0
+
+
+def test_sorting_over_gpus(rows):
+    h = np.random.default_rng(2).standard_normal(3_000_001).astype("float32")
+    made = np.sort(ad.device_put(h, rows))
+    np.testing.assert_array_equal(made.get(), np.sort(h))
+    sizes = [shard.data.size for shard in made.addressable_shards]
+    assert max(sizes) < 1.1 * h.size / len(sizes)
+
+
+def test_sums_over_gpus_have_equal_bits(rows):
+    n = rows.mesh.size
+    h = np.random.default_rng(3).standard_normal((n, 1_000_003)).astype("float32")
+    made = ad.device_put(h, rows).sum(axis=0)
+    np.testing.assert_allclose(made.get(), h.sum(axis=0), rtol=1e-4, atol=1e-4)
+    assert len({shard.data.get().tobytes() for shard in made.addressable_shards}) == 1
+
+
+def test_chains_fuse_on_each_gpu(rows):
+    x = ad.random.default_rng(4).random((8 * rows.mesh.size, 1 << 16), device=rows)
+
+    def chain():
+        return (x * x + 1) * 0.5 - x
+
+    for _ in range(30):  # the kernel is compiled beside the first ones
+        chain()
+    ad.sync()
+    before = ad.stat()["fused_ops"]
+    kept = [chain() for _ in range(20)]
+    ad.sync()
+    assert ad.stat()["fused_ops"] > before
+    np.testing.assert_allclose(kept[0].get(), (x.get() ** 2 + 1) * 0.5 - x.get(), rtol=1e-12)
+
+
+def test_random_numbers_are_those_of_one_gpu(rows):
+    one, several = ad.random.default_rng(5), ad.random.default_rng(5)
+    np.testing.assert_array_equal(several.random((999, 31), device=rows).get(), one.random((999, 31)).get())
