@@ -435,6 +435,7 @@ class Canaries:
 def run(case, rounds, canaries, found):
     """Operations that are refused count as others do: what was read first made no sense. What is made later lies before
     what is there, so that a result that has no end would run into the next array."""
+    found["rows"].setdefault(case.row, 0)
     for _ in range(rounds):
         behind = ad.full(N, 4242) if case.row.startswith("call:") else None
         try:
@@ -443,7 +444,6 @@ def run(case, rounds, canaries, found):
             if case.check and not case.check(results):
                 found["wrong"].append(case.name)
             found["done"] += 1
-            found["rows"].setdefault(case.row, 0)
             found["rows"][case.row] += 1
         except REFUSED:
             found["refused"] += 1

@@ -39,16 +39,24 @@ def worker_of(front):
 
 
 class Killer(threading.Thread):
-    """Kills the worker at random times, `kills` times, `rate` of them in a second."""
+    """Kills the worker at random times, `kills` times, `rate` of them in a second. It takes no more than IN_ROW without an
+    answer in between: what a worker is killed of eight times is left out, and on a busy machine workers come to little."""
 
-    def __init__(self, front, kills, seed, rate=40):
+    IN_ROW = 4
+
+    def __init__(self, front, kills, seed, rate=40, count_answers=None):
         super().__init__(daemon=True)
         self.front, self.kills, self.random, self.rate = front, kills, random.Random(seed), rate
         self.done, self.over = 0, threading.Event()
+        self.count_answers = count_answers or (lambda: self.done)  # unless it is known, each kill counts as one
 
     def run(self):
+        answers, before = self.count_answers(), self.done
         while self.done < self.kills and not self.over.wait(self.random.expovariate(self.rate)):
-            self.kill()
+            if self.count_answers() != answers:
+                answers, before = self.count_answers(), self.done
+            if self.done - before < self.IN_ROW:
+                self.kill()
 
     def kill(self):
         worker = worker_of(self.front)
@@ -177,7 +185,7 @@ def main(kind=Program):
     program = kind(seed, [n for n in SIZES if n <= most], *([arrays, WHY[:1]] if arrays else []))
     for _ in range(5):
         program.upload()
-    killer = Killer(front, kills, seed)
+    killer = Killer(front, kills, seed, count_answers=lambda: program.compared + program.lost)
     if limit:
         in_turn(program, killer, limit)
     else:

@@ -27,16 +27,20 @@ def test_indices_and_masks(start, row):
 
 
 def test_other_calls(start):
+    """Of a few rows all results may be refused: a matrix that changes at the wrong moment has NaN."""
     rows = [f"call:{name}" for name in CALL if name not in BY_INDICES]
-    assert set(write_over(start, rows, 12)["rows"]) == set(rows)
+    done = write_over(start, rows, 12)["rows"]
+    assert set(done) == set(rows) and sum(map(bool, done.values())) > len(rows) / 2
 
 
 def test_reductions(start):
     rows = [f"reduction:{name}" for name in REDUCTION]
-    assert set(write_over(start, rows, 3)["rows"]) == set(rows)
+    done = write_over(start, rows, 3)["rows"]
+    assert set(done) == set(rows) and all(done.values())
 
 
 @pytest.mark.parametrize("part", range(2))
 def test_ufuncs(start, part):
     rows = [f"ufunc:{name}" for name in list(UFUNC)[part::2]]
-    assert set(write_over(start, rows, 3)["rows"]) == set(rows)
+    done = write_over(start, rows, 3)["rows"]
+    assert set(done) == set(rows) and all(done.values())

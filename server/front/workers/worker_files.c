@@ -69,11 +69,12 @@ bool ad__worker_files_can_recover(const ad_worker_files *k) { return k->journal 
 bool ad__worker_files_lose_worker(ad_worker_files *k, ad_death death, const char *how) {
     if (k->old >= 0) {
         replace_descriptor(&k->journal, -1);
+        k->killed += death == AD_DEATH_KILLED;
         return (k->deaths += death == AD_DEATH_CRASHED ? OWN_DEATH : 1) < DEATHS;
     }
     k->old = k->journal;
     k->journal = -1;
-    k->deaths = 0;
+    k->deaths = k->killed = 0;
     k->death = death;
     snprintf(k->how, sizeof k->how, "%s", how);
     return true;
@@ -98,7 +99,7 @@ void ad__worker_files_migrate(ad_front *f, ad_worker_files *from, const ad_domai
         else from->passed[kept++] = from->passed[i];
     from->count = kept;
     replace_descriptor(&k->old, journal);
-    k->deaths = 0;
+    k->deaths = k->killed = 0;
     k->death = AD_DEATH_LEFT;
     *k->how = 0;
 }
@@ -146,7 +147,8 @@ int ad__worker_files_tell(const ad_worker_files *k, ad_channel *c, ad_slabs *sla
     }
     int fd = status ? -1 : ad__os.dup(k->old);
     if (fd < 0) return status ? status : AD_E_SYSTEM;
-    ad_note note = {.kind = AD_NOTE_RECOVER, .id = ad__slabs_last(slabs), .size = k->death};
+    ad_note note = {
+        .kind = AD_NOTE_RECOVER, .id = ad__slabs_last(slabs), .size = k->death, .process = k->killed};
     snprintf(note.text, sizeof note.text, "%s", k->how);
     return ad__channel_send(c, &note, fd);
 }

@@ -39,6 +39,7 @@ typedef struct ad_recovery {
     } * common;
     uint64_t commons, common_room;
     ad_death death;      /* how the worker before ended */
+    uint64_t killed;     /* workers that were killed from outside while they recovered from this journal */
     uint64_t candidates; /* sessions that were executing a message then */
     uint64_t guilty;     /* sessions whose thread got the ending signal; if any, they alone are suspected */
 } ad_recovery;

@@ -186,10 +186,15 @@ static ad_worker_session *make_session(ad_worker *w, const ad_journal_session *a
     return s;
 }
 
-static const char *find_obstacle(const ad_journal_session *at) {
+/* Count the workers that have died of what the session does next, as far as nobody killed them before they got there. */
+static uint64_t count_lives(const ad_recovery *r, const ad_journal_session *at) {
+    return at->lives > r->killed ? at->lives - r->killed : 0;
+}
+
+static const char *find_obstacle(const ad_recovery *r, const ad_journal_session *at) {
     if (!at->alive) return "it was over, or had what another worker cannot go on with";
     if (at->uncertain) return "it was short of memory, and had used some again";
-    if (at->lives >= LIVES) return "workers die of what it does next";
+    if (count_lives(r, at) >= LIVES) return "workers die of what it does next";
     return NULL;
 }
 
@@ -198,14 +203,20 @@ static void drop_session(ad_worker *w, uint64_t id, const char *why) {
     ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_SESSION_END, .id = id}, -1);
 }
 
+/* Tell whether the session has nothing to do with the death of the worker: another one was at hand, or none was when the
+ * worker was killed from outside. */
+static bool is_blameless(const ad_recovery *r, const ad_journal_session *at) {
+    return r->candidates ? !was_at_hand(r, at) : r->death == AD_DEATH_KILLED;
+}
+
 /* Restore a session. False: it was dropped. */
 static bool restore_session(ad_worker *w, ad_journal_session *at) {
     const ad_journal_checkpoint *state = &at->checkpoint[at->current % AD_JOURNAL_CHECKPOINTS];
-    const char *why = find_obstacle(at);
+    const ad_recovery *r = w->before.left;
+    const char *why = find_obstacle(r, at);
     ad_journal_table *t = why ? NULL : settle_table(w->before.left, at, state);
     ad_fault fault = {0};
-    /* Sessions that executed nothing when the worker ended are not to blame. */
-    const uint64_t lives = at->lives - (at->lives && w->before.left->candidates && !was_at_hand(w->before.left, at));
+    const uint64_t before = count_lives(r, at), lives = before - (before && is_blameless(r, at));
     at->lives += state->frame < at->received;
     if (!why && !t) why = "what was written of it does not hold together";
     ad_worker_session *s = why ? NULL : make_session(w, at);
@@ -276,7 +287,10 @@ void ad__recovery_run(ad_worker *w, const ad_note *note, int fd) {
     int64_t begun = ad__os_now();
     w->device.next_slab = note->id;
     snprintf(w->before.ended_by, sizeof w->before.ended_by, "%.*s", AD_DEATH_TEXT - 1, note->text);
-    if (ad__recovery_left(w)) w->before.left->death = (ad_death)note->size;
+    if (ad__recovery_left(w)) {
+        w->before.left->death = (ad_death)note->size;
+        w->before.left->killed = note->process;
+    }
     int status = ad__recovery_left(w) ? recover_sessions(w, fd, &sessions, &lost, &fault)
                                       : ad__fault(&fault, AD_E_MEMORY, "out of memory");
     if (fd >= 0) close(fd);
