@@ -93,7 +93,10 @@ def calls():
             yield f"matmul {letter} {shape}", lambda a: _core.call("matmul", (a, a), (False,)), [a]
     for n in (SOME - 1, 1 << 17, 131071):  # primes, too
         yield f"fft of {n}", lambda x: _core.call("fft", (x,), (1, -1, 1.0)), [numbers("D", n, False)]
+        yield f"fft of {n} real", lambda x: _core.call("fft", (x,), (1, -1, 1.0), dtype="complex128"), [numbers("d", n, False)]
         yield f"fft of pairs, {n}", lambda x: _core.call("fft", (x,), (2, -1, 1.0)), [numbers("D", 2 * n, False).reshape(n, 2)]
+    threes = numbers("d", 3**11, False).reshape((3,) * 11)
+    yield "fft of threes", lambda x: _core.call("fft", (x,), ((1 << 11) - 1, -1, 1.0), dtype="complex128"), [threes]
     index = rng.integers(0, SOME, SOME)
     x = numbers("d", SOME, False)
     yield "gather", lambda x, i: _core.call("gather", (x, i), ()), [x, index]

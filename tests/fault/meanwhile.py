@@ -287,6 +287,7 @@ def number_cases(rng, place):
     real = Written(place, *numbers(rng, "float64", N))
     yield "iota", (), (0, 1), {"out": Written(place, *numbers(rng, "int64", N))}, None
     yield "fft", (wave,), (1, -1, 1.0), {}, None
+    yield "fft", (real,), (1, 1, 1.0), {"dtype": "complex128"}, None
     yield "rfft", (real,), (0, 0, 1.0), {"dtype": "complex128"}, None
     yield "irfft", (wave,), (0, 0, 2 * N - 2, 1.0), {}, None
     for name, x in itertools.product(("cumsum", "cumprod", "nancumsum", "nancumprod"), (real, Written(

@@ -77,6 +77,8 @@ template <class R> void check_axis(host &h, const dims &shape, size_t axis, int 
     check(sums(values(x), shape, axis, n, n, 1, false), 0.5, out, "inverse");
     nd<R> real = numbers<R>(shape, layouts % 4), real_out = laid_out<R>(shape, layouts / 4);
     nd<C> some = laid_out<C>(half, layouts / 4), from = numbers<C>(half, layouts % 4);
+    ASSERT_OK(h.call(AD_CALL_fft, loop, {out}, {real}, {integer(1 << axis), integer(1), number(0.5)}));
+    check(sums(values(real), shape, axis, n, n, 1, false), 0.5, out, "inverse of real numbers");
     ASSERT_OK(h.call(AD_CALL_rfft, loop, {some}, {real}, {integer(int64_t(axis)), integer(0), integer(2)}));
     check(sums(values(real), shape, axis, n, n / 2 + 1, -1, false), 2, some, "rfft");
     const std::vector<value> before = values(from);
@@ -110,6 +112,22 @@ Test(kernels_call, fft_several_axes) {
     ASSERT_OK(
         h.call(AD_CALL_irfft, AD_COMPLEX128, {back}, {out}, {integer(1), integer(5), integer(5), number(1.0 / 240)}));
     check(values(x), 1, back, "irfft");
+}
+
+/* The second half of the frequencies is the first, mirrored along all the axes of the transform. */
+Test(kernels_call, fft_of_real_numbers) {
+    host h(4);
+    const dims shape = {6, 5, 1, 4};
+    for (int layouts = 0; layouts < 16; layouts++)
+        for (int64_t mask = 0; mask < 16; mask++) {
+            nd<double> x = numbers<double>(shape, layouts % 4);
+            nd<complex<double>> out = laid_out<complex<double>>(shape, layouts / 4);
+            ASSERT_OK(h.call(AD_CALL_fft, AD_COMPLEX128, {out}, {x}, {integer(mask), integer(-1), number(2)}));
+            std::vector<value> want = values(x);
+            for (size_t axis = 0; axis < shape.size(); axis++)
+                if (mask >> axis & 1) want = sums(want, shape, axis, shape[axis], shape[axis], -1, false);
+            check(want, 2, out, "fft of real numbers");
+        }
 }
 
 /* More plans than are kept, and lines enough for several threads and groups. */

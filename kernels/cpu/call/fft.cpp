@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/call.h"
+#include "kernels/cpu/call/fft_mirror.h"
 #include "kernels/cpu/call/fft_plans.h"
 #include "kernels/cpu/backend/parallel.h"
 
@@ -56,7 +57,7 @@ void prepare(pass *p) {
     const int64_t points = std::max(p->from.shape[p->axis], p->to.shape[p->axis]);
     p->lines = walk_of(p->from, p->to, p->axis);
     closest_last(&p->lines);
-    p->plan.real = p->kind == AD_FFT_FROM_REAL || p->kind == AD_FFT_TO_REAL;
+    p->plan.real = ad_fft_is_real(p->kind);
     p->plan.wide = real_of(p->from.dtype) == AD_FLOAT64;
     p->plan.n = points;
     p->length = p->lines.length();
@@ -161,6 +162,35 @@ int one_pass(ad_call *c, ad_fft_kind kind, const array &from, const array &to, i
     return transform(c, &p);
 }
 
+/* The axis of a mask that lies furthest behind and has more than one element; -1: none. */
+int last_axis(const array &x, int64_t mask) {
+    for (int i = x.ndim - 1; i >= 0; i--)
+        if ((mask >> i & 1) && x.shape[i] > 1) return i;
+    return -1;
+}
+
+/* All frequencies of real numbers. Half of them are computed, and the others are their conjugates. */
+int all_from_real(ad_call *c, const array &x, const array &out) {
+    const int64_t mask = c->op->param[0].as.i;
+    const bool forward = c->op->param[1].as.i < 0;
+    const double factor = ad_scalar_number(&c->op->param[2]);
+    const int axis = last_axis(x, mask);
+    if (axis < 0) return scale(c, out, x, factor);
+    const int64_t others = mask & ~(int64_t(1) << axis);
+    const bool alone = last_axis(x, others) < 0;
+    array half = out;
+    half.shape[axis] = out.shape[axis] / 2 + 1;
+    int rc = one_pass(c, forward ? AD_FFT_FROM_REAL : AD_FFT_FROM_REAL_INVERSE, x, half, axis, alone ? factor : 1);
+    if (rc == 0 && !alone) rc = transform_all(c, forward ? AD_FFT_FORWARD : AD_FFT_INVERSE, half, half, others, factor);
+    if (rc == 0) ad_fft_mirror(out, axis, others);
+    return rc;
+}
+
+int all_from_complex(ad_call *c, const array &x, const array &out) {
+    const ad_fft_kind kind = c->op->param[1].as.i < 0 ? AD_FFT_FORWARD : AD_FFT_INVERSE;
+    return transform_all(c, kind, x, out, c->op->param[0].as.i, ad_scalar_number(&c->op->param[2]));
+}
+
 int from_real(ad_call *c, const array &x, const array &out) {
     const int axis = int(c->op->param[0].as.i);
     const int64_t others = c->op->param[1].as.i;
@@ -213,10 +243,10 @@ int run(ad_call *c, int in_dtype, int out_dtype, int (*work)(ad_call *c, const a
 } // namespace
 
 int ad_call_fft(ad_call *c) {
-    return run(c, c->op->loop, c->op->loop, [](ad_call *call, const array &x, const array &out) {
-        const ad_fft_kind kind = call->op->param[1].as.i < 0 ? AD_FFT_FORWARD : AD_FFT_INVERSE;
-        return transform_all(call, kind, x, out, call->op->param[0].as.i, ad_scalar_number(&call->op->param[2]));
-    });
+    const ad_operand *x = &c->op->operand[c->op->nout];
+    if (x->is_scalar || real_of(x->desc.dtype) != x->desc.dtype)
+        return run(c, c->op->loop, c->op->loop, all_from_complex);
+    return run(c, real_of(c->op->loop), c->op->loop, all_from_real);
 }
 
 int ad_call_rfft(ad_call *c) { return run(c, real_of(c->op->loop), c->op->loop, from_real); }

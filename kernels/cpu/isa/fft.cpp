@@ -49,16 +49,18 @@ template <class T, class V, int N> void transform_complex(const pocketfft_c<T> *
         }
 }
 
-/* A frequency k of n real points lies at 2k - 1 and 2k of the buffer, without what is always zero. */
-template <class T, class V, int N>
-void transform_from_real(const pocketfft_r<T> *plan, const line_ends<T> &e, int64_t n, T factor, V *buffer) {
+/* A frequency k of n real points lies at 2k - 1 and 2k of the buffer, without what is always zero. The inverse
+ * transform of real numbers is the conjugate. */
+template <class T, class V, int N> void transform_from_real(const pocketfft_r<T> *plan, const line_ends<T> &e,
+                                                            int64_t n, T factor, bool forward, V *buffer) {
+    const T sign = forward ? T(1) : T(-1);
     for (int64_t i = 0; i < n; i++)
         for (int64_t v = 0; v < N; v++) lane<V, T>(buffer[i], v) = *e.in(i, v);
     plan->exec(buffer, factor, true);
     for (int64_t k = 0; k <= n / 2; k++)
         for (int64_t v = 0; v < N; v++) {
             e.out(k, v)[0] = lane<V, T>(buffer[k == 0 ? 0 : 2 * k - 1], v);
-            e.out(k, v)[1] = k == 0 || 2 * k == n ? T(0) : lane<V, T>(buffer[2 * k], v);
+            e.out(k, v)[1] = k == 0 || 2 * k == n ? T(0) : sign * lane<V, T>(buffer[2 * k], v);
         }
 }
 
@@ -76,7 +78,7 @@ void transform_to_real(const pocketfft_r<T> *plan, const line_ends<T> &e, int64_
 
 /* N lines at a time as long as there are so many; how many have been done. */
 template <class T, class V, int N> int64_t run_lines(const void *plan, const ad_fft_lines *l, int64_t n, int64_t done) {
-    const bool real = l->kind == AD_FFT_FROM_REAL || l->kind == AD_FFT_TO_REAL;
+    const bool real = ad_fft_is_real(l->kind);
     if (l->lines - done < N) return done;
     arr<V> buffer(size_t(real ? n : 2 * n));
     for (; l->lines - done >= N; done += N) {
@@ -88,7 +90,9 @@ template <class T, class V, int N> int64_t run_lines(const void *plan, const ad_
                                 l->to_next};
         switch (l->kind) {
         case AD_FFT_FROM_REAL:
-            transform_from_real<T, V, N>(static_cast<const pocketfft_r<T> *>(plan), e, n, T(l->factor), buffer.data());
+        case AD_FFT_FROM_REAL_INVERSE:
+            transform_from_real<T, V, N>(static_cast<const pocketfft_r<T> *>(plan), e, n, T(l->factor),
+                                         l->kind == AD_FFT_FROM_REAL, buffer.data());
             break;
         case AD_FFT_TO_REAL:
             transform_to_real<T, V, N>(static_cast<const pocketfft_r<T> *>(plan), e, n, T(l->factor), buffer.data());
@@ -115,11 +119,10 @@ template <class T> void run_in_place(const void *plan, const ad_fft_lines *l, in
 
 template <class T> void run_as(int64_t n, const void *plan, const ad_fft_lines *l) {
     constexpr int N = int(pocketfft::detail::VLEN<T>::val);
-    const bool complex = l->kind == AD_FFT_FORWARD || l->kind == AD_FFT_INVERSE;
     int64_t done = 0;
     if constexpr (N > 1)
         if (n <= LONG_LINE) done = run_lines<T, pocketfft::detail::vtype_t<T>, N>(plan, l, n, 0);
-    if (complex && l->to_step == int64_t(2 * sizeof(T)))
+    if (!ad_fft_is_real(l->kind) && l->to_step == int64_t(2 * sizeof(T)))
         for (; done < l->lines; done++) run_in_place<T>(plan, l, n, done);
     run_lines<T, T, 1>(plan, l, n, done);
 }

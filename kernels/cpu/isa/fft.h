@@ -4,7 +4,11 @@
 
 #include <stdint.h>
 
-enum ad_fft_kind { AD_FFT_FORWARD, AD_FFT_INVERSE, AD_FFT_FROM_REAL, AD_FFT_TO_REAL };
+/* FROM_REAL gives the first half of the frequencies; FROM_REAL_INVERSE that of the inverse transform. */
+enum ad_fft_kind { AD_FFT_FORWARD, AD_FFT_INVERSE, AD_FFT_FROM_REAL, AD_FFT_FROM_REAL_INVERSE, AD_FFT_TO_REAL };
+
+/* Numbers on one side of a transform of this kind are real. */
+static inline bool ad_fft_is_real(ad_fft_kind kind) { return kind != AD_FFT_FORWARD && kind != AD_FFT_INVERSE; }
 
 /* Lines that are transformed one beside the other. Steps in bytes: between the points of a line, and from one line to
  * the next. A transform of complex numbers may be in place, with the steps of both sides the same. */
