@@ -227,6 +227,7 @@ conformance: all $(VENV)/.stamp ## run CuPy's own tests, fetched from the packag
 bench: all $(VENV)/.stamp ## measure; rewrites the tables of docs/performance.md, the GPU's where there is one
 	@$(VPYTHON) tests/bench/bench.py --build $B --markdown docs/performance.md
 	@$(VPYTHON) tests/bench/service.py --build $B --markdown docs/performance.md
+	@$(VPYTHON) tests/bench/fft.py --build $B --markdown docs/performance.md
 	@if nvidia-smi -L >/dev/null 2>&1; then \
 	$(VPYTHON) tests/bench/gpu.py --build $B --markdown docs/performance.md --plot build/bench.png; fi
 	@$(VPYTHON) docs/pictures.py
@@ -463,7 +464,7 @@ $(OBJ)/packaged: $(call if_changed,$(OBJ)/packaged,$(PACKAGED))
 	@$(call write,$(PACKAGED))
 
 $(PACKAGE)/.stamp: $(CORE) $(PACKAGED) $(PY_SOURCES) $(OBJ)/packaged
-	@cp -rsf $(CURDIR)/client-python/arrayd/. $(PACKAGE)/
+	@cp -rsf '$(CURDIR)/client-python/arrayd/.' $(PACKAGE)/
 	@rm -f $(filter-out $(PACKAGED),$(wildcard $(PACKAGE)/bin/*))
 	@find $(PACKAGE) -xtype l -delete
 	@touch $@

@@ -5,6 +5,7 @@ done so far; compiling a kernel counts as more than compiling a file of C.
 """
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -62,13 +63,9 @@ class Progress:
             print("\r\033[K", end="", file=self.out, flush=True)
 
 
-def main():
-    """Run make; its exit status. What is no step is printed as it is."""
-    arguments = sys.argv[1:]
-    progress = Progress(plan(arguments), sys.stdout)
-    process = subprocess.Popen(["make", "--no-print-directory", *arguments], stdout=subprocess.PIPE, text=True,
-                               env=make_environment())
-    for line in process.stdout:
+def follow(lines, progress):
+    """Show the steps among the lines that make prints. What is no step is printed as it is."""
+    for line in lines:
         found = LINE.match(line.rstrip("\n"))
         if found:
             progress.step(found[1], found[2])
@@ -76,6 +73,22 @@ def main():
             progress.end()
             print(line, end="", flush=True)
     progress.end()
+
+
+def main():
+    """Run make; its exit status."""
+    arguments = sys.argv[1:]
+    progress = Progress(plan(arguments), sys.stdout)
+    process = subprocess.Popen(["make", "--no-print-directory", *arguments], stdout=subprocess.PIPE, text=True,
+                               env=make_environment())
+    try:
+        follow(process.stdout, progress)
+    except KeyboardInterrupt:
+        process.send_signal(signal.SIGINT)  # a terminal has told make as well
+        process.wait()
+        progress.end()
+        print("interrupted; the same command goes on from here", file=sys.stderr)
+        return 130
     return process.wait()
 
 

@@ -260,6 +260,13 @@ static int open_address(const ad_server_address *address, const ad_connection *o
     return status;
 }
 
+/* Say how a server is started where a program was told to find one. */
+static int advise_start(const ad_server_address *a) {
+    char why[300];
+    snprintf(why, sizeof why, "%s", ad_error_message());
+    return ad__fail(AD_E_CONNECTION, "%s; `arrayd --socket=%s &` starts one there", why, a->host);
+}
+
 int ad_session_open(const char *url, ad_session **session) { return ad_session_open_with(url, NULL, session); }
 
 int ad_session_open_with(const char *url, const ad_connection *options, ad_session **session) {
@@ -271,12 +278,14 @@ int ad_session_open_with(const char *url, const ad_connection *options, ad_sessi
     else n = ad__url_candidates(places);
     if (status) return status;
     if (n == 0)
-        return ad__fail(AD_E_URL, "no server is named, and there is none on this system: set ARRAYD_URL to the url that "
-                                  "arrayctl invite prints, tcp:host:port or tls:host:port");
+        return ad__fail(AD_E_URL,
+                        "no server is named, and there is none on this system: set ARRAYD_URL to the url that "
+                        "arrayctl invite prints, tcp:host:port or tls:host:port");
     for (int i = 0; i < n && missing; i++) {
         missing = false;
         status = open_address(&places[i], options, session, &missing);
     }
+    if (missing && url && *url && places[0].transport == AD_URL_UNIX) status = advise_start(&places[0]);
     explicit_bzero(places, sizeof places); /* a url may hold a token */
     return status;
 }

@@ -94,7 +94,8 @@ def choose_server(report, url):
             for other in addresses[i + 1:]:
                 report.line("not needed", other)
             return address
-        report.line("not usable", f"{address}: {error}" if address not in str(error) else error)
+        why = str(error).partition("; `arrayd --socket")[0]  # what to do stands below
+        report.line("not usable", f"{address}: {why}" if address not in why else why)
         if not isinstance(error, ConnectionError):  # then a program goes on to the next place
             break
     report.advise("No server can be used; the lines above say why. Start one (`arrayd &`, or as root `systemctl start "

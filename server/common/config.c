@@ -140,7 +140,7 @@ static int fail_unknown(const char *name, const char *source, ad_fault *fault) {
     for (size_t i = 0; i < NROW; i++) ad__nearest_try(&n, rows[i].name);
     ad__nearest_try(&n, "config");
     return ad__fault(fault, AD_E_VALUE, "there is no option \"%.60s\" (in %s)%s", name, source,
-                     ad__nearest_hint(&n, hint));
+                     n.best ? ad__nearest_hint(&n, hint) : "; arrayd --help lists them");
 }
 
 static bool is_choice(const char *name, const char *value, const char **allowed) {

@@ -33,6 +33,15 @@ static bool make_control_path(const ad_ctl *c, char *out, size_t size) {
     return true;
 }
 
+int ad__ctl_fail_unreachable(const ad_ctl *c, const char *path, int error) {
+    const char *url = getenv("ARRAYD_URL");
+    bool elsewhere = !c->socket && !c->control && url && *url && strncmp(url, "unix:", 5) != 0;
+    return ad__ctl_error(c, AD_CTL_NO_SERVER, "cannot reach a server at %s: %s%s", path, strerror(error),
+                         elsewhere ? "; ARRAYD_URL names no socket of this machine: run arrayctl on the server's, "
+                                     "with --socket=PATH if it is not at the well-known place"
+                                   : "");
+}
+
 static int connect_control(const ad_ctl *c, int *out) {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     if (!make_control_path(c, a.sun_path, sizeof a.sun_path))
@@ -44,7 +53,7 @@ static int connect_control(const ad_ctl *c, int *out) {
     }
     int error = errno;
     if (fd >= 0) close(fd);
-    return ad__ctl_error(c, AD_CTL_NO_SERVER, "cannot reach a server at %s: %s", a.sun_path, strerror(error));
+    return ad__ctl_fail_unreachable(c, a.sun_path, error);
 }
 
 /* ---- asking ---- */

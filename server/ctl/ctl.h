@@ -41,6 +41,8 @@ int ad__ctl_ask(ad_ctl *c, const char *line, int fd, json_t **out);
 int ad__ctl_print(const ad_ctl *c, json_t *value);
 /* Find the path where clients connect. False: it is too long for a socket's address. */
 bool ad__ctl_server_path(const ad_ctl *c, char *out, size_t size);
+/* Print that nobody listens at the path, which failed with that errno, and what may be the cause. AD_CTL_NO_SERVER. */
+int ad__ctl_fail_unreachable(const ad_ctl *c, const char *path, int error);
 
 /* ---- table.c ---- */
 #define AD_TABLE_COLUMNS 12

@@ -69,13 +69,13 @@ static bool parse_number(const char *text, double *out) {
     return *text && !*end && *out > 0 && *out < 1e9;
 }
 
-/* Take the options that all commands share out of the arguments. The exit status; messages are printed here. */
+/* Take the options that all commands share out of the arguments; what is left begins with the command. The exit status;
+ * messages are printed here. */
 static int parse_common_options(ad_ctl *c, int argc, char **argv) {
     static const char *const numbers[] = {"--interval", "--seconds", "--count"};
     double value[3] = {0};
     c->argv = argv;
-    argv[c->argc++] = argv[1];
-    for (int i = 2; i < argc; i++) {
+    for (int i = 1; i < argc; i++) {
         const char *text;
         int n = 0, at = i;
         while (n < 3 && !(text = ad__ctl_value(numbers[n], argc, argv, &at))) n++;
@@ -140,6 +140,11 @@ static int fail_unknown(const char *name) {
     return AD_CTL_USAGE;
 }
 
+static int fail_unknown_option(const char *name) {
+    fprintf(stderr, "arrayctl: no such option before a command: %s (see arrayctl --help)\n", name);
+    return AD_CTL_USAGE;
+}
+
 int main(int argc, char **argv) {
     ad_ctl c = {0};
     signal(SIGPIPE, SIG_IGN);
@@ -148,13 +153,14 @@ int main(int argc, char **argv) {
         puts("arrayctl " AD_VERSION);
         return 0;
     }
-    if (argc < 2 || argv[1][0] == '-') {
-        bool help = argc > 1 && !strcmp(argv[1], "--help");
+    int status = parse_common_options(&c, argc, argv);
+    if (status) return status;
+    bool help = c.argc && !strcmp(c.argv[0], "--help");
+    if (help || !c.argc) {
         print_usage(help ? stdout : stderr, NULL);
         return help ? AD_CTL_GOOD : AD_CTL_USAGE;
     }
-    int status = parse_common_options(&c, argc, argv);
-    if (status) return status;
+    if (c.argv[0][0] == '-') return fail_unknown_option(c.argv[0]);
     for (size_t i = 0; i < COMMANDS; i++)
         if (!strcmp(commands[i].name, c.argv[0])) return run_command(&c, &commands[i]);
     return fail_unknown(c.argv[0]);

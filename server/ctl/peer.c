@@ -138,7 +138,7 @@ int ad__peer_open(ad_peer *p, const ad_ctl *c) {
     if (!ad__ctl_server_path(c, a.sun_path, sizeof a.sun_path))
         return ad__ctl_error(c, AD_CTL_USAGE, "the path of the socket is longer than %zu bytes", sizeof a.sun_path - 1);
     if (p->fd < 0 || connect(p->fd, (struct sockaddr *)&a, sizeof a))
-        return ad__ctl_error(c, AD_CTL_NO_SERVER, "cannot reach a server at %s: %s", a.sun_path, strerror(errno));
+        return ad__ctl_fail_unreachable(c, a.sun_path, errno);
     return exchange_hello(p) ? ad__ctl_error(c, AD_CTL_NO_SERVER, "%s", p->fault.text) : AD_CTL_GOOD;
 }
 

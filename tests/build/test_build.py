@@ -4,6 +4,7 @@ import importlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -137,6 +138,41 @@ def test_progress_counts_what_make_does(tmp_path):
                               cwd=tmp_path, capture_output=True, text=True)
         assert (done.returncode == 0) == good and "something else" in done.stdout
         assert re.search(r"^\[2/2\] CC b\.o", done.stdout, re.M), done.stdout
+
+
+def test_progress_is_interrupted(tmp_path):
+    """Ctrl-C ends make and says how to go on, without a traceback."""
+    (tmp_path / "Makefile").write_text("all:\n\t@echo begun\n\t@tail -f /dev/null\n")
+    process = subprocess.Popen([sys.executable, TOP / "deploy/progress.py", "all"], cwd=tmp_path, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    assert process.stdout.readline() == "begun\n"
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate()
+    assert process.returncode == 130 and "the same command goes on from here" in err and "Traceback" not in err, err
+
+
+def test_python_that_is_too_old(tmp_path):
+    """A system whose Python is older than needed is told so before anything is built."""
+    for name in ("python3", "python3.11", "python3.12", "python3.13", "python3.14"):
+        (tmp_path / name).write_text('#!/bin/sh\ntest "$1" = --version && echo Python 3.10.12\nexit 1\n')
+        (tmp_path / name).chmod(0o755)
+    installed = subprocess.run(["dpkg-query", "-W", "python3-venv", "python3-dev"], capture_output=True).returncode == 0
+    done = subprocess.run([TOP / "deploy/packages.sh", "check"], capture_output=True, text=True,
+                          env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "CI": ""})
+    assert done.returncode == 1, done.stderr
+    assert ("Python 3.11 or newer is needed, and what is here is Python 3.10.12" if installed else "python3-venv") in done.stderr
+
+
+def test_a_path_with_blanks(tmp_path):
+    """The package is made where the path of the checkout has a blank: what make would run keeps it in one word."""
+    tree = tmp_path / "a checkout"
+    tree.mkdir()
+    for name in ("Makefile", "client-python", "kernels", "protocol", "server", "client-c", "deploy", "tests", "docs"):
+        (tree / name).symlink_to(TOP / name)
+    (tree / "build").mkdir()
+    (tree / "build/.deps").touch()
+    planned = run("make", "-n", "NVCC=", "python", cwd=tree)
+    assert f"'{tree}/client-python/arrayd/.'" in planned and str(tree) not in planned.replace(f"'{tree}/", "")
 
 
 def test_arrows():

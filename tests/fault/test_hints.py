@@ -82,13 +82,55 @@ def test_an_option_of_the_file(tmp_path):
 
 
 def test_a_word_like_no_option():
-    assert "did you mean" not in run(raw.PROGRAM, "--frobnicate=1")[2]
+    said = run(raw.PROGRAM, "--frobnicate=1")[2]
+    assert "did you mean" not in said and "arrayd --help lists them" in said, said
 
 
 @pytest.mark.parametrize("word, meant", [("staus", "status"), ("sesions", "sessions"), ("Top", "top")])
 def test_a_command_that_is_none(word, meant):
     status, _, err = run(raw.BUILD / "bin" / "arrayctl", word)
     assert status == 2 and f"did you mean {meant}?" in err, err
+
+
+def test_options_before_the_command(server):
+    """arrayctl takes its options on either side of the command."""
+    ctl = raw.BUILD / "bin" / "arrayctl"
+    for arguments in (["names", "--json", f"--socket={server.path}"], ["--socket", server.path, "--json", "names"]):
+        status, out, err = run(ctl, *arguments)
+        assert status == 0 and out.startswith(("[", "{")), (arguments, out, err)
+    status, out, err = run(ctl, "--sokcet=x", "names")
+    assert status == 2 and "no such option before a command: --sokcet=x" in err and not out, err
+    status, _, err = run(ctl, "--json")
+    assert status == 2 and "usage: arrayctl COMMAND" in err, err
+    status, out, _ = run(ctl, "--help")
+    assert status == 0 and "usage: arrayctl COMMAND" in out, out
+
+
+# ---- servers that are not there ----
+
+def test_a_socket_that_nobody_serves(tmp_path):
+    said = say(f"unix:{tmp_path}/s")
+    assert said.startswith(f"ConnectionError no arrayd at unix:{tmp_path}/s: No such file"), said
+    assert said.endswith(f"; `arrayd --socket={tmp_path}/s &` starts one there\n"), said
+
+
+def test_arrayctl_beside_a_server_elsewhere(tmp_path):
+    """It asks a socket of this machine: where the programs' server is elsewhere, it says so."""
+    status, _, err = run(raw.BUILD / "bin" / "arrayctl", "sessions", ARRAYD_URL="tcp:here:7311", XDG_RUNTIME_DIR=str(tmp_path))
+    assert status == 3 and "ARRAYD_URL names no socket of this machine" in err, err
+    status, _, err = run(raw.BUILD / "bin" / "arrayctl", "sessions", f"--socket={tmp_path}/s", ARRAYD_URL="tcp:here:7311")
+    assert status == 3 and "ARRAYD_URL" not in err, err
+
+
+def test_a_backend_that_is_not_installed(tmp_path):
+    """Where to get it; with a folder of backends, which one was looked into."""
+    (tmp_path / "backends").mkdir()
+    for backend in ("cpu", "cuda"):
+        _, _, err = run(raw.PROGRAM, f"--socket={tmp_path}/s", f"--backend={backend}", f"--backend-path={tmp_path}/backends")
+        assert f"libarrayd-{backend}.so is not there, in {tmp_path}/backends (option backend-path)" in err, err
+    if not (raw.BUILD / "bin/libarrayd-cuda.so").exists():
+        _, _, err = run(raw.PROGRAM, f"--socket={tmp_path}/s", "--backend=cuda")
+        assert 'pip install \\"arrayd[cuda]\\" brings it' in err, err
 
 
 # ---- protocols ----

@@ -2,6 +2,8 @@
 #include "kernels/cpu/isa/fft.h"
 #include "kernels/cpu/isa/isa.h"
 
+#include <string.h>
+
 #define POCKETFFT_CACHE_SIZE 0
 #define POCKETFFT_NO_MULTITHREADING
 #define pocketfft AD_PASTE(pocketfft_, AD_ISA) /* the templates of one instruction set are not those of another */
@@ -23,6 +25,7 @@ template <class V, class T> inline T &lane(V &value, int64_t v) {
     else return reinterpret_cast<T *>(&value)[v];
 }
 
+/* Point i of N lines, one in each lane of a vector. Those that lie behind each other are moved at once. */
 template <class T> struct line_ends {
     const char *from;
     char *to;
@@ -31,49 +34,65 @@ template <class T> struct line_ends {
         return reinterpret_cast<const T *>(from + i * from_step + v * from_next);
     }
     T *out(int64_t i, int64_t v) const { return reinterpret_cast<T *>(to + i * to_step + v * to_next); }
+
+    template <class V, int N> void load(int64_t i, V &x) const {
+        if (from_next == int64_t(sizeof(T))) memcpy(&x, in(i, 0), sizeof(V));
+        else
+            for (int64_t v = 0; v < N; v++) lane<V, T>(x, v) = *in(i, v);
+    }
+    template <class V, int N> void store(int64_t i, V x) const {
+        if (to_next == int64_t(sizeof(T))) memcpy(out(i, 0), &x, sizeof(V));
+        else
+            for (int64_t v = 0; v < N; v++) *out(i, v) = lane<V, T>(x, v);
+    }
+    template <class V, int N> void load(int64_t i, V &re, V &im) const {
+        if (from_next == int64_t(2 * sizeof(T))) {
+            T pairs[2 * N];
+            memcpy(pairs, in(i, 0), sizeof pairs);
+            for (int64_t v = 0; v < N; v++) lane<V, T>(re, v) = pairs[2 * v], lane<V, T>(im, v) = pairs[2 * v + 1];
+        } else {
+            for (int64_t v = 0; v < N; v++) lane<V, T>(re, v) = in(i, v)[0], lane<V, T>(im, v) = in(i, v)[1];
+        }
+    }
+    template <class V, int N> void store(int64_t i, V re, V im) const {
+        if (to_next == int64_t(2 * sizeof(T))) {
+            T pairs[2 * N];
+            for (int64_t v = 0; v < N; v++) pairs[2 * v] = lane<V, T>(re, v), pairs[2 * v + 1] = lane<V, T>(im, v);
+            memcpy(out(i, 0), pairs, sizeof pairs);
+        } else {
+            for (int64_t v = 0; v < N; v++) out(i, v)[0] = lane<V, T>(re, v), out(i, v)[1] = lane<V, T>(im, v);
+        }
+    }
 };
 
 /* N lines of complex numbers at once; V: a vector of N numbers, or T where N is 1. */
 template <class T, class V, int N> void transform_complex(const pocketfft_c<T> *plan, const line_ends<T> &e, int64_t n,
                                                           T factor, bool forward, cmplx<V> *buffer) {
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t v = 0; v < N; v++) {
-            lane<V, T>(buffer[i].r, v) = e.in(i, v)[0];
-            lane<V, T>(buffer[i].i, v) = e.in(i, v)[1];
-        }
+    for (int64_t i = 0; i < n; i++) e.template load<V, N>(i, buffer[i].r, buffer[i].i);
     plan->exec(buffer, factor, forward);
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t v = 0; v < N; v++) {
-            e.out(i, v)[0] = lane<V, T>(buffer[i].r, v);
-            e.out(i, v)[1] = lane<V, T>(buffer[i].i, v);
-        }
+    for (int64_t i = 0; i < n; i++) e.template store<V, N>(i, buffer[i].r, buffer[i].i);
 }
 
 /* A frequency k of n real points lies at 2k - 1 and 2k of the buffer, without what is always zero. The inverse
  * transform of real numbers is the conjugate. */
 template <class T, class V, int N> void transform_from_real(const pocketfft_r<T> *plan, const line_ends<T> &e,
                                                             int64_t n, T factor, bool forward, V *buffer) {
-    const T sign = forward ? T(1) : T(-1);
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t v = 0; v < N; v++) lane<V, T>(buffer[i], v) = *e.in(i, v);
+    for (int64_t i = 0; i < n; i++) e.template load<V, N>(i, buffer[i]);
     plan->exec(buffer, factor, true);
-    for (int64_t k = 0; k <= n / 2; k++)
-        for (int64_t v = 0; v < N; v++) {
-            e.out(k, v)[0] = lane<V, T>(buffer[k == 0 ? 0 : 2 * k - 1], v);
-            e.out(k, v)[1] = k == 0 || 2 * k == n ? T(0) : sign * lane<V, T>(buffer[2 * k], v);
-        }
+    e.template store<V, N>(0, buffer[0], V{});
+    for (int64_t k = 1; 2 * k < n; k++)
+        e.template store<V, N>(k, buffer[2 * k - 1], forward ? buffer[2 * k] : -buffer[2 * k]);
+    if (n % 2 == 0) e.template store<V, N>(n / 2, buffer[n - 1], V{});
 }
 
 template <class T, class V, int N>
 void transform_to_real(const pocketfft_r<T> *plan, const line_ends<T> &e, int64_t n, T factor, V *buffer) {
-    for (int64_t k = 0; k <= n / 2; k++)
-        for (int64_t v = 0; v < N; v++) {
-            lane<V, T>(buffer[k == 0 ? 0 : 2 * k - 1], v) = e.in(k, v)[0];
-            if (k != 0 && 2 * k != n) lane<V, T>(buffer[2 * k], v) = e.in(k, v)[1];
-        }
+    V ignored;
+    e.template load<V, N>(0, buffer[0], ignored);
+    for (int64_t k = 1; 2 * k < n; k++) e.template load<V, N>(k, buffer[2 * k - 1], buffer[2 * k]);
+    if (n % 2 == 0) e.template load<V, N>(n / 2, buffer[n - 1], ignored);
     plan->exec(buffer, factor, false);
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t v = 0; v < N; v++) *e.out(i, v) = lane<V, T>(buffer[i], v);
+    for (int64_t i = 0; i < n; i++) e.template store<V, N>(i, buffer[i]);
 }
 
 /* N lines at a time as long as there are so many; how many have been done. */

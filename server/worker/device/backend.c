@@ -60,11 +60,20 @@ static bool find_backend(const ad_worker *w, const char *program, const char *na
     return false;
 }
 
+/* Say which file is missing, and how it is got. */
+static int fail_missing(const ad_worker *w, const char *name, ad_fault *fault) {
+    if (*w->config.backend_path)
+        return ad__fault(fault, AD_E_DEVICE, "backend %s: libarrayd-%s.so is not there, in %s (option backend-path)",
+                         name, name, w->config.backend_path);
+    return ad__fault(
+        fault, AD_E_DEVICE, "backend %s: libarrayd-%s.so is not there%s", name, name,
+        strcmp(name, "cuda") ? "" : "; pip install \"arrayd[cuda]\" brings it, and make builds it where nvcc is");
+}
+
 static int try_backend(ad_worker *w, const char *program, const char *name, ad_fault *fault) {
     char path[PATH];
     ad_fault why = {0};
-    if (!find_backend(w, program, name, path))
-        return ad__fault(fault, AD_E_DEVICE, "backend %s: libarrayd-%s.so is not there", name, name);
+    if (!find_backend(w, program, name, path)) return fail_missing(w, name, fault);
     int status = load_backend(path, w, &why);
     return status ? ad__fault(fault, status, "backend %s: %s", name, why.text) : 0;
 }
