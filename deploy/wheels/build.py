@@ -5,7 +5,6 @@ the environment that runs this: see tests/requirements-rest.txt.
 """
 import os
 import pathlib
-import platform
 import shutil
 import subprocess
 import sys
@@ -50,17 +49,18 @@ def build_one(kind, dist):
         run_module("auditwheel", "repair", "--plat", "auto", *(f"--exclude={name}" for name in NOT_CONTAINED),
                    "--wheel-dir", tagged, built)
         wheel = next(tagged.iterdir())
-        machine = target.partition("-")[0] or platform.machine()
-        for old in dist.glob(f"{wheel.name.split('-')[0]}-*{machine}.whl"):
-            old.unlink()
         return place(wheel, dist)
 
 
 def main():
-    """Build what the command line names."""
-    dist = pathlib.Path(sys.argv[1])
+    """Build what the command line names. What an earlier build has left of the same kind, wheels or source, goes first: DIST is
+    released as it is."""
+    dist, kinds = pathlib.Path(sys.argv[1]), sys.argv[2:]
     dist.mkdir(parents=True, exist_ok=True)
-    for kind in sys.argv[2:]:
+    for pattern in {"*.tar.gz" if kind == "sdist" else "*.whl" for kind in kinds}:
+        for old in dist.glob(pattern):
+            old.unlink()
+    for kind in kinds:
         print(build_one(kind, dist))
 
 

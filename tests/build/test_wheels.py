@@ -188,9 +188,12 @@ def test_a_backend_for_this_machine_alone_is_not_installed(tmp_path):
 
 
 def test_source_distribution(tmp_path):
-    """The source distribution has what make needs, and nothing that was built."""
+    """The source distribution has what make needs, and nothing that was built. An older one does not stay beside it."""
+    for old in ("arrayd-0.0.1.tar.gz", "arrayd_cuda13-0.0.1-py3-none-any.whl"):
+        (tmp_path / old).touch()
     run(sys.executable, TOP / "deploy/wheels/build.py", tmp_path, "sdist")
-    archive = next(tmp_path.glob("arrayd-*.tar.gz"))
+    (archive,) = tmp_path.glob("arrayd-*.tar.gz")
+    assert [path.name for path in tmp_path.glob("*.whl")] == ["arrayd_cuda13-0.0.1-py3-none-any.whl"]  # which make wheel removes
     names = {name.partition("/")[2] for name in run("tar", "-tzf", archive).split()}
     assert {"Makefile", "pyproject.toml", "protocol/ufunc.def", "server/front/main.c", "deploy/wheels/hook.py"} <= names
     assert not [name for name in names if name.startswith("build/") or name.endswith((".o", ".so"))]
