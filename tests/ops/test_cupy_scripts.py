@@ -176,3 +176,24 @@ if __name__ == "__main__":
     out, _ = run("-c", "import cupy, arrayd.cupy\ntry: arrayd.cupy.install()\nexcept RuntimeError as e: print(e)",
                  path=(HERE / "cupy_shim", PACKAGE))
     assert "cupy has been imported already" in out
+
+
+@pytest.mark.parametrize("first", ["", "import arrayd.scipy.sparse, arrayd.random\n"])
+def test_what_classes_say(first):
+    """Libraries look at the module of a class to choose what to do; it can be imported before the names are installed."""
+    run("-c", first + """
+import arrayd.cupy
+arrayd.cupy.install()
+import copy, pickle
+import arrayd, cupy, cupyx.scipy.sparse as sparse
+matrix = sparse.random(4, 5, 0.5, format="csr", random_state=cupy.random.RandomState(1))
+assert cupy.get_array_module(matrix) is cupy
+for value in (cupy.ones(2), matrix, matrix.tocsc(), sparse.coo_array(matrix)):
+    assert type(value).__module__ == ("cupy" if type(value) is cupy.ndarray else "cupyx.scipy.sparse")
+assert all("cupy" in base.__module__ for base in sparse.csr_matrix.__mro__ if base.__name__ == "spmatrix")
+for again in (pickle.loads(pickle.dumps(matrix)), copy.deepcopy(matrix)):
+    assert type(again) is sparse.csr_matrix and (again.toarray() == matrix.toarray()).all()
+bits = pickle.loads(pickle.dumps(cupy.random.XORWOW(3)))
+assert type(bits) is cupy.random.XORWOW and type(bits).__module__ == "cupy.random"
+assert arrayd.random.default_rng is cupy.random.default_rng and cupy.random.Generator.__module__ == "cupy.random"
+""")

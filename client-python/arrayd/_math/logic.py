@@ -1,5 +1,6 @@
 """Comparing and asking about arrays."""
 import builtins
+import sys
 
 import numpy as np
 
@@ -270,4 +271,5 @@ def get_array_module(*args):
 
 def _is_sparse(arg):
     """Whether arg is a sparse array of the server; those of arrayd.scipy.sparse are not imported to find out."""
-    return type(arg).__module__.startswith("arrayd.scipy.sparse") and hasattr(arg, "toarray")
+    sparse = sys.modules.get("arrayd.scipy.sparse")
+    return sparse is not None and sparse.issparse(arg)

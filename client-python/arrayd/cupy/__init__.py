@@ -12,8 +12,9 @@ or, in a program or a notebook, before the first `import cupy`:
 `cupy` has the names of arrayd, and those names that NumPy 2 has removed and CuPy 14 still has, where they are other
 names of something; `cupy.linalg` is arrayd.linalg and so on, and `cupyx` is arrayd.cupyx. cupy.__version__ is that of
 the CuPy whose names these are, so that programs that ask for a version go on. A module or name that arrayd does not
-have is an ImportError or AttributeError that says so. type(a).__module__ is "cupy". Python
-processes that the program starts find the same `cupy`.
+have is an ImportError or AttributeError that says so. type(a).__module__ is "cupy", and sparse matrices and random
+generators say in the same way that they are of cupyx.scipy.sparse and cupy.random. Python processes that the program
+starts find the same `cupy`.
 """
 import importlib.abc
 import importlib.machinery
@@ -31,6 +32,7 @@ __all__ = ["VERSION", "install"]
 VERSION = "14.0.0"  # of CuPy, that cupy.__version__ says
 _PATH = str(pathlib.Path(__file__).parent / "path")  # has a cupy.py and a cupyx.py for processes to come
 _HOME = {"cupy": "arrayd", "cupyx": "arrayd.cupyx"}
+_SAID = {"arrayd.random": "cupy.random", "arrayd.scipy.sparse": "cupyx.scipy.sparse"}  # what their classes say they are of
 
 
 class _CuPy(types.ModuleType):
@@ -88,6 +90,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds cupy, cupyx and what is in them among arrayd's modules, which stay the same objects under another name."""
 
     def find_spec(self, name, path=None, target=None):
+        if name in _SAID:
+            return _rename_once_loaded(importlib.machinery.PathFinder.find_spec(name, path, target))
         top, _, rest = name.partition(".")
         if top not in _HOME:
             return None
@@ -111,6 +115,25 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             sys.modules[module.__name__] = importlib.import_module(module.__spec__.loader_state)
 
 
+def _rename_once_loaded(spec):
+    """The specification of a module of _SAID, whose classes get their names behind its execution."""
+    execute = spec.loader.exec_module
+
+    def execute_and_rename(module):
+        execute(module)
+        _rename_classes(module)
+    spec.loader.exec_module = execute_and_rename
+    return spec
+
+
+def _rename_classes(module):
+    """Let the public classes of a module of _SAID say that they are CuPy's: libraries choose by that what to do."""
+    for name in module.__all__:
+        value = getattr(module, name)
+        if isinstance(value, type) and value.__module__.startswith(module.__name__):
+            value.__module__ = _SAID[module.__name__]
+
+
 def install():
     """Let `import cupy` and `import cupyx` give arrayd from now on, here and in Python processes started from here.
 
@@ -126,6 +149,8 @@ def install():
     sys.meta_path.insert(0, _Finder())
     from .. import ndarray
     ndarray.__module__ = "cupy"  # by which libraries choose what to do with an array
+    for name in _SAID.keys() & sys.modules.keys():
+        _rename_classes(sys.modules[name])
     if _PATH not in sys.path:
         sys.path.insert(1, _PATH)  # multiprocessing hands this list on
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
