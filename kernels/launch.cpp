@@ -25,11 +25,13 @@ static bool fits_argument(const void *value, uint32_t given, uint32_t wanted) {
     return number >= -(int64_t(1) << (bits - 1)) && number < int64_t(1) << bits;
 }
 
+/* Tell whether each parameter has an argument of its size. What follows the last parameter goes nowhere, as with CUDA's
+ * driver, which reads as many arguments as the kernel has parameters: programs that pass too many run there. */
 static int check_parameters(const ad_launch *l, const ad_launch_limits *k, ad_fault *fault) {
-    if (l->narguments != k->nparameters)
+    if (l->narguments < k->nparameters)
         return ad__fault(fault, AD_E_VALUE, "kernel %s: it takes %d parameters, not %d", k->name, k->nparameters,
                          l->narguments);
-    for (int i = 0; i < l->narguments; i++)
+    for (int i = 0; i < k->nparameters; i++)
         if (!fits_argument(l->argument[i], l->argument_size[i], k->sizes[i]))
             return ad__fault(fault, AD_E_VALUE, "kernel %s: parameter %d has %u bytes, not %u", k->name, i + 1,
                              k->sizes[i], l->argument_size[i] & ~AD_LAUNCH_LONGER);

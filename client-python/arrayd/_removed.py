@@ -14,12 +14,19 @@ _BY_NUMPY = {
 _MEMORY = "memory is the server's, and an array the way to get some"
 _NO_CUDA = "this process uses no CUDA: the server does"
 _REASONS = {
-    "": {"disable_experimental_feature_warning": "arrayd warns of no feature as experimental"},
+    "": {"disable_experimental_feature_warning": "arrayd warns of no feature as experimental",
+         "cudnn": "CuPy 14 has removed it", "core": "CuPy 8 has made it private; use the names of cupy",
+         "sparse": "CuPy 8 has moved it to cupyx.scipy.sparse", "util": "CuPy 8 has made it private; memoize is cupy.memoize",
+         "cutensor": "CuPy 14 has it as cupyx.cutensor, which arrayd lacks; einsum and tensordot contract arrays"},
+    "cupyx": {"cutensor": "this process uses no CUDA; cupy.einsum and cupy.tensordot contract arrays"},
     "cuda": {**dict.fromkeys("CFunctionAllocator MemoryHook PythonFunctionAllocator".split(), _MEMORY),
              **dict.fromkeys("get_cublas_handle get_cuda_path get_hipcc_path get_nvcc_path "
                              "get_rocm_path".split(), _NO_CUDA),
              "Module": "the server loads no client's binaries; RawModule compiles source",
-             "Graph": "the server captures no streams",
+             **dict.fromkeys(("Graph", "graph"), "the server captures no streams"),
+             "compile_with_cache": "CuPy 10 has removed it; use RawModule(code=...).get_function(name)",
+             **dict.fromkeys(("cudnn", "cusparselt"), _NO_CUDA),
+             "texture": "the server has no textures; cupyx.scipy.ndimage.map_coordinates samples arrays",
              "profile": "cupyx.profiler.profile counts what a block does; the server's profiler is not for clients"},
 }
 

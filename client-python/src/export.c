@@ -143,8 +143,9 @@ static void delete_plain(DLManagedTensor *m) {
     free(p);
 }
 
-/* Free a capsule that nobody has taken: a consumer that takes it renames it. */
+/* Free a capsule that nobody has taken: a consumer that takes it renames it. Its context is the array, or NULL. */
 static void destroy_capsule(PyObject *o) {
+    Py_XDECREF((PyObject *)PyCapsule_GetContext(o));
     if (PyCapsule_IsValid(o, AD_PY_DL_PLAIN)) {
         DLManagedTensor *m = PyCapsule_GetPointer(o, AD_PY_DL_PLAIN);
         m->deleter(m);
@@ -188,7 +189,28 @@ static PyObject *py_export_dlpack(PyObject *module, PyObject *args) {
     ad_array_release(handle);
     if (lease) ad_export_close(lease);
     ad__py_acquire();
-    return status ? ad__py_fail(status) : ad__py_make_capsule(tensor, versioned);
+    if (status) return ad__py_fail(status);
+    PyObject *capsule = ad__py_make_capsule(tensor, versioned);
+    if (capsule && PyCapsule_SetContext(capsule, a) == 0) Py_INCREF(a);
+    return capsule;
+}
+
+/* take_own(capsule): the array that it was made of. The capsule is taken then, as by any consumer. */
+static PyObject *py_take_own(PyObject *module, PyObject *capsule) {
+    (void)module;
+    const bool ours = PyCapsule_CheckExact(capsule) && PyCapsule_GetDestructor(capsule) == destroy_capsule;
+    PyObject *a = ours ? PyCapsule_GetContext(capsule) : NULL;
+    if (!a) return Py_NewRef(Py_None);
+    if (PyCapsule_IsValid(capsule, AD_PY_DL_PLAIN)) {
+        DLManagedTensor *m = PyCapsule_GetPointer(capsule, AD_PY_DL_PLAIN);
+        if (PyCapsule_SetName(capsule, "used_" AD_PY_DL_PLAIN) < 0) return NULL;
+        m->deleter(m);
+    } else if (PyCapsule_IsValid(capsule, AD_PY_DL_VERSIONED)) {
+        DLManagedTensorVersioned *m = PyCapsule_GetPointer(capsule, AD_PY_DL_VERSIONED);
+        if (PyCapsule_SetName(capsule, "used_" AD_PY_DL_VERSIONED) < 0) return NULL;
+        m->deleter(m);
+    } else return Py_NewRef(Py_None); /* somebody has taken it */
+    return Py_NewRef(a);
 }
 
 /* ---- from a GPU ---- */
@@ -216,6 +238,9 @@ PyMethodDef ad__py_export_methods[] = {
      "write_device(a, device, address): all of a contiguous array from memory of this process on its GPU."},
     {"export_memory", py_export_memory, METH_VARARGS,
      "export_memory(a, stream): the array's memory, mapped into this process."},
+    {"take_own", py_take_own, METH_O,
+     "take_own(capsule): the array of which export_dlpack() made the capsule, which nobody else can take then; None for "
+     "another library's, and for one that was taken."},
     {"export_dlpack", py_export_dlpack, METH_VARARGS,
      "export_dlpack(a, stream, versioned, memory=None): a DLPack capsule of the array's memory itself, which "
      "export_memory has given before, or which is mapped for it."},

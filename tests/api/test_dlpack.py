@@ -1,8 +1,10 @@
 """DLPack: to and from NumPy, array-api-strict and, where it is installed, PyTorch."""
 import concurrent.futures
 import ctypes
+import gc
 import importlib.util
 import os
+import sys
 import threading
 
 import numpy as np
@@ -200,8 +202,9 @@ def test_keywords():
         assert "dltensor" in repr(empty.__dlpack__(copy=False))
         host = np.from_dlpack(empty, copy=False)
         assert (host.shape, host.dtype) == (empty.shape, empty.dtype)
-    with pytest.raises(ValueError, match="stream"):
-        x.__dlpack__(stream=1)
+    with pytest.warns(UserWarning, match="Stream 0"):
+        assert "dltensor" in repr(x.__dlpack__(stream=0))
+    assert "dltensor" in repr(x.__dlpack__(stream=1))  # as programs ask for it that were written for a GPU
     with pytest.raises(AttributeError, match="CPU"):
         x.__cuda_array_interface__
 
@@ -287,3 +290,47 @@ def test_with_pytorch():
     assert torch.from_dlpack(ad.ones(2, dtype="bfloat16")).dtype == torch.bfloat16
     tensor = torch.arange(6).reshape(2, 3).T
     np.testing.assert_array_equal(ad.from_dlpack(tensor).get(), tensor.numpy())
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+def test_an_own_capsule_gives_the_array_again(versioned):
+    """A capsule of an array of the server, taken by from_dlpack or fromDlpack, is a view of that array and no copy."""
+    x = ad.arange(12, dtype="float32").reshape(3, 4)
+
+    class Holder:
+        def __dlpack_device__(self):
+            return 1, 0
+
+        def __dlpack__(self, **_):
+            return capsule
+
+    for take in (ad.fromDlpack, ad.from_dlpack, lambda _: ad.from_dlpack(Holder()),
+                 lambda _: ad.from_dlpack(Holder(), copy=False)):
+        part = x[1:, ::-2]
+        capsule = part.__dlpack__(max_version=(1, 0) if versioned else None)
+        y = take(capsule)
+        assert "used_dltensor" in repr(capsule) and ("versioned" in repr(capsule)) is versioned
+        del part, capsule
+        y += 1
+        np.testing.assert_array_equal(y.get(), x[1:, ::-2].get())
+    assert x.sum() == 66 + 4 * 4
+    capsule = x.__dlpack__()
+    host = np.from_dlpack(Holder())  # another library takes it
+    with pytest.raises(ValueError, match="multiple times"):
+        ad.fromDlpack(capsule)
+    np.testing.assert_array_equal(host, x.get())
+    capsule = host.__dlpack__(max_version=(1, 0))
+    copy = ad.from_dlpack(Holder())  # of another library, though the memory is the array's
+    copy += 1
+    np.testing.assert_array_equal(host, x.get())
+
+
+def test_own_capsules_go_with_what_they_hold():
+    x = ad.arange(5.0)
+    before = sys.getrefcount(x)
+    for take in (lambda c: None, ad.fromDlpack, lambda c: np.from_dlpack(dlpack._Wrapped(c))):
+        capsule = x.__dlpack__()
+        taken = take(capsule)
+        del capsule, taken
+        gc.collect()
+        assert sys.getrefcount(x) == before

@@ -33,9 +33,9 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("option", ["-I{}", "-I {}", "--include-path={}", "--include-path {}"])
+@pytest.mark.parametrize("option", ["-I{}", "-I {}", " -I{}", "--include-path={}", "--include-path {}"])
 def test_folders_that_options_name(folder, option):
-    options = option.format(folder).split(" ")
+    options = [option.format(folder)] if option[0] == " " else option.format(folder).split(" ")
     assert value_of("#include <once.h>", "beside(ONCE) + GUARDED", "-DGIVEN=10", *options) == 17
 
 

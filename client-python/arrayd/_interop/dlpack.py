@@ -1,5 +1,6 @@
 """DLPack and the CUDA array interface: arrays for, and of, other libraries of this process."""
 import atexit
+import warnings
 
 import numpy as np
 
@@ -24,12 +25,12 @@ def dlpack(self, /, *, stream=None, max_version=None, dl_device=None, copy=None)
     program calls afterwards is ordered behind what it has written; before it looks at what the server writes it must
     wait (sync). Elsewhere, and for a read-only array, the capsule has a copy in the host's memory.
 
-    Parameters: stream: for a GPU's memory the consumer's stream, as DLPack counts them, which waits for the server; else
-    None. max_version: the newest version of DLPack that the caller knows, as (major, minor). dl_device: None, what
+    Parameters: stream: for a GPU's memory the consumer's stream, as DLPack counts them, which waits for the server; where
+    the server computes on the CPU it changes nothing. max_version: the newest version of DLPack that the caller knows, as (major, minor). dl_device: None, what
     __dlpack_device__ gives, or (1, 0), the host. copy: True for a copy, False for none.
     Returns: capsule.
     Raises: BufferError for another device, a type that DLPack lacks, and with copy=False where only a copy can be had;
-    ValueError for a stream of the host's memory.
+    ValueError for a stream where a copy of a GPU's memory goes to the host's.
     Source: Array API standard, array.__dlpack__
     """
     device = None if dl_device is None else tuple(dl_device)
@@ -40,10 +41,13 @@ def dlpack(self, /, *, stream=None, max_version=None, dl_device=None, copy=None)
     if own[0] != _CPU:
         source = self.copy() if copy else self
         return _core.export_dlpack(source, 0, _is_versioned(max_version), memory_of(source, max(stream or 0, 0)))
-    if stream is not None:
+    on_cpu = _core.session_info()["backend"] == "cpu"
+    if stream is not None and not on_cpu:
         raise ValueError("stream must be None for a tensor in host memory")
+    if stream == 0:
+        warnings.warn("Stream 0 is ambiguous in DLPack; 1 is the legacy default stream", UserWarning, stacklevel=2)
     why = "the server's memory is a GPU's"
-    if not copy and _core.session_info()["backend"] == "cpu":
+    if not copy and on_cpu:
         try:
             return _core.export_dlpack(self, 0, _is_versioned(max_version))
         except NOT_EXPORTED as error:
@@ -92,8 +96,8 @@ def from_dlpack(x, /, *, device=None, copy=None):
     A tensor in memory of the GPU that the server uses is not copied where that can be (asarray says when): the array is
     that memory, and both see what the other writes.
 
-    Parameters: x: tensor of a library that has DLPack, in memory of a GPU or of the host; an array of the server is
-    taken as by asarray. device: a cuda.Device or its number, the one on which the tensor is, or the current one, unless
+    Parameters: x: tensor of a library that has DLPack, in memory of a GPU or of the host, or its capsule; an array of the
+    server is taken as by asarray, and the capsule of one gives that array again, as a view. device: a cuda.Device or its number, the one on which the tensor is, or the current one, unless
     given. copy: True always copies; None only if needed; False raises BufferError where a copy is needed (always for
     host data).
     Returns: ndarray.
@@ -103,6 +107,8 @@ def from_dlpack(x, /, *, device=None, copy=None):
     """
     if isinstance(x, _base.ndarray):
         return _own(x, device, copy)
+    if type(x).__name__ == "PyCapsule":
+        return _own(fromDlpack(x), device, copy)
     kind, number = x.__dlpack_device__()
     if kind == _CUDA and _core.session_info()["backend"] == "cuda":
         return _placed(x, device, copy)
@@ -110,10 +116,22 @@ def from_dlpack(x, /, *, device=None, copy=None):
         where = _NAMES.get(int(kind), f"DLPack type {int(kind)}")
         raise BufferError(f"the tensor lies on a device ({where}, number {number}): arrayd takes tensors in host "
                           "memory, so move it there first")
+    found = None if kind == _MANAGED else _exchange(x)
+    capsule = found[0] if found else _host_capsule(x)
+    ours = _core.take_own(capsule)
+    if ours is not None:
+        return _own(ours.view(), device, copy)
     if copy is False:
         raise BufferError("copy=False: the tensor is in this process, and has to be copied to the server")
-    found = None if kind == _MANAGED else _exchange(x)
-    return asarray(_core.take_dlpack(found[0]) if found else np.from_dlpack(x), device=device)
+    return asarray(_core.take_dlpack(capsule) if found else np.from_dlpack(_Wrapped(capsule)), device=device)
+
+
+def _host_capsule(x):
+    """Of a tensor in the host's memory; of the oldest kind where its library knows no other."""
+    try:
+        return x.__dlpack__(max_version=(1, 0))
+    except TypeError:
+        return x.__dlpack__()
 
 
 class _Wrapped:
@@ -132,15 +150,18 @@ class _Wrapped:
 def fromDlpack(dltensor):
     """An array of the server from a DLPack capsule, which nobody else can take then.
 
-    Differs: in the host's memory the elements are copied.
+    Differs: in the host's memory the elements of another library are copied.
     Parameters: dltensor: capsule of a tensor in memory of the GPU that the server uses, as it gives it for stream 1; or
-    where the server computes on the CPU, in memory of the host.
+    where the server computes on the CPU, in memory of the host. That of an array of the server gives a view of the array.
     Returns: ndarray.
     Raises: TypeError for what is no capsule; ValueError for one that was taken; BufferError for a tensor elsewhere.
     Source: cupy.fromDlpack
     """
     if type(dltensor).__name__ != "PyCapsule":
         raise TypeError(f"dltensor must be a DLPack capsule, not {type(dltensor).__name__}; from_dlpack takes arrays")
+    ours = _core.take_own(dltensor)
+    if ours is not None:
+        return ours.view()
     if _core.session_info()["backend"] == "cuda":
         return _core.take_dlpack(dltensor)
     if '"used_dltensor' in repr(dltensor):

@@ -155,7 +155,7 @@ def as_options(options):
     """Options of the compiler as a tuple of strings."""
     if isinstance(options, str) or not all(isinstance(option, str) for option in options):
         raise TypeError(f"options must be a tuple of strings, not {options!r}")
-    return tuple(options)
+    return tuple(option.strip() for option in options)  # as NVRTC takes them
 
 
 def for_server(options):

@@ -86,6 +86,14 @@ def _removed(name):
     return constants[name] if name in constants else getattr(arrayd, instead)
 
 
+def _reason(top, rest):
+    """Why arrayd has no module cupy.rest or cupyx.rest, for an error; nothing where there is no reason to tell."""
+    from .._removed import why
+    parent, _, last = rest.rpartition(".")
+    reason = why(last, ".".join(filter(None, ["cupyx" if top == "cupyx" else "", parent])))
+    return f": {reason}" if reason else ""
+
+
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds cupy, cupyx and what is in them among arrayd's modules, which stay the same objects under another name."""
 
@@ -98,7 +106,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         home = f"{_HOME[top]}.{rest}" if rest else _HOME[top]
         private = any(part.startswith("_") for part in rest.split("."))
         if private or home in ("arrayd.cupy", "arrayd.cupyx") and rest or importlib.util.find_spec(home) is None:
-            raise ModuleNotFoundError(f"arrayd, which stands in for CuPy, has no module {name!r}", name=name)
+            raise ModuleNotFoundError(f"arrayd, which stands in for CuPy, has no module {name!r}{_reason(top, rest)}", name=name)
         return importlib.machinery.ModuleSpec(name, self, origin="arrayd", is_package=True, loader_state=home)
 
     def create_module(self, spec):
