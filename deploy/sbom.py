@@ -23,7 +23,7 @@ PROJECTS = {"arrayd": "pyproject.toml", "arrayd-server": "deploy/wheels/server/p
             "arrayd-cuda13": "deploy/wheels/cuda13/pyproject.toml"}
 # Which product a file in DIST is, by how its name begins.
 FILES = ((r"arrayd_server-", "arrayd-server"), (r"arrayd_cuda13-", "arrayd-cuda13"), (r"arrayd-cuda13_", "arrayd-cuda13"),
-         (r"arrayd-.*\.whl", "arrayd"), (r"python3-arrayd_", "arrayd"), (r"arrayd_.*\.deb", "arrayd-server"),
+         (r"arrayd-.*\.(whl|tar\.gz)", "arrayd"), (r"python3-arrayd_", "arrayd"), (r"arrayd_.*\.deb", "arrayd-server"),
          (r"libarrayd", "libarrayd"))
 
 

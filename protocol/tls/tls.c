@@ -11,7 +11,7 @@
 struct ad_tls {
     const ad_openssl *ssl;
     SSL *connection;
-    bool wants_write, met_other;
+    bool wants_write, met_other, is_client;
 };
 
 /* ---- what went wrong ---- */
@@ -35,6 +35,15 @@ static bool is_other_protocol(unsigned long error) {
            reason == SSL_R_HTTP_REQUEST || reason == SSL_R_RECORD_TOO_SMALL;
 }
 
+/* Say how a client comes to trust a server whose certificate no authority that it knows has signed. */
+static const char *advise_trust(const ad_tls *t, long result) {
+    bool unknown = result == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT || result == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
+                   result == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
+                   result == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE;
+    if (!unknown || !t->is_client) return "";
+    return "; use the url that `arrayctl invite` prints on the server, or name the file of its authority (ARRAYD_CA)";
+}
+
 static int report_verify_error(ad_tls *t, ad_fault *fault) {
     long result = t->ssl->SSL_get_verify_result(t->connection);
     unsigned long error = take_error(t->ssl);
@@ -44,8 +53,8 @@ static int report_verify_error(ad_tls *t, ad_fault *fault) {
                          "TLS: the server's key is not the one that the url names (#sha256:...), and nothing was sent: "
                          "another server answers there, or its key is new. Ask its administrator for a new url");
     if (result != X509_V_OK)
-        return ad__fault(fault, AD_E_TLS, "TLS: the certificate is refused: %s",
-                         t->ssl->X509_verify_cert_error_string(result));
+        return ad__fault(fault, AD_E_TLS, "TLS: the certificate is refused: %s%s",
+                         t->ssl->X509_verify_cert_error_string(result), advise_trust(t, result));
     if ((t->met_other = is_other_protocol(error)))
         return ad__fault(fault, AD_E_TLS,
                          "TLS: the other end does not speak TLS (%s): an address tls: is that of option tls, and tcp: "
@@ -106,6 +115,7 @@ int ad__tls_open(ad_tls_context *c, const int *fd, const char *host, ad_tls **ou
         ad__tls_close(t);
         return status;
     }
+    t->is_client = host != NULL;
     if (host) t->ssl->SSL_set_connect_state(t->connection);
     else t->ssl->SSL_set_accept_state(t->connection);
     *out = t;

@@ -132,10 +132,11 @@ def test_notices_are_whole():
 
 @pytest.fixture
 def bill(tmp_path):
-    """The bill of a folder with one wheel and one package in it: path."""
+    """The bill of a folder with a wheel, a source distribution and a package in it: path."""
     dist = tmp_path / "dist"
     dist.mkdir()
     (dist / "arrayd-0.1.0-cp311-abi3-manylinux_2_34_x86_64.whl").write_bytes(b"a wheel")
+    (dist / "arrayd-0.1.0.tar.gz").write_bytes(b"the source")
     (dist / "arrayd_0.1.0_amd64.deb").write_bytes(b"a package")
     run(sys.executable, TOP / "deploy/sbom.py", tmp_path / "bill.json", dist)
     return tmp_path / "bill.json"
@@ -160,6 +161,8 @@ def test_the_bill_is_whole(bill):
         inside = {f"part:{part.name}" for part in parts.find_product_parts(product)}
         assert inside <= depends[f"product:{product}"]
     assert "python:numpy" in depends["product:arrayd"]
+    files = {component["name"] for component in components.values() if component["type"] == "file"}
+    assert files == {path.name for path in (bill.parent / "dist").iterdir()}
     wheel = components["file:arrayd-0.1.0-cp311-abi3-manylinux_2_34_x86_64.whl"]
     assert wheel["hashes"][0]["content"] == run("sha256sum", bill.parent / "dist" / wheel["name"]).split()[0]
     for reference, component in components.items():
