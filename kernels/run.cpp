@@ -38,6 +38,21 @@ const ad_text nothing = {"\n", 1};
         "cuda/std/" name, { STD_TEXT(name), sizeof(STD_TEXT(name)) - 1 } \
     }
 
+/* The functions of the host's prelude, which has them in no namespace, with their overloads for float. */
+#define CMATH_TEXT                                                                                              \
+    "namespace cuda { namespace std { using namespace ::std; "                                                  \
+    "using ::abs; using ::acos; using ::acosh; using ::asin; using ::asinh; using ::atan; using ::atan2; "      \
+    "using ::atanh; using ::cbrt; using ::ceil; using ::copysign; using ::cos; using ::cosh; using ::erf; "     \
+    "using ::erfc; using ::exp; using ::exp2; using ::expm1; using ::fabs; using ::floor; using ::fma; "        \
+    "using ::fmax; using ::fmin; using ::fmod; using ::hypot; using ::isfinite; using ::isinf; using ::isnan; " \
+    "using ::lgamma; using ::log; using ::log10; using ::log1p; using ::log2; using ::pow; using ::rint; "      \
+    "using ::round; using ::signbit; using ::sin; using ::sinh; using ::sqrt; using ::tan; using ::tanh; "      \
+    "using ::tgamma; using ::trunc; "                                                                           \
+    "} }\n"
+
+/* CUDA's brings the macros of <climits>, too. */
+#define LIMITS_TEXT "#include <climits>\n" STD_TEXT("limits")
+
 /* Headers for sources. Those of the first part are for every target; where CUDA's folders have a header, too, it comes
  * from there. */
 const ad_compile_header headers[] = {
@@ -82,9 +97,10 @@ const ad_compile_header headers[] = {
     STD("array"),
     STD("cfloat"),
     STD("climits"),
+    {"cuda/std/cmath", {CMATH_TEXT, sizeof CMATH_TEXT - 1}},
     STD("cstddef"),
     STD("cstdint"),
-    STD("limits"),
+    {"cuda/std/limits", {LIMITS_TEXT, sizeof LIMITS_TEXT - 1}},
     STD("tuple"),
     STD("type_traits"),
     STD("utility"),

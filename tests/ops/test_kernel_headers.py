@@ -83,3 +83,13 @@ def test_other_kernels(folder):
                                   options=(f"-I{folder}", "-DGIVEN=2"))
     np.testing.assert_array_equal(kernel(ad.arange(3.0)).get(), [2, 3, 4])
     assert headers.inline("#include <once.h>\n", []) == "#include <once.h>\n"
+
+
+def test_limits_of_cudas_library():
+    """<cuda/std/limits> brings the macros of <climits>, as CUDA's own does."""
+    assert value_of("#include <cuda/std/limits>", "UINT_MAX - (double)cuda::std::numeric_limits<int>::max()") == 2**31
+
+
+def test_functions_of_cudas_library():
+    assert value_of("#include <cuda/std/cmath>", "cuda::std::sqrt(9.0) + cuda::std::abs(-1.5f)") == 4.5
+    assert value_of("#include <cuda/std/cmath>", "sizeof cuda::std::pow(2.f, 3.f) + cuda::std::isnan(NAN)") == 5
