@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import arrayd as ad
+from arrayd.cupyx.distributed import array as darray
 from arrayd.sharding import Mesh, NamedSharding, PartitionSpec as P
 from sharded import MESHES, check, draw, list_layouts, make_mesh, put, several_devices  # noqa: F401
 
@@ -380,3 +381,17 @@ def test_functions_of_one_device_are_as_before():
     a = ad.arange(6.0).reshape(2, 3)
     assert type(ad.sum(a)) is ad.ndarray and type(np.sort(a)) is ad.ndarray and type(ad.concatenate([a, a])) is ad.ndarray
     assert ad.sum.__doc__.startswith("Sum of the elements") and ad.sum.__name__ == "sum"
+
+
+@pytest.mark.parametrize("mesh, spec", list_layouts(2))
+def test_distributed_arrays(mesh, spec):
+    """CuPy's arrays in chunks become such and are made of such."""
+    count = ad.session_info()["devices"]
+    h = draw((8, 6))
+    x = put(h, mesh, spec)
+    for index_map in ({0: slice(0, 5), count - 1: slice(3, None)}, {0: (slice(None), slice(0, 6, 2)), count - 1: slice(None)}):
+        for mode in (darray.REPLICA, darray.SUM):
+            chunks = darray.distributed_array(x, index_map, mode)
+            np.testing.assert_allclose(chunks.get(), h)
+            check(put(chunks, mesh, spec), h)
+            np.testing.assert_allclose(ad.device_put(chunks, 0).get(), h)

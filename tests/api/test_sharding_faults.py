@@ -46,8 +46,6 @@ def compute(h, x):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_killed_workers_lose_nothing(serve, seed):
-    """What a program holds is there after each kill, and so is what it computes: but for an array into which parts were being
-    put when the worker was killed, which says so; computed again it is there."""
     serve()
     rng, moment = np.random.default_rng(seed), random.Random(seed)
     h = rng.standard_normal((60, 60))
@@ -57,7 +55,7 @@ def test_killed_workers_lose_nothing(serve, seed):
     done, kills = threading.Event(), []
 
     def kill():
-        while not done.wait(moment.uniform(0, 0.05)):
+        while len(kills) < KILLS and not done.wait(moment.uniform(0, 0.05)):  # of eight in a row an operation is left out
             try:
                 with open(f"/proc/{parent}/task/{parent}/children") as children:
                     workers = [int(pid) for pid in children.read().split()]
@@ -73,12 +71,7 @@ def test_killed_workers_lose_nothing(serve, seed):
     try:
         while len(kills) < KILLS:
             expected, found = compute(h, x)
-            try:
-                result = found.get()
-            except ad.DeviceLostError as error:
-                assert "being changed in place" in str(error)
-                continue
-            np.testing.assert_allclose(result, expected, rtol=1e-8, atol=1e-10)
+            np.testing.assert_allclose(found.get(), expected, rtol=1e-8, atol=1e-10)
     finally:
         done.set()
         killer.join()

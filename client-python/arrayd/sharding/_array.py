@@ -5,7 +5,7 @@ from .. import _base, _core
 from .._array import protocols
 from .._base import as_array, ndarray
 from ._layout import Layout
-from ._mesh import NamedSharding, find_layout, make_spec
+from ._mesh import Mesh, NamedSharding, PartitionSpec, find_layout, make_spec
 from ._move import collect, list_pieces, split_array
 
 
@@ -250,21 +250,31 @@ def device_put(x, device):
         mesh = ad.sharding.Mesh([0, 1, 2, 3], "devices")
         x = ad.device_put(x, ad.sharding.NamedSharding(mesh, P("devices")))
 
-    Parameters: x: array, also one over several devices, or anything that array() takes. device: a NamedSharding; "all":
-    all devices of the server, over which the longest axis is split; or a cuda.Device or its number.
+    Parameters: x: array, also one over several devices or a DistributedArray of cupyx.distributed.array, or anything that
+    array() takes. device: a NamedSharding; "all": all devices of the server, over which the longest axis is split; or a
+    cuda.Device or its number.
     Returns: ShardedArray, or ndarray for one device. It is x itself where that lies so already, else has memory of its own.
     Raises: ValueError for a device that does not exist, and for an array with fewer dimensions than the spec; TypeError for
     anything else.
     Source: jax.device_put
     """
-    layout = find_layout(device, x.shape if isinstance(x, (ndarray, ShardedArray)) else np.shape(x))
+    layout = find_layout(device, x.shape if hasattr(x, "shape") else np.shape(x))
     if layout is None:
         return _put_on_one(x, device)
+    if hasattr(x, "_collect"):
+        return _take_chunks(x, layout)
     if isinstance(x, ShardedArray):
         return x if x._layout.same(layout) and x._layout.splits == layout.splits else reshard(x, layout, fresh=True)
     if isinstance(x, ndarray):
         return ShardedArray(layout, [part.copy() if _core.shares_buffer(part, x) else part for part in split_array(x, layout)])
     return _upload(np.asarray(x) if not _holds_arrays(x) else as_array(x).get(), layout)
+
+
+def _take_chunks(x, layout):
+    """A DistributedArray of cupyx.distributed.array as a sharded one."""
+    replicas = x.change_mode(None)
+    return ShardedArray(layout, run_parts(layout, lambda place: replicas._collect(
+        tuple(slice(*each, 1) for each in layout.boxes[place]))))
 
 
 def _holds_arrays(x):
@@ -293,6 +303,8 @@ def _put_on_one(x, device):
     device = Device(device)
     if isinstance(x, ShardedArray):
         return put_together(x, device)
+    if hasattr(x, "_collect"):
+        return device_put(x, NamedSharding(Mesh([device], "devices"), PartitionSpec()))._parts[0]
     with device:
         a = as_array(x)
         return a if a.device.id == device.id else a.copy()

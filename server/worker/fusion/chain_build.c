@@ -105,10 +105,18 @@ static bool is_written(const ad_chain_builder *w, unsigned i, int k, int apart) 
     return apart != AD_NOWHERE && w->ops->member[apart].from[0] == (int)(2 * i) + k;
 }
 
+/* Find the shape of the operations of the chain: that of the first one which is not its end. */
+static const ad_desc *find_shape(const ad_chain_builder *w) {
+    unsigned at = 0;
+    while (at + 1 < w->count && w->ops->member[w->order[at]].ends) at++;
+    return ad__fusion_shape_of(&w->ops->op[w->order[at]].op);
+}
+
 /* Outputs are added after all nodes: a buffer written twice then gets the last value, which is the final one. */
 void ad__chain_build(ad_chain_builder *w, int apart) {
-    w->chain.ndim = w->s->fusion.like.ndim;
-    w->chain.shape = w->s->fusion.like.shape;
+    const ad_desc *like = find_shape(w);
+    w->chain.ndim = like->ndim;
+    w->chain.shape = like->shape;
     w->chain.nnodes = w->chain.ninputs = w->chain.nscalars = w->chain.noutputs = w->chain.nrandoms = w->nwritten = 0;
     w->chain.end.op = NULL;
     memset(w->value, NOT_HERE, sizeof w->value);

@@ -49,22 +49,28 @@ static unsigned find_recent(const ad_groups *groups, unsigned until, bool *recen
 }
 
 /* Tell whether writing the output can be repeated: the operation does not read it, and nothing has read it since the
- * checkpoint. */
-static bool is_repeatable(const ad_worker_session *s, const ad_fusion_op *o, int output) {
-    if (!s->checkpoint.late || o->masked) return false;
+ * checkpoint. On a synchronous backend that is known only if nothing has been executed since then (`fresh`). */
+static bool is_repeatable(const ad_worker_session *s, const ad_fusion_op *o, int output, bool fresh) {
+    const ad_buffer *b = o->buffer[output];
+    if (o->masked) return false;
     for (int k = o->op.nout; k < o->op.nout + o->op.nin; k++)
-        if (o->buffer[k] == o->buffer[output]) return false;
-    return ad__checkpoint_is_repeatable_write(s, o->buffer[output]);
+        if (o->buffer[k] == b) return false;
+    if (!s->checkpoint.late) return fresh && b->queued == 1 && !b->shared;
+    return ad__checkpoint_is_repeatable_write(s, b);
 }
 
-/* Announce to the checkpoint all writes to existing buffers. */
-static void announce_writes(ad_worker_session *s) {
+/* Announce to the checkpoint all writes to existing buffers that cannot be repeated. After the others a synchronous
+ * backend commits as well, so that the next write can be repeated, too. */
+static void announce_writes(ad_worker_session *s, bool fresh) {
     const ad_fusion_queue *h = &s->fusion;
     for (unsigned i = 0; i < h->count && s->checkpoint.at; i++) {
         const ad_fusion_op *o = &h->ops->op[i];
-        for (int k = 0; k < o->op.nout; k++)
-            if (o->buffer[k] && ad__fusion_is_view(&o->op.operand[k]) && !is_repeatable(s, o, k))
+        for (int k = 0; k < o->op.nout; k++) {
+            if (!o->buffer[k] || !ad__fusion_is_view(&o->op.operand[k])) continue;
+            if (!is_repeatable(s, o, k, fresh))
                 ad__checkpoint_before_write(s, o->buffer[k], o->number, ad__op_name(&o->op));
+            else if (!s->checkpoint.late) s->checkpoint.announced = true;
+        }
     }
 }
 
@@ -73,6 +79,7 @@ static void begin_drain(ad_worker_session *s, bool thin) {
     ad_fusion_queue *h = &s->fusion;
     ad_draining *d = &h->ops->draining;
     bool recent[AD_FUSION_OPS] = {false};
+    const bool fresh = !s->checkpoint.behind;
     h->draining = true;
     ad__checkpoint_mark_executed(&s->checkpoint);
     d->group = d->at = d->tried = 0;
@@ -88,7 +95,7 @@ static void begin_drain(ad_worker_session *s, bool thin) {
     if (s->worker->fuses == AD_FUSE_WHERE_IT_PAYS && h->count >= AD_FUSION_FEW && d->groups.count == h->count)
         h->vain = AD_FUSION_VAIN;
     drop_unneeded(s, &d->groups);
-    announce_writes(s);
+    announce_writes(s, fresh);
 }
 
 /* ---- executing them ---- */
@@ -174,7 +181,7 @@ static bool finish_drain(ad_worker_session *s) {
     const bool costly = h->cost > AD_CHEAP;
     empty_queue(s);
     for (int i = 0; i < n; i++) reset_use(&left[i]);
-    for (int i = 0; i < n; i++) ad__fusion_append(s, h->stream_queue, &left[i]);
+    for (int i = 0; i < n; i++) ad__fusion_append(s, &left[i]);
     if (n) {
         ad__arena_free(&h->arena);
         h->arena = arena;

@@ -104,17 +104,17 @@ static void init_member(ad_member *m, const ad_fusion_op *queued) {
     m->nin = m->random ? 0 : (uint8_t)(op->nin + masks);
     m->nout = op->nout;
     m->operands = (uint8_t)(op->nout + op->nin);
+    m->stream_queue = queued->stream_queue;
     m->scalars = 0;
 }
 
-void ad__fusion_append(ad_worker_session *s, ad_stream_queue *queue, const ad_fusion_op *queued) {
+void ad__fusion_append(ad_worker_session *s, const ad_fusion_op *queued) {
     ad_fusion_queue *h = &s->fusion;
     const ad_op *op = &queued->op;
     unsigned i = h->count++;
     ad_member *m = &h->ops->member[i];
     bool root = ad__fusion_is_root(op, queued->buffer);
     if (!i) {
-        h->stream_queue = queue;
         h->like = *ad__fusion_shape_of(op);
         h->first = queued->number;
         h->leaves = 0;

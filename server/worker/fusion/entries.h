@@ -10,14 +10,14 @@ static inline bool ad__fusion_is_view(const ad_operand *o) { return !o->is_scala
 static inline bool ad__fusion_is_end(const ad_op *op) {
     return op->opcode == AD_REQ_REDUCE || (op->opcode == AD_REQ_CALL && op->row != AD_CALL_random);
 }
-/* Get the description whose shape must be that of all queued operations. */
+/* Get the description whose shape must be that of all operations queued for one stream queue. */
 static inline const ad_desc *ad__fusion_shape_of(const ad_op *op) {
     return &op->operand[op->opcode == AD_REQ_REDUCE ? 1 : 0].desc;
 }
 /* Tell whether no input is a queued value. */
 bool ad__fusion_is_root(const ad_op *op, ad_buffer *const *buffer);
 /* Append an operation to the queue; its outputs have buffers. */
-void ad__fusion_append(ad_worker_session *s, ad_stream_queue *queue, const ad_fusion_op *op);
+void ad__fusion_append(ad_worker_session *s, const ad_fusion_op *op);
 /* Copy all that an operation points at into an arena. False: no host memory. */
 bool ad__fusion_copy_op(ad_arena *to, ad_op *op);
 /* Tell whether launching queued operations takes longer than executing them. Then independent groups are launched

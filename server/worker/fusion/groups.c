@@ -157,7 +157,8 @@ void ad__groups_form(const ad_member *member, unsigned n, ad_groups *out) {
 /* Tell whether two operations compute the same function of values at the same places in their groups. */
 static bool is_like_member(const ad_member *member, const ad_groups *g, unsigned i, unsigned j) {
     const ad_member *a = &member[i], *b = &member[j];
-    if (!a->kind || a->kind != b->kind || a->nin != b->nin || a->nout != b->nout || a->masked != b->masked)
+    if (!a->kind || a->kind != b->kind || a->stream_queue != b->stream_queue || a->nin != b->nin ||
+        a->nout != b->nout || a->masked != b->masked)
         return false;
     for (unsigned k = 0; k < a->nout; k++)
         if (g->kept[2 * i + k] != g->kept[2 * j + k]) return false;

@@ -23,6 +23,7 @@ typedef struct ad_member {
     bool random;                    /* the operation makes random numbers */
     bool wanted[2];                 /* per output: its buffer has this value in the end */
     uint32_t kind;                  /* function and type; 0: never executed together with other groups */
+    const void *stream_queue;       /* where it is executed: the same for connected operations */
     uint8_t scalars;                /* number of scalar inputs */
     int16_t from[AD_FUSION_INPUTS]; /* per input: the value that it is, or AD_NOWHERE */
     int16_t leaf[AD_FUSION_INPUTS]; /* per other input: the number of its view; AD_NOWHERE: a scalar */

@@ -84,12 +84,15 @@ static bool can_read_value(const ad_worker_session *s, const ad_op *op, const ad
     return ad__desc_same(b->fusing.view, d) || (op->opcode == AD_REQ_CALL && is_flat(d, b->fusing.view));
 }
 
-/* Tell whether the operands can join the queue: each buffer written there must be used by one view only. */
-static bool can_join_operands(const ad_worker_session *s, const ad_op *op, ad_buffer *const *buffer) {
+/* Tell whether the operands can join the queue: each buffer written there must be used by one view only, and each that
+ * is used there by operations of one stream queue. */
+static bool can_join_operands(const ad_worker_session *s, const ad_op *op, const job *j) {
+    ad_buffer *const *buffer = j->buffer;
     for (int i = 0; i < op->nout + op->nin; i++) {
         const ad_buffer *b = buffer[i];
         const ad_desc *d = &op->operand[i].desc;
         if (!b || !b->queued) continue;
+        if (s->fusion.ops->op[b->fusing.tie].stream_queue != j->stream_queue) return false;
         if (b->fusing.value && !can_read_value(s, op, b, d)) return false;
         if (i < op->nout && (b->fusing.several || !ad__desc_same(b->fusing.view, d))) return false;
     }
@@ -131,9 +134,19 @@ static bool check_candidate(ad_worker_session *s, ad_op *op, job *j) {
     return !has_empty_shape(ad__fusion_shape_of(op)) && !is_common(op, j->buffer) && has_clean_writes(op, j->buffer);
 }
 
+/* Tell whether an operation has the shape of those that are queued for its stream queue. */
+static bool has_queued_shape(const ad_worker_session *s, const ad_op *op, const ad_stream_queue *queue) {
+    if (ad__fusion_is_end(op)) return true;
+    for (unsigned i = s->fusion.count; i-- > 0;) {
+        const ad_fusion_op *o = &s->fusion.ops->op[i];
+        if (o->stream_queue == queue && !ad__fusion_is_end(&o->op))
+            return has_same_shape(ad__fusion_shape_of(&o->op), ad__fusion_shape_of(op));
+    }
+    return true;
+}
+
 static bool can_join(ad_worker_session *s, const ad_op *op, const job *j) {
-    const bool shaped = ad__fusion_is_end(op) || has_same_shape(&s->fusion.like, ad__fusion_shape_of(op));
-    return j->stream_queue == s->fusion.stream_queue && shaped && can_join_operands(s, op, j->buffer);
+    return has_queued_shape(s, op, j->stream_queue) && can_join_operands(s, op, j);
 }
 
 /* Move the operation to the queue's arena, so that the arena of messages can be reused. False: no host memory. */
@@ -168,8 +181,9 @@ static ad_fusion_offer queue_op(ad_worker_session *s, ad_op *op, job *j, bool ma
     queued->place = s->messages.place;
     queued->cost = s->messages.cost;
     queued->masked = masked;
+    queued->stream_queue = j->stream_queue;
     for (int i = 0; i < op->nout + op->nin; i++) queued->buffer[i] = j->buffer[i];
-    ad__fusion_append(s, j->stream_queue, queued);
+    ad__fusion_append(s, queued);
     return AD_FUSION_QUEUED;
 }
 

@@ -9,6 +9,10 @@
  * freed before the drain never gets any. A buffer that is freed while queued operations use it is removed from the
  * client's ids at once, and freed after them.
  *
+ * Operations of several stream queues may be queued together, those of each with a shape of their own: a program that
+ * uses several devices in turn has chains on each. No buffer is used by operations of two stream queues; so they never
+ * come into one group, and their order does not matter.
+ *
  * Every request that could tell the difference drains the queue first (ad__fusion_flush). Runner only. */
 #ifndef AD_SERVER_WORKER_FUSION_QUEUE_H
 #define AD_SERVER_WORKER_FUSION_QUEUE_H
@@ -45,6 +49,7 @@ typedef struct ad_fusion_op {
     uint64_t number, place; /* its number, and its place in the client's stream */
     int64_t cost;
     bool masked;                                  /* a ufunc whose last input is a mask */
+    ad_stream_queue *stream_queue;                /* where it is executed */
     struct ad_buffer *buffer[AD_FUSION_OPERANDS]; /* buffer of each operand; NULL: a scalar */
 } ad_fusion_op;
 
@@ -84,15 +89,14 @@ typedef struct ad_fusion_queue {
     uint64_t gone; /* bit set of operations that are executed or unneeded */
     int64_t turn_until;
     ad_fusion_drain way;
-    ad_fusion_ops *ops;            /* NULL: nothing was queued yet */
-    ad_arena arena;                /* operands of operations whose message's arena was reset */
-    ad_stream_queue *stream_queue; /* stream queue of all queued operations */
-    ad_desc like;                  /* a description with their common shape */
-    uint64_t first;                /* number of the first queued operation */
-    int64_t cost;                  /* estimated ns of all */
-    unsigned roots;                /* number of roots ... */
-    int64_t roots_cost;            /* ... and their estimated ns */
-    unsigned vain;                 /* small operations not to be queued (AD_FUSION_VAIN) that are still to come */
+    ad_fusion_ops *ops; /* NULL: nothing was queued yet */
+    ad_arena arena;     /* operands of operations whose message's arena was reset */
+    ad_desc like;       /* a description with the shape of the first one */
+    uint64_t first;     /* number of the first queued operation */
+    int64_t cost;       /* estimated ns of all */
+    unsigned roots;     /* number of roots ... */
+    int64_t roots_cost; /* ... and their estimated ns */
+    unsigned vain;      /* small operations not to be queued (AD_FUSION_VAIN) that are still to come */
     size_t bytes;
     unsigned leaves,
         freed; /* leaves: different views that are read; freed: buffers freed while queued operations use them */

@@ -37,7 +37,7 @@ void ad__fusion_run_one(ad_worker_session *s, unsigned i) {
     ad_fusion_op *o = &s->fusion.ops->op[i];
     job j;
     ad__job_begin(&j, s, &o->op, o->number);
-    ad__job_set_queued(&j, s->fusion.stream_queue, o->buffer);
+    ad__job_set_queued(&j, o->stream_queue, o->buffer);
     int status = check_cancelled(&j, o);
     if (!status && o->masked) status = provide_zeros(&j);
     fail_job(&j, status ? status : ad__job_run_queued(&j, ad__fusion_provide_memory));
@@ -110,7 +110,7 @@ static void fail_group(ad_chain_builder *w, const job *why, int status) {
         ad_fusion_op *o = &w->ops->op[w->order[at]];
         job j;
         ad__job_begin(&j, w->s, &o->op, o->number);
-        ad__job_set_queued(&j, w->s->fusion.stream_queue, o->buffer);
+        ad__job_set_queued(&j, o->stream_queue, o->buffer);
         j.fault = why->fault;
         j.run.wrote = why->run.wrote;
         fail_job(&j, status);
@@ -138,7 +138,7 @@ static int enqueue_chain(ad_chain_builder *w) {
     job j;
     int status;
     ad__job_begin(&j, s, &last->op, last->number);
-    j.stream_queue = s->fusion.stream_queue;
+    j.stream_queue = last->stream_queue;
     if (prepare_operands(w, j.stream_queue, &j.fault)) return 0; /* one by one, each operation reports what it lacks */
     set_addresses(w);
     if (backend->asynchronous) {

@@ -4,6 +4,7 @@ import numpy as np
 from .... import _core
 from ...._base import as_array, ndarray
 from ....cuda import Device
+from ....sharding import ShardedArray, device_put
 from . import _boxes, _product
 from ._modes import MAX, MIN, PROD, REPLICA, SUM
 
@@ -283,10 +284,15 @@ def _align(inputs):
             for each in inputs]
 
 
+def _take(part, device):
+    """A part as an array of its own on a device, which is the current one."""
+    return device_put(part, device) if isinstance(part, ShardedArray) else as_array(part).copy()
+
+
 def distributed_array(array, index_map, mode=REPLICA):
     """Distribute an array.
 
-    Parameters: array: ndarray, DistributedArray, or what numpy.array takes. index_map: dict: an index (a slice, a number, or
+    Parameters: array: ndarray, sharding.ShardedArray, DistributedArray, or what numpy.array takes. index_map: dict: an index (a slice, a number, or
     a tuple of those), or a list of indices, by number of the device. mode: what it means that chunks overlap: REPLICA,
     MIN, MAX, SUM or PROD.
     Returns: DistributedArray. An element that no index has is 0, or the mode's identity, in what get() gives.
@@ -296,9 +302,9 @@ def distributed_array(array, index_map, mode=REPLICA):
     """
     if isinstance(array, DistributedArray):
         return array.change_mode(mode).reshard(index_map)
-    array = array if isinstance(array, ndarray) else np.asarray(array)
+    array = array if isinstance(array, (ndarray, ShardedArray)) else np.asarray(array)
     chunks = {}
     for device, indices in _boxes.normalize_map(index_map, array.shape).items():
         with Device(device):
-            chunks[device] = [Chunk(index, as_array(array[index]).copy()) for index in indices]
+            chunks[device] = [Chunk(index, _take(array[index], device)) for index in indices]
     return DistributedArray(array.shape, array.dtype, chunks).change_mode(mode)
