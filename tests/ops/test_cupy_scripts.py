@@ -84,9 +84,9 @@ def test_names():
 import sys, warnings
 import cupy, cupyx, arrayd
 import cupy.cuda.runtime, cupy.linalg, cupy.random as random, cupyx.profiler
-from cupy.fft import rfft
 everything = {}
 exec("from cupy import *", everything)
+from cupy.fft import rfft
 assert everything["asnumpy"] is arrayd.asnumpy and "round" not in everything
 import cupy.cuda.nccl, cupy.cuda.cublas
 assert cupy.cuda.nccl is arrayd.cuda.nccl and type(cupy.ones(2)).__module__ == "cupy" and not cupy.cuda.nccl.available

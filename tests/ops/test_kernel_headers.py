@@ -93,3 +93,10 @@ def test_limits_of_cudas_library():
 def test_functions_of_cudas_library():
     assert value_of("#include <cuda/std/cmath>", "cuda::std::sqrt(9.0) + cuda::std::abs(-1.5f)") == 4.5
     assert value_of("#include <cuda/std/cmath>", "sizeof cuda::std::pow(2.f, 3.f) + cuda::std::isnan(NAN)") == 5
+
+
+def test_move_and_forward_need_no_header():
+    assert value_of("", "std::move(3.0) + std::forward<double>(2.0)", "-DGIVEN=1") == 5
+    with pytest.raises(CompileException, match="std::move.unknown") as error:
+        ad.RawKernel('extern "C" __global__ void f(int *x) { x[0] = std::move(unknown); }', "f").compile()
+    assert "unknown" in str(error.value) and "utility" not in str(error.value)

@@ -99,17 +99,28 @@ std::string take_macros(const ad_compile_job *job, std::vector<const char *> *re
     return lines.empty() ? lines : lines + "#line 1\n";
 }
 
+/* Choose what stands before a source. NVRTC has std::move and std::forward without a header; sources that do not use
+ * them are spared the time that the host's takes. NULL: there is no memory. */
+const char *choose_prelude(const std::string &source, ad_arena *arena) {
+    const ad_text own = ad_run_prelude();
+    const bool uses = source.find("std::move") != std::string::npos || source.find("std::forward") != std::string::npos;
+    return keep(std::string(own.data, own.size) + (uses ? "\n#include <utility>\n" : ""), arena);
+}
+
 /* Put source and options into the arena. */
 int replace_source(ad_compile_job *job, ad_arena *arena, ad_fault *fault) {
     const std::vector<std::string> names(job->names, job->names + job->nnames);
     std::vector<const char *> options;
     const std::string macros = take_macros(job, &options);
-    const std::string source = macros + ad_cpu_module_source(std::string(job->source.data, job->source.size), names);
+    const std::string given(job->source.data, job->source.size);
+    const std::string source = macros + ad_cpu_module_source(given, names);
+    const char *prelude = choose_prelude(given, arena);
     const char *text = keep(source, arena);
     auto list = static_cast<const char **>(ad__arena_alloc(arena, (options.size() + 1) * sizeof *options.data()));
-    if (text == nullptr || list == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    if (text == nullptr || list == nullptr || prelude == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     std::copy(options.begin(), options.end(), list);
     job->source = {text, source.size()};
+    job->prelude = {prelude, strlen(prelude)};
     job->options = list;
     job->noptions = options.size();
     return 0;
@@ -159,7 +170,6 @@ int ad_cpu_module_job(ad_device *, ad_compile_job *job, ad_arena *arena, ad_faul
     }
     job->target = AD_COMPILE_HOST;
     job->arch = level();
-    job->prelude = ad_run_prelude();
     job->own_options = own_options;
     job->nown_options = sizeof own_options / sizeof *own_options;
     job->headers = ad_run_headers(true, &job->nheaders);
