@@ -117,6 +117,26 @@ def test_cut_off_at_any_point(start, late):
     assert server.worker and not server.said("worker died")
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_one_array_does_not_keep_the_others_memory(start, late):
+    """A session is over, and of its arrays one has a name and one a user: the memory of all others goes back."""
+    server = start("--slab=1M", env={"ARRAYD_CPU_LATE": "1"} if late else {})
+    owner, user = Client(server.path), Client(server.path)
+    owner.reply(owner.ask("publish", owner.put(np.ones(N)), 0, "name", ""))
+    (a, b, _), _ = owner.reply(owner.ask("share", owner.put(np.ones(N))[0], 1, 0, 0))
+    buffer = user.fresh()
+    user.reply(user.ask("attach", buffer, a % 2**64, b % 2**64))
+    for _ in range(20):
+        owner.put(np.ones(40_000))
+    owner.sync()
+    assert user.stat("slabs") > 10
+    owner.close()
+    wait_until(lambda: user.stat("slabs") == 2, "the other arrays' memory has gone back")
+    user.op("free", [buffer])
+    user.reply(user.ask("unpublish", "name"))
+    wait_until(lambda: user.stat("slabs") == 0, "all has gone back")
+
+
 def test_no_foreign_bytes(start):
     """A session that attaches an array reaches that and not a byte more."""
     server = start()

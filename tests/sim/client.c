@@ -189,7 +189,7 @@ static void check_account(client *c) {
     sim_model_sync(c);
     const int status = ad_stat(c->session, 32, counter, &got);
     sim_model_check_status(c, status, "asking for counters");
-    if (status || sim_planned.no_memory || sim_planned.no_descriptor) return;
+    if (status || sim_model_tolerates()) return;
     sim_note("counts", (long)counter[AD_COUNTER_buffers], c->used);
     if (counter[AD_COUNTER_buffers] > (uint64_t)c->used)
         sim_fail("the server counts %" PRIu64 " arrays where the client has %d", counter[AD_COUNTER_buffers], c->used);
@@ -210,12 +210,16 @@ static void share_something(client *c) {
 }
 
 static void do_something_rare(client *c) {
-    switch (sim_draw_below(8)) {
+    switch (sim_draw_below(12)) {
     case 0: use_stream(c); break;
     case 1: drop_stream(c); break;
     case 2: use_event(c); break;
     case 3: check_account(c); break;
     case 4: ask_fatal(c); break;
+    case 5: sim_ask_cumsum(c); break;
+    case 6: sim_ask_nonzero(c); break;
+    case 7: sim_ask_host(c); break;
+    case 8: sim_ask_session(c); break;
     default:
         if (sim_planned.shares) share_something(c);
         break;
@@ -249,12 +253,14 @@ static void (*const script[])(client *c) = {
     use_stream,         combine_new,       use_event,        combine_in_place,
     write_part,         sum_array,         upload_large,     use_stream,
     combine_new,        sim_share_by_name, sim_share_attach, sim_share_by_capability,
-    sim_share_attach,   sim_share_memory,  combine_new,      combine_in_place,
-    sim_share_memory,   sim_reader_ask,    combine_in_place, remove_first,
-    use_event,          sim_share_memory,  download_some,    drop_stream,
+    sim_ask_host,       sim_ask_cumsum,    sim_ask_nonzero,  sim_share_attach,
+    sim_share_memory,   combine_new,       combine_in_place, sim_share_memory,
+    sim_reader_ask,     combine_in_place,  remove_first,     use_event,
+    sim_ask_session,    sim_share_memory,  download_some,    drop_stream,
     sim_share_withdraw, use_event,         trim_windows,     remove_first,
     sim_share_attach,   combine_in_place,  sim_model_sync,   drop_stream,
-    write_part,         download_some,     remove_first,     check_account,
+    sim_ask_cumsum,     write_part,        download_some,    remove_first,
+    check_account,
 };
 
 static void follow_script(client *c) {

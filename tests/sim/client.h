@@ -66,6 +66,10 @@ void sim_model_note_read(model *m, const model *from);
 void sim_model_note_change(client *c, model *m);
 /* Note that an answer has come: what was executed before it is behind a checkpoint. */
 void sim_model_note_answer(client *c);
+/* Tell whether an array may be lost. */
+bool sim_model_may_be_lost(const client *c, const model *m);
+/* Tell whether there are faults that leave an operation undone, with an error that says so. */
+bool sim_model_tolerates(void);
 /* Judge a status of a call that must succeed. */
 void sim_model_check_status(client *c, int status, const char *what);
 /* Judge what was downloaded of an array, and note the answer. The array is removed if it has failed. */
@@ -83,6 +87,14 @@ void sim_share_attach(client *c);
 void sim_share_withdraw(client *c);
 /* Map an array's memory, or write into it. */
 void sim_share_memory(client *c);
+
+/* ---- other requests (client_asks.c) ---- */
+
+void sim_ask_cumsum(client *c);
+void sim_ask_nonzero(client *c);
+void sim_ask_host(client *c);
+/* Ask for all that is no array. */
+void sim_ask_session(client *c);
 
 /* ---- a second thread that downloads (client_reader.c) ---- */
 

@@ -15,8 +15,7 @@
 
 model *sim_model_add(client *c, ad_array *array, int64_t count) {
     model *m = &c->list[c->used++];
-    *m = (model){
-        .array = array, .number = ++c->numbers, .count = count, .value = calloc((size_t)count, sizeof(int64_t))};
+    *m = (model){.array = array, .number = ++c->numbers, .count = count, .value = sim_make_numbers(count)};
     return m;
 }
 
@@ -88,17 +87,19 @@ void sim_model_note_change(client *c, model *m) {
         if (c->list[i].reads[m->number % SIM_NUMBERS / 64] >> m->number % 64 & 1) c->list[i].at_risk = true;
 }
 
-static bool may_be_lost(const client *c, const model *m) {
+bool sim_model_may_be_lost(const client *c, const model *m) {
     return m->maybe_lost || (m->at_risk && c->deaths != sim_worker_deaths);
 }
 
-/* Faults that leave an operation undone, with an error that says so. */
-static bool may_be_refused(void) { return sim_planned.no_memory || sim_planned.no_descriptor; }
+bool sim_model_tolerates(void) {
+    const bool mine = sim_planned.fail_who != 3 || sim_current->process->user != SIM_BYSTANDER;
+    return sim_planned.no_memory || sim_planned.no_descriptor || (sim_planned.fail_at && mine);
+}
 
 void sim_model_check_status(client *c, int status, const char *what) {
     const char *name;
     (void)c;
-    if (!status || may_be_refused()) return;
+    if (!status || sim_model_tolerates()) return;
     const uint64_t number = ad_error_operation(&name);
     sim_fail("%s: status %d: %s (operation %" PRIu64 " %s)", what, status, ad_error_message(), number, name);
 }
@@ -114,8 +115,8 @@ static void explain_difference(const model *m, const int64_t *got) {
 void sim_model_check_download(client *c, model *m, int status, const int64_t *got) {
     const size_t size = (size_t)m->count * sizeof(int64_t);
     sim_note("downloaded", m->number, status);
-    const bool lost = status == AD_E_DEVICE_LOST && may_be_lost(c, m);
-    if (m->refused && status != m->refused && !lost && !may_be_refused())
+    const bool lost = status == AD_E_DEVICE_LOST && sim_model_may_be_lost(c, m);
+    if (m->refused && status != m->refused && !lost && !sim_model_tolerates())
         sim_fail("array %d should fail with %d, but its status is %d", m->number, m->refused, status);
     if (status == 0 && !m->refused && memcmp(got, m->value, size)) explain_difference(m, got);
     if (lost) sim_note("lost", m->count, 0);
@@ -125,7 +126,7 @@ void sim_model_check_download(client *c, model *m, int status, const int64_t *go
 void sim_model_download(client *c, model *m) {
     if (!(m = await_reader(c, m))) return;
     const size_t size = (size_t)m->count * sizeof(int64_t);
-    int64_t *got = malloc(size);
+    int64_t *got = sim_make_numbers(m->count);
     const int status = ad_download(m->array, got, size);
     sim_model_check_download(c, m, status, got);
     free(got);

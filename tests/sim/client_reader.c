@@ -40,7 +40,7 @@ void sim_reader_ask(client *c) {
     r->wanted = ad_array_retain(m->array);
     r->number = m->number;
     r->count = m->count;
-    r->got = malloc((size_t)m->count * sizeof *r->got);
+    r->got = sim_make_numbers(m->count);
     r->done = false;
     pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->lock);

@@ -10,10 +10,10 @@
 
 #define SOCKET "/sim/arrayd.sock"
 #define SERVER_USER 990
-#define BYSTANDER 1000
-#define OTHER_USER 1001
 #define START_MOST 5000000000LL
-#define MOST_BREAKS 12 /* of connections: fewer than a client tries to connect */
+#define MOST_BREAKS 12          /* of connections: fewer than a client tries to connect */
+#define WAIT_MOST 70000000000LL /* longer than a session waits for its client */
+#define STANDARD_FILES 3
 #define END_MOST 60000000000LL
 
 static sim_process *start_server(void) {
@@ -95,6 +95,43 @@ static void stop_server(sim_process *server) {
         sim_fail("the server ended with status %d, signal %d", server->status, server->signal);
 }
 
+/* ---- what is left when all clients have gone ---- */
+
+/* Count the descriptors of a kind that a program's processes have. */
+static int count_files(const char *program, sim_kind kind) {
+    int n = 0;
+    for (const sim_process *p = sim_processes; p; p = p->next)
+        for (int fd = 0; fd < SIM_DESCRIPTORS && !strcmp(p->program, program); fd++)
+            n += p->file[fd] && p->file[fd]->kind == kind;
+    return n;
+}
+
+static int count_processes(const char *program) {
+    int n = 0;
+    for (const sim_process *p = sim_processes; p; p = p->next) n += !strcmp(p->program, program);
+    return n;
+}
+
+static void check_count(const char *program, sim_kind kind, const char *what, int least, int most) {
+    const int n = count_files(program, kind);
+    if (n < least || n > most) sim_fail("%s has %d %s at the end, expected %d to %d", program, n, what, least, most);
+}
+
+/* Check that no descriptor is left over. Each worker has a socket to the front, its journal, and slabs of what outlives
+ * its sessions because it was given to others. */
+static void check_descriptors(void) {
+    const int workers = count_processes("arrayd-worker"), gifts = (int)sim_shared_count();
+    sim_wait("sessions that wait for their clients", NULL, NULL, sim_time + WAIT_MOST);
+    check_count("arrayd", SIM_SOCKET, "sockets", workers, workers);
+    check_count("arrayd", SIM_LISTENER, "listening sockets", 2, 2);
+    check_count("arrayd", SIM_PID, "processes", 0, 0);
+    check_count("arrayd-worker", SIM_SOCKET, "sockets", workers, workers);
+    check_count("arrayd-worker", SIM_COUNTER, "counters", workers, workers);
+    check_count("arrayd-worker", SIM_TIMER, "timers", workers, workers);
+    check_count("arrayd-worker", SIM_REAL, "files", STANDARD_FILES * workers, (STANDARD_FILES + 1) * workers + gifts);
+    check_count("arrayd", SIM_REAL, "files", STANDARD_FILES, STANDARD_FILES + 2 * workers + gifts);
+}
+
 static void *direct_run(void *unused) {
     (void)unused;
     sim_process *server = start_server();
@@ -102,8 +139,9 @@ static void *direct_run(void *unused) {
         sim_fail("the server does not listen");
         return NULL;
     }
-    for (unsigned i = 0; i < sim_planned.clients; i++) start_client(i ? OTHER_USER : BYSTANDER);
+    for (unsigned i = 0; i < sim_planned.clients; i++) start_client(i ? SIM_OTHER : SIM_BYSTANDER);
     attend_clients(server);
+    check_descriptors();
     stop_server(server);
     sim_exit_process(0);
 }

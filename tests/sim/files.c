@@ -58,7 +58,7 @@ int sim_file_put(sim_file *f, int least, bool close_on_exec) {
     sim_process *p = sim_self();
     int fd = least;
     while (fd < SIM_DESCRIPTORS && p->file[fd]) fd++;
-    if (fd >= SIM_DESCRIPTORS ||
+    if (fd >= SIM_DESCRIPTORS || sim_must_fail(SIM_DESCRIPTOR) ||
         (sim_serving && strcmp(p->program, "client") && sim_draw_case(sim_planned.no_descriptor))) {
         sim_file_drop(f);
         errno = EMFILE;
@@ -280,6 +280,10 @@ void *__wrap_mmap(void *hint, size_t size, int protection, int flags, int fd, of
     sim_pass_call("mmap");
     if (fd >= 0 && (!f || f->real < 0)) {
         errno = f ? EACCES : EBADF;
+        return MAP_FAILED;
+    }
+    if (sim_must_fail(SIM_MAPPING)) {
+        errno = ENOMEM;
         return MAP_FAILED;
     }
     void *p = mmap(hint, size, protection, flags, f ? f->real : -1, at);

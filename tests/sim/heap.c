@@ -60,10 +60,16 @@ static void *take_piece(struct sim_heap *h, size_t size) {
 
 static bool must_fail(void) {
     const sim_process *p = sim_self();
+    if (sim_must_fail(SIM_MEMORY)) return true;
     return p && sim_serving && !strcmp(p->program, "arrayd-worker") && sim_draw_case(sim_planned.no_memory);
 }
 
 void *__wrap_malloc(size_t size);
+int64_t *sim_make_numbers(int64_t count) {
+    const size_t size = (size_t)count * sizeof(int64_t);
+    return memset(take_piece(sim_self()->heap, size), 0, size);
+}
+
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *old, size_t size);
 void __wrap_free(void *p);

@@ -5,6 +5,8 @@
  *     sim BUILD --sweep [--every N] [--twice] [--seed S] [--set NAME=VALUE]...
  *         a script, once for each store into the journal (or each N-th), with a kill there; --twice: and once more with
  *         a kill of the next worker, too
+ *     sim BUILD --fail [--seed S] [--set NAME=VALUE]...
+ *         a script, once for each allocation, descriptor and mapping of workers, the front and a client, which fails
  *     sim BUILD --twice ...                                       each seed twice: both must be the same
  *     sim BUILD --until-failure ...                               no more after a seed that fails
  *
@@ -33,7 +35,7 @@ typedef struct setting {
 typedef struct options {
     const char *build;
     uint64_t from, seeds, every;
-    bool twice, one, until_failure, sweep;
+    bool twice, one, until_failure, sweep, fail;
     int count;
     setting settings[MOST_SETTINGS];
 } options;
@@ -41,7 +43,7 @@ typedef struct options {
 typedef struct outcome {
     uint64_t hash;
     int64_t time;
-    unsigned deaths, stores;
+    unsigned deaths, stores, uses;
     bool failed;
 } outcome;
 
@@ -57,7 +59,7 @@ static void run_seed(const options *o, uint64_t seed, outcome *out) {
     sim_catch_stores();
     sim_start_director();
     sim_run_tasks();
-    *out = (outcome){sim_hash, sim_time, sim_worker_deaths, sim_stores, sim_failed};
+    *out = (outcome){sim_hash, sim_time, sim_worker_deaths, sim_stores, sim_uses, sim_failed};
 }
 
 /* Run a seed in a process of its own, so that nothing is left of it. */
@@ -144,6 +146,7 @@ static void read_options(options *o, int argc, char **argv) {
         else if (!strcmp(argv[i], "--until-failure")) o->until_failure = true;
         else if (!strcmp(argv[i], "--sweep")) o->sweep = true, add_setting(o, "script=1");
         else if (!strcmp(argv[i], "--seeds")) o->seeds = strtoull(value, NULL, 0), i++;
+        else if (!strcmp(argv[i], "--fail")) o->fail = true, add_setting(o, "script=1");
         else if (!strcmp(argv[i], "--every")) o->every = strtoull(value, NULL, 0), i++;
         else if (!strcmp(argv[i], "--from")) o->from = strtoull(value, NULL, 0), i++;
         else if (!strcmp(argv[i], "--seed")) o->from = strtoull(value, NULL, 0), o->one = true, i++;
@@ -187,6 +190,34 @@ static int sweep_stores(options *o) {
     return failed != 0;
 }
 
+/* ---- a failure of each resource ---- */
+
+static bool fail_one(options *o, unsigned who, unsigned what, unsigned at, outcome *out) {
+    o->settings[o->count] = (setting){"fail_who", who};
+    o->settings[o->count + 1] = (setting){"fail_what", what};
+    o->settings[o->count + 2] = (setting){"fail_at", at};
+    o->count += 3;
+    fork_seed(o, o->from, out);
+    if (out->failed) print_command(o, o->from);
+    o->count -= 3;
+    return !out->failed;
+}
+
+/* Let each use of each resource fail, one in each run. */
+static int fail_resources(options *o) {
+    unsigned long failed = 0, all = 0;
+    for (unsigned who = 1; who <= 3; who++)
+        for (unsigned what = 0; what < SIM_RESOURCES; what++) {
+            outcome out;
+            if (!fail_one(o, who, what, 0, &out)) return 1;
+            const unsigned uses = out.uses;
+            for (uint64_t at = 1; at <= uses && !interrupted; at += o->every, all++)
+                failed += !fail_one(o, who, what, (unsigned)at, &out);
+        }
+    printf("%lu failures of resources, %lu failed\n", all, failed);
+    return failed != 0;
+}
+
 /* Addresses must be the same in each run, as programs may order things by them. */
 static void fix_addresses(char **argv) {
     if (personality(0xffffffff) & ADDR_NO_RANDOMIZE) return;
@@ -207,6 +238,7 @@ int main(int argc, char **argv) {
     prepare_programs(o.build);
     signal(SIGINT, stop_running);
     signal(SIGTERM, stop_running);
+    if (o.fail) return fail_resources(&o);
     if (o.sweep) return sweep_stores(&o);
     uint64_t seed = o.from;
     while (seed < o.from + o.seeds && !interrupted && !(failed && o.until_failure))

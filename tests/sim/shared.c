@@ -19,4 +19,6 @@ sim_shared *sim_shared_add(int64_t n, const int64_t *value, bool maybe_lost) {
     return s;
 }
 
+unsigned sim_shared_count(void) { return count; }
+
 sim_shared *sim_shared_choose(void) { return count ? list[sim_draw_below(count)] : NULL; }

@@ -17,6 +17,8 @@
 #include <ucontext.h>
 
 #define SIM_DESCRIPTORS 1024 /* most descriptors of a process */
+#define SIM_BYSTANDER 1000   /* the user whose clients nothing happens to */
+#define SIM_OTHER 1001
 
 typedef struct sim_task sim_task;
 typedef struct sim_process sim_process;
@@ -51,6 +53,9 @@ typedef struct sim_plan {
     unsigned most_kills;    /* of workers, by chance */
     unsigned no_descriptor; /* a call finds no free descriptor */
     unsigned no_memory;     /* an allocation of a worker fails */
+    unsigned fail_who;      /* what fails once: 1 a worker, 2 the front, 3 the client of another user; 0: nothing */
+    unsigned fail_what;     /* ... finds no memory, no descriptor or no mapping (sim_resource) */
+    unsigned fail_at;       /* ... at the use of that number */
     unsigned room;          /* bytes that fit into a socket */
     unsigned clients, operations;
     unsigned upgrades; /* how often the server is upgraded */
@@ -67,6 +72,14 @@ void sim_make_plan(uint64_t seed);
 /* Set a member by its name. False: there is none. */
 bool sim_set_plan(const char *name, uint64_t value);
 void sim_print_plan(void);
+
+/* ---- what fails once (failing.c) ---- */
+
+typedef enum sim_resource { SIM_MEMORY, SIM_DESCRIPTOR, SIM_MAPPING, SIM_RESOURCES } sim_resource;
+
+/* Count a use of a resource by the program that the plan names, and tell whether this one fails. */
+bool sim_must_fail(sim_resource what);
+extern unsigned sim_uses; /* of the resource that the plan names, since a session has begun */
 
 /* ---- tasks (tasks.c) ---- */
 
@@ -165,6 +178,8 @@ sim_process *sim_self(void);
 
 struct sim_heap *sim_heap_open(void);
 void sim_heap_close(struct sim_heap *h);
+/* Allocate zeroed numbers for the process, which does not fail by a fault. */
+int64_t *sim_make_numbers(int64_t count);
 /* Bytes in use. */
 size_t sim_heap_used(const struct sim_heap *h);
 
@@ -253,6 +268,7 @@ typedef struct sim_shared {
 
 /* Remember an array that the current process gives to others. NULL: there are too many. */
 sim_shared *sim_shared_add(int64_t n, const int64_t *value, bool maybe_lost);
+unsigned sim_shared_count(void);
 /* Choose one of them. NULL: there is none. */
 sim_shared *sim_shared_choose(void);
 

@@ -117,7 +117,7 @@ static void die_by_chance(sim_process *p) {
     if (!strcmp(p->program, "arrayd-worker") && sim_worker_deaths < sim_planned.most_kills &&
         sim_draw_case(sim_planned.worker_kills))
         sim_kill_process(p, 9);
-    if (!strcmp(p->program, "client") && p->user != 1000 && sim_draw_case(sim_planned.client_kills))
+    if (!strcmp(p->program, "client") && p->user != SIM_BYSTANDER && sim_draw_case(sim_planned.client_kills))
         sim_kill_process(p, 9);
 }
 

@@ -61,7 +61,7 @@ struct ad_stream_queue {
     struct ad_worker_session *session; /* NULL: the session is over */
     struct ad_spill_owner *owner;      /* of buffers that could be moved to host memory (spill/spill.h); NULL: none */
     uint64_t keeps;                    /* blocks of its memory that other sessions still hold (sharing/sharing.h) */
-    ad_stream_queue *next;             /* list of orphans: their session is over, and they are about to be closed */
+    ad_stream_queue *next;             /* list of orphans (sharing/sharing.h): their session is over */
 };
 
 /* Find the stream queue of a stream id; default streams are opened on first use. NULL with a fault. */

@@ -1,6 +1,7 @@
 #include "server/worker/session/windows.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,10 +171,11 @@ static uint32_t *find_window_place(ad_worker_session *s, uint64_t id) {
     return w ? &w->place : NULL;
 }
 
-/* Create memory for a window whose descriptor is gone, because a later request removes the window. */
+/* Create memory for a window whose descriptor is gone, because a later request removes the window. It is sealed as
+ * those of clients must be. */
 static int create_empty_window(uint64_t size) {
     int fd = memfd_create("arrayd-window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd >= 0 && ftruncate(fd, (off_t)size)) {
+    if (fd >= 0 && (ftruncate(fd, (off_t)size) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK))) {
         close(fd);
         return -1;
     }

@@ -34,14 +34,24 @@ static bool close_orphans(ad_worker *w, bool wait) {
     return !w->sharing->going;
 }
 
+/* Close slabs of orphans whose streams have passed all that used them. False: some are left. */
+static bool reap_orphans(const ad_worker *w) {
+    bool left = false;
+    for (const ad_stream_queue *queue = w->sharing->orphan; queue; queue = queue->next)
+        left |= ad__stream_arena_reap(queue->stream_arena);
+    return !left;
+}
+
 void ad__sharing_sweep(ad_worker *w) {
     int64_t now = ad__os_now();
     ad__leases_sweep(w);
     if (now < w->sharing->due) return;
     w->sharing->due = INT64_MAX;
     int64_t next = ad__capabilities_expire(w, now);
-    const bool orphans_gone = close_orphans(w, false), imports_gone = ad__imports_settle(w);
-    if (!(orphans_gone && imports_gone)) next = next < now + AD_SHARING_LOOK ? next : now + AD_SHARING_LOOK;
+    const bool orphans_gone = close_orphans(w, false), slabs_gone = reap_orphans(w),
+               imports_gone = ad__imports_settle(w);
+    if (!(orphans_gone && slabs_gone && imports_gone))
+        next = next < now + AD_SHARING_LOOK ? next : now + AD_SHARING_LOOK;
     if (next < w->sharing->due) w->sharing->due = next;
 }
 

@@ -123,8 +123,17 @@ void ad__sharing_due_soon(ad_worker *w) {
     if (soon < w->sharing->due) w->sharing->due = soon;
 }
 
+/* Give back what nothing of an orphan's memory holds any more: no session will use it again. */
+static void trim_orphan(ad_worker *w, ad_stream_queue *queue) {
+    ad__stream_arena_trim(queue->stream_arena);
+    if (ad__stream_arena_reap(queue->stream_arena)) ad__sharing_due_soon(w);
+}
+
 static void retire_orphan(ad_worker *w, ad_stream_queue *queue) {
     const ad_backend *backend = w->backend;
+    ad_stream_queue **at = &w->sharing->orphan;
+    while (*at != queue) at = &(*at)->next;
+    *at = queue->next;
     w->sharing->orphans--;
     ad__stream_arena_trim(queue->stream_arena);
     if (backend->asynchronous && !queue->fence && backend->event_open(queue->gpu->device, false, &queue->fence, NULL))
@@ -141,8 +150,10 @@ static void retire_orphan(ad_worker *w, ad_stream_queue *queue) {
 
 void ad__sharing_orphan(ad_worker *w, ad_stream_queue *queue) {
     queue->session = NULL;
-    ad__stream_arena_trim(queue->stream_arena);
+    queue->next = w->sharing->orphan;
+    w->sharing->orphan = queue;
     w->sharing->orphans++;
+    trim_orphan(w, queue);
 }
 
 static void free_shared(ad_worker *w, ad_shared *m) {
@@ -187,7 +198,9 @@ void ad__shared_release(ad_worker *w, ad_shared *m, const char *principal) {
             home->keeps--;
         }
         free_shared(w, m);
-        if (home && !home->session && !home->keeps) retire_orphan(w, home);
+        if (!home || home->session) return;
+        if (home->keeps) trim_orphan(w, home);
+        else retire_orphan(w, home);
     }
 }
 

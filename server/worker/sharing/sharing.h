@@ -35,7 +35,7 @@ struct ad_issued_capability {
     int64_t expires, linger; /* ns: time of its end, INT64_MAX: never; time that it outlives the owner */
 };
 
-/* ns after which the streams of retired orphans and of leaving imports are checked again */
+/* ns after which the streams of orphans and of leaving imports are checked again */
 #define AD_SHARING_LOOK 1000000
 #define AD_CAPABILITY_BUCKETS 1024
 #define AD_CAPABILITIES 65536 /* capabilities that a session may have */
@@ -48,6 +48,7 @@ typedef struct ad_sharing {
     ad_issued_capability *capability[AD_CAPABILITY_BUCKETS];
     ad_name *names;
     uint64_t capabilities, published, count, bytes, orphans;
+    ad_stream_queue *orphan;     /* list of orphans whose memory others hold */
     ad_stream_queue *going;      /* retired orphans, which nothing needs, until their streams have passed */
     int64_t due;                 /* ns: time of the next ad__sharing_sweep; INT64_MAX: never */
     uint64_t forked;             /* number of sessions that forks have begun */
