@@ -215,6 +215,7 @@ test-rest: | build/.deps build/.deps-rest ## build everything, and run what `mak
 test-all: | build/.deps build/.deps-rest ## run every test, CuPy's own among them
 	@$(call build,$(VENV)/.stamp slowest all tests simulator)
 	@$(VPYTHON) tests/run.py --build $B
+	@$(SIM)/sim $B --seeds $(SEEDS) --from $(FROM)
 	@$(VPYTHON) tests/conformance/run.py --build $B --check
 
 test-gpu: all tests $(VENV)/.stamp ## run the ops suite and tests/gpu on a GPU, where there is one
