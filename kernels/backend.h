@@ -35,8 +35,8 @@ typedef struct ad_device_info {
     int runtime, driver;   /* versions of CUDA, 1000 * major + 10 * minor; 0: none */
 } ad_device_info;
 
-typedef struct ad_module ad_module; /* a user's compiled source, loaded on a device */
-typedef struct ad_kernel ad_kernel; /* one of its functions; the module's */
+typedef struct ad_device_module ad_device_module; /* a user's compiled source, loaded on a device */
+typedef struct ad_kernel ad_kernel;               /* one of its functions; the module's */
 
 /* The limits and needs of a kernel, as cudaFuncGetAttributes says. */
 typedef struct ad_kernel_info {
@@ -44,14 +44,14 @@ typedef struct ad_kernel_info {
         cache_mode_ca, max_dynamic_shared_bytes, preferred_shared_carveout;
 } ad_kernel_info;
 
-typedef struct ad_launch {
+typedef struct ad_kernel_launch {
     const ad_kernel *kernel;
     uint32_t grid[3], block[3], shared; /* shared: bytes of dynamic shared memory */
     void *const *argument;              /* for each parameter, where its value lies */
     const uint32_t *argument_size;      /* bytes of each */
     int narguments;
     bool cooperative; /* blocks run all at once, and may wait for each other */
-} ad_launch;
+} ad_kernel_launch;
 
 /* The plans of Fourier transforms that are kept. */
 typedef struct ad_plans {
@@ -165,18 +165,18 @@ typedef struct ad_backend {
      * loaded. Fills target, arch, prelude, own options and headers, and may put something else in the place of source
      * and names: with what outlives the device, or lies in the arena. AD_E_MEMORY, AD_E_UNSUPPORTED. */
     int (*module_job)(ad_device *device, ad_compile_job *job, ad_arena *arena, ad_fault *fault);
-    int (*module_open)(ad_device *device, const ad_binary *binary, ad_module **out, ad_fault *fault);
-    void (*module_close)(ad_module *module); /* nothing of it is under way */
+    int (*module_open)(ad_device *device, const ad_binary *binary, ad_device_module **out, ad_fault *fault);
+    void (*module_close)(ad_device_module *module); /* nothing of it is under way */
     /* name: lowered (where the compiler said so, else as the name expression was), or of an extern "C" function.
      * AD_E_VALUE: there is none. The kernel is the module's. */
-    int (*module_kernel)(ad_module *module, const char *name, ad_kernel **out, ad_fault *fault);
-    int (*module_global)(ad_module *module, const char *name, void **address, uint64_t *size, ad_fault *fault);
+    int (*module_kernel)(ad_device_module *module, const char *name, ad_kernel **out, ad_fault *fault);
+    int (*module_global)(ad_device_module *module, const char *name, void **address, uint64_t *size, ad_fault *fault);
     int (*kernel_info)(ad_kernel *kernel, ad_kernel_info *out, ad_fault *fault);
     /* The two attributes that can be set; negative: leave as it is. */
     int (*kernel_set)(ad_kernel *kernel, int64_t max_dynamic_shared, int64_t carveout, ad_fault *fault);
     /* Everything in `launch` may go when this returns. AD_E_VALUE: the launch does not fit the kernel or the device;
      * AD_E_DEVICE_LOST: the kernel did something after which this process is not to be trusted. */
-    int (*launch)(ad_stream *stream, const ad_launch *launch, ad_run *run, ad_fault *fault);
+    int (*launch)(ad_stream *stream, const ad_kernel_launch *launch, ad_run *run, ad_fault *fault);
 } ad_backend;
 
 /* The only symbol a backend exports. */

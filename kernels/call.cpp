@@ -27,7 +27,7 @@ int scalar_input(ad_call *c, const ad_operand *o, int dtype, ad::array *out) {
     out->ndim = 0;
     out->dtype = dtype;
     out->data = static_cast<char *>(ad_call_workspace(c, 16));
-    if (out->data == nullptr) return AD_E_MEMORY;
+    if (!out->data) return AD_E_MEMORY;
     alignas(16) char value[16] = {};
     ad_scalar_store(&o->scalar, dtype, value);
     return ad__call_store(c, out->data, value, int(ad::itemsize(dtype)));
@@ -58,13 +58,13 @@ double ad_scalar_number(const ad_scalar *s) { return scalar_as<double>(s); }
 int ad__call_run(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
     ad_call c = {stream, op, run, fault};
     ad_call_function *f = op->row < AD_CALL_LIMIT ? calls.function[op->row] : nullptr;
-    if (f == nullptr) return ad__fault(fault, AD_E_UNSUPPORTED, "call %d is unknown to this backend", op->row);
+    if (!f) return ad__fault(fault, AD_E_UNSUPPORTED, "call %d is unknown to this backend", op->row);
     return f(&c);
 }
 
 /* The engine may have said more already. */
 static void *check_given(ad_call *c, void *memory, uint64_t size, const char *what) {
-    if (memory == nullptr && (c->fault == nullptr || c->fault->code == 0))
+    if (!memory && (!c->fault || c->fault->code == 0))
         ad__fault(c->fault, AD_E_MEMORY, "out of memory: %llu bytes of %s", (unsigned long long)size, what);
     return memory;
 }
@@ -82,7 +82,7 @@ int ad_call_sized(ad_call *c, int index, ad::array *out) {
     const uint64_t size = uint64_t(ad::pack(out));
     const bool own = out->dtype == operand(c, true, index)->desc.dtype;
     out->data = static_cast<char *>(own ? sized_output(c, index, out) : ad_call_workspace(c, size));
-    return out->data == nullptr ? AD_E_MEMORY : 0;
+    return !out->data ? AD_E_MEMORY : 0;
 }
 
 int ad_call_packed(ad_call *c, const ad::array *from, int dtype, int repeats, ad::array *out) {
@@ -90,7 +90,7 @@ int ad_call_packed(ad_call *c, const ad::array *from, int dtype, int repeats, ad
     to.dtype = dtype;
     int64_t size = ad::pack(&to, repeats);
     to.data = static_cast<char *>(ad_call_workspace(c, uint64_t(size)));
-    if (to.data == nullptr) return AD_E_MEMORY;
+    if (!to.data) return AD_E_MEMORY;
     *out = to;
     for (int i = 0; i < repeats; i++)
         if (once.stride[i] == 0 && once.shape[i] > 1) to.shape[i] = once.shape[i] = 1;
@@ -119,7 +119,7 @@ int ad_call_output(ad_call *c, int index, int dtype, ad::array *out) {
     out->dtype = dtype;
     int64_t size = ad::pack(out);
     out->data = static_cast<char *>(ad_call_workspace(c, uint64_t(size)));
-    return out->data == nullptr ? AD_E_MEMORY : 0;
+    return !out->data ? AD_E_MEMORY : 0;
 }
 
 int ad_call_finish(ad_call *c, int index, const ad::array *out) {
@@ -129,7 +129,7 @@ int ad_call_finish(ad_call *c, int index, const ad::array *out) {
     if (o->desc.form == AD_SIZED && own.dtype != out->dtype) {
         ad::pack(&own);
         own.data = static_cast<char *>(sized_output(c, index, &own));
-        if (own.data == nullptr) return AD_E_MEMORY;
+        if (!own.data) return AD_E_MEMORY;
     } else if (o->desc.form != AD_SIZED) own = ad::view_of(*o);
     if (own.data == out->data) return 0;
     c->run->wrote = true;

@@ -24,9 +24,9 @@
  *
  *     int ad_call_double(ad_call *c) {
  *         ad::array x, out;
- *         int rc;
- *         if ((rc = ad_call_input(c, 0, c->op->loop, &x)) < 0 || (rc = ad_call_output(c, 0, c->op->loop, &out)) < 0)
- *             return rc;
+ *         int status;
+ *         if ((status = ad_call_input(c, 0, c->op->loop, &x)) || (status = ad_call_output(c, 0, c->op->loop, &out)))
+ *             return status;
  *         ad::walk<2> w = ad::walk_of(out, x);
  *         return ad::visit(c->op->loop, [&](auto t) { ...; return ad_call_finish(c, 0, &out); });
  *     }
@@ -45,7 +45,8 @@ struct ad_call {
 };
 
 typedef int ad_call_function(ad_call *c);
-#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, guard, work, cost, infer, doc) ad_call_function ad_call_##name;
+#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, guard, work, cost, infer, doc) \
+    ad_call_function ad_call_##name;
 #include "protocol/call.def"
 #undef AD_CALL
 

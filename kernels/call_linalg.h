@@ -44,13 +44,13 @@ inline array linalg_input(const ad_call *c, int index) { return view_of(c->op->o
 inline int linalg_scratch(ad_call *c, array *a) {
     const int64_t size = pack(a);
     a->data = static_cast<char *>(ad_call_workspace(c, uint64_t(size)));
-    return a->data == nullptr ? AD_E_MEMORY : 0;
+    return !a->data ? AD_E_MEMORY : 0;
 }
 
 /* As ad_call_output, but packed. */
 inline int linalg_output(ad_call *c, int index, int dtype, array *out) {
-    int rc = ad_call_output(c, index, dtype, out);
-    if (rc < 0) return rc;
+    int status = ad_call_output(c, index, dtype, out);
+    if (status) return status;
     if (!is_packed(*out)) return linalg_scratch(c, out);
     pack(out);
     return 0;
@@ -61,8 +61,8 @@ inline int linalg_copy(ad_call *c, const array &from, int dtype, bool flip, arra
     const array view = flip ? transposed(from) : from;
     *out = view;
     out->dtype = dtype;
-    int rc = linalg_scratch(c, out);
-    return rc < 0 ? rc : ad_call_copy(c, out, &view);
+    int status = linalg_scratch(c, out);
+    return status ? status : ad_call_copy(c, out, &view);
 }
 
 /* x as a view that repeats it for the leading dimensions of `to`. */

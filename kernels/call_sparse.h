@@ -35,11 +35,11 @@ template <class F> inline int visit_sparse(const ad_call *c, F &&f) {
 template <class T, class I> inline int get_csr_input(ad_call *c, csr<T, I> *m) {
     const int index_dtype = c->op->operand[c->op->nout + 1].desc.dtype;
     array data, indices, indptr;
-    int rc;
-    if ((rc = ad_call_input_packed(c, 0, c->op->loop, &data)) < 0 ||
-        (rc = ad_call_input_packed(c, 1, index_dtype, &indices)) < 0 ||
-        (rc = ad_call_input_packed(c, 2, index_dtype, &indptr)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input_packed(c, 0, c->op->loop, &data)) ||
+        (status = ad_call_input_packed(c, 1, index_dtype, &indices)) ||
+        (status = ad_call_input_packed(c, 2, index_dtype, &indptr)))
+        return status;
     m->data = reinterpret_cast<const T *>(data.data);
     m->indices = reinterpret_cast<const I *>(indices.data);
     m->indptr = reinterpret_cast<const I *>(indptr.data);

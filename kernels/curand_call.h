@@ -30,21 +30,21 @@ struct curand_call : random_call {
 
 /* Output `index`, states, without gaps: as ad_call_output. */
 inline int curand_output(ad_call *c, int index, array *out) {
-    const int rc = ad_call_output(c, index, AD_UINT32, out);
-    if (rc < 0 || is_packed(*out)) return rc;
+    const int status = ad_call_output(c, index, AD_UINT32, out);
+    if (status || is_packed(*out)) return status;
     out->data = static_cast<char *>(ad_call_workspace(c, uint64_t(pack(out))));
-    return out->data == nullptr ? AD_E_MEMORY : 0;
+    return !out->data ? AD_E_MEMORY : 0;
 }
 
 /* Fill *r from c. AD_E_MEMORY. */
 inline int curand_open(ad_call *c, curand_call *r) {
     const ad_scalar *p = c->op->param;
-    int rc;
+    int status;
     random_open_source(r, int(p[0].as.i), c->op->loop, 0, 0);
     r->generator = int(p[1].as.i);
-    if ((rc = random_open_arrays(c, r, 1)) < 0 || (rc = ad_call_input_packed(c, 0, AD_UINT32, &r->from)) < 0 ||
-        (rc = curand_output(c, 1, &r->to)) < 0)
-        return rc;
+    if ((status = random_open_arrays(c, r, 1)) || (status = ad_call_input_packed(c, 0, AD_UINT32, &r->from)) ||
+        (status = curand_output(c, 1, &r->to)))
+        return status;
     r->turns = {p[3].as.i, p[4].as.i, r->places.count, p[2].as.i == AD_CURAND_HOST};
     return 0;
 }

@@ -41,7 +41,7 @@ template <size_t N> bool find(const name_row (&rows)[N], const char *name, size_
 bool parse_item(ad_faults *faults, const char *item, size_t length) {
     const char *end = item + length, *colon = static_cast<const char *>(memchr(item, ':', length));
     int site, status;
-    if (colon == nullptr || !find(sites, item, size_t(colon - item), &site)) return false;
+    if (!colon || !find(sites, item, size_t(colon - item), &site)) return false;
     char *after;
     uint64_t n = strtoull(colon + 1, &after, 10);
     if (after == colon + 1 || n == 0 || after > end) return false;
@@ -55,7 +55,7 @@ bool parse_item(ad_faults *faults, const char *item, size_t length) {
 } // namespace
 
 int ad_faults_parse(ad_faults *faults, const char *text, ad_fault *fault) {
-    if (text == nullptr) return 0;
+    if (!text) return 0;
     while (*text != '\0') {
         size_t length = strcspn(text, ",");
         if (!parse_item(faults, text, length))

@@ -25,9 +25,9 @@ static bool fits_argument(const void *value, uint32_t given, uint32_t wanted) {
     return number >= -(int64_t(1) << (bits - 1)) && number < int64_t(1) << bits;
 }
 
-/* Tell whether each parameter has an argument of its size. What follows the last parameter goes nowhere, as with CUDA's
- * driver, which reads as many arguments as the kernel has parameters: programs that pass too many run there. */
-static int check_parameters(const ad_launch *l, const ad_launch_limits *k, ad_fault *fault) {
+/* Tell whether each parameter has an argument of its size. Arguments after the last parameter go nowhere, as with
+ * CUDA's driver, which reads as many as the kernel has parameters: programs that pass too many run there. */
+static int check_parameters(const ad_kernel_launch *l, const ad_launch_limits *k, ad_fault *fault) {
     if (l->narguments < k->nparameters)
         return ad__fault(fault, AD_E_VALUE, "kernel %s: it takes %d parameters, not %d", k->name, k->nparameters,
                          l->narguments);
@@ -38,10 +38,10 @@ static int check_parameters(const ad_launch *l, const ad_launch_limits *k, ad_fa
     return 0;
 }
 
-int ad_launch_check(const ad_launch *l, const ad_launch_limits *k, ad_fault *fault) {
-    int rc = check_size(k->name, "gridDim", l->grid, most_blocks, fault);
-    if (rc == 0) rc = check_size(k->name, "blockDim", l->block, most_threads, fault);
-    if (rc < 0) return rc;
+int ad_launch_check(const ad_kernel_launch *l, const ad_launch_limits *k, ad_fault *fault) {
+    int status = check_size(k->name, "gridDim", l->grid, most_blocks, fault);
+    if (!status) status = check_size(k->name, "blockDim", l->block, most_threads, fault);
+    if (status) return status;
     const uint64_t threads = uint64_t(l->block[0]) * l->block[1] * l->block[2];
     if (threads > uint64_t(k->max_threads))
         return ad__fault(fault, AD_E_VALUE, "kernel %s: a block has at most %d threads, not %llu", k->name,

@@ -17,6 +17,6 @@ typedef struct ad_launch_limits {
 } ad_launch_limits;
 
 /* AD_E_VALUE */
-int ad_launch_check(const ad_launch *launch, const ad_launch_limits *kernel, ad_fault *fault);
+int ad_launch_check(const ad_kernel_launch *launch, const ad_launch_limits *kernel, ad_fault *fault);
 
 #endif

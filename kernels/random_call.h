@@ -81,13 +81,13 @@ inline void random_places(random_call *r) {
 
 /* Fill the rest of *r, an opened source, from c, whose parameters follow its first `before` inputs. AD_E_MEMORY. */
 inline int random_open_arrays(ad_call *c, random_call *r, int before) {
-    int rc = 0;
+    int status = 0;
     r->arrays = false;
     for (int i = 0; i < 3; i++) r->parameter[i].data = nullptr;
-    for (int i = 0; i < r->row->nparam && rc == 0; i++) rc = random_parameter(c, r, i, before + i);
-    if (rc == 0) rc = ad_call_output(c, 0, r->loop, &r->out);
-    if (rc == 0) random_places(r);
-    return rc;
+    for (int i = 0; i < r->row->nparam && !status; i++) status = random_parameter(c, r, i, before + i);
+    if (!status) status = ad_call_output(c, 0, r->loop, &r->out);
+    if (!status) random_places(r);
+    return status;
 }
 
 /* Fill *r from c. AD_E_MEMORY. */

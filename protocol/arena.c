@@ -10,7 +10,7 @@ static struct ad_arena_block *allocate_block(size_t size) {
 
     if (size > SIZE_MAX - sizeof *block) return NULL;
     block = malloc(sizeof *block + size);
-    if (block != NULL) *block = (struct ad_arena_block){.size = size};
+    if (block) *block = (struct ad_arena_block){.size = size};
     return block;
 }
 
@@ -19,9 +19,9 @@ void *ad__arena_alloc(ad_arena *arena, size_t size) {
 
     if (size > SIZE_MAX - AD_ARENA_ALIGN) return NULL;
     size = (size + AD_ARENA_ALIGN - 1) & ~(size_t)(AD_ARENA_ALIGN - 1);
-    if (block == NULL || block->size - block->used < size) {
+    if (!block || block->size - block->used < size) {
         block = allocate_block(size > BLOCK_SIZE ? size : BLOCK_SIZE);
-        if (block == NULL) return NULL;
+        if (!block) return NULL;
         block->next = arena->block;
         arena->block = block;
     }
@@ -30,7 +30,7 @@ void *ad__arena_alloc(ad_arena *arena, size_t size) {
 }
 
 static void free_blocks(struct ad_arena_block *block) {
-    while (block != NULL) {
+    while (block) {
         struct ad_arena_block *next = block->next;
         free(block);
         block = next;
@@ -40,7 +40,7 @@ static void free_blocks(struct ad_arena_block *block) {
 void ad__arena_reset(ad_arena *arena) {
     struct ad_arena_block *keep = arena->block;
 
-    if (keep == NULL) return;
+    if (!keep) return;
     /* A large block is freed: one hostile message must not hold its memory for ever. */
     if (keep->size > BLOCK_SIZE) {
         ad__arena_free(arena);

@@ -17,7 +17,7 @@ static inline void *ad__arena_take(ad_arena *arena, size_t size) {
     struct ad_arena_block *block = arena->block;
     const size_t used = (size + AD_ARENA_ALIGN - 1) & ~(size_t)(AD_ARENA_ALIGN - 1);
 
-    if (block == NULL || size > block->size - block->used) return ad__arena_alloc(arena, size);
+    if (!block || size > block->size - block->used) return ad__arena_alloc(arena, size);
     block->used += used;
     return block->data + (block->used - used);
 }

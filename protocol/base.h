@@ -29,7 +29,6 @@ extern "C" {
 
 /* Status: 0 or a negative AD_E_*. Codes on the wire are the positive values of error.def. */
 enum {
-    AD_OK = 0,
 #define AD_ERROR(code, NAME, exception, text) AD_E_##NAME = -(code),
 #include "error.def"
 #undef AD_ERROR

@@ -8,7 +8,7 @@ int ad__bytes_reserve(ad_bytes *b, size_t more) {
     uint8_t *data;
 
     if (b->failed) return AD_E_MEMORY;
-    if (more <= b->capacity - b->size) return AD_OK;
+    if (more <= b->capacity - b->size) return 0;
     while (capacity - b->size < more) {
         if (capacity > SIZE_MAX / 2) {
             b->failed = true;
@@ -17,17 +17,17 @@ int ad__bytes_reserve(ad_bytes *b, size_t more) {
         capacity *= 2;
     }
     data = realloc(b->data, capacity);
-    if (data == NULL) {
+    if (!data) {
         b->failed = true;
         return AD_E_MEMORY;
     }
     b->data = data;
     b->capacity = capacity;
-    return AD_OK;
+    return 0;
 }
 
 void ad__bytes_append(ad_bytes *b, const void *data, size_t size) {
-    if (size == 0 || ad__bytes_reserve(b, size) != AD_OK) return;
+    if (size == 0 || ad__bytes_reserve(b, size)) return;
     memcpy(b->data + b->size, data, size);
     b->size += size;
 }

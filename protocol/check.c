@@ -77,7 +77,7 @@ static int read_strides(check *c, const ad_desc *d, int64_t *strides) {
     if (!ad__object_array(&c->at, &n) || n != d->ndim) return reject_field(c, "strides must be as many as dimensions");
     for (uint32_t i = 0; i < n; i++)
         if (!ad__object_int(&c->at, &strides[i])) return reject_field(c, "a stride must be a signed 64-bit number");
-    return AD_OK;
+    return 0;
 }
 
 static int read_shape(check *c, bool strided, ad_desc *d) {
@@ -87,7 +87,7 @@ static int read_shape(check *c, bool strided, ad_desc *d) {
     if (!ad__object_array(&c->at, &n) || n > AD_MAX_NDIM)
         return reject_field(c, "a shape must be a list of at most 32 numbers");
     own = ad__arena_take(c->arena, 2 * n * sizeof *own);
-    if (own == NULL) return report_no_memory(c);
+    if (!own) return report_no_memory(c);
     d->ndim = (uint8_t)n;
     d->shape = own;
     d->strides = own + n;
@@ -95,7 +95,7 @@ static int read_shape(check *c, bool strided, ad_desc *d) {
         if (!ad__object_size(&c->at, &own[i])) return reject_field(c, "a dimension must be a number from 0 to 2^63-1");
     if (strided) return read_strides(c, d, own + n);
     ad__strides_contiguous(d->ndim, own, ad__dtypes[d->dtype].size, own + n);
-    return AD_OK;
+    return 0;
 }
 
 static bool read_nil(check *c) {
@@ -117,7 +117,7 @@ static int read_desc(check *c, bool output, ad_desc *d) {
     d->dtype = (uint8_t)dtype;
     if (size == 3 && read_nil(c)) {
         d->form = AD_SIZED;
-        return AD_OK;
+        return 0;
     }
     if (size > 3 && !ad__object_size(&c->at, &d->offset))
         return reject_field(c, "an offset must be a number from 0 to 2^63-1");
@@ -130,23 +130,23 @@ static int read_operand(check *c, bool output, ad_operand *x) {
     x->is_scalar = 1;
     if (!read_scalar(c, &x->scalar) || x->scalar.kind == AD_SCALAR_NIL)
         return reject_field(c, "neither an array description nor a scalar");
-    return AD_OK;
+    return 0;
 }
 
 /* ---- fields: one function for each letter of a signature ---- */
 
 static int read_unsigned(check *c) {
-    return ad__object_unsigned(&c->at, &c->m->u[c->nu++]) ? AD_OK : reject_field(c, "not an unsigned number");
+    return ad__object_unsigned(&c->at, &c->m->u[c->nu++]) ? 0 : reject_field(c, "not an unsigned number");
 }
 
 /* Copy a string into the arena, as it must outlive the block. AD_E_MEMORY. */
 static int copy_string(check *c, const ad_object *o, ad_string *out) {
     char *copy = ad__arena_take(c->arena, o->size);
 
-    if (copy == NULL) return report_no_memory(c);
+    if (!copy) return report_no_memory(c);
     if (o->size > 0) memcpy(copy, o->as.data, o->size);
     *out = (ad_string){copy, o->size};
-    return AD_OK;
+    return 0;
 }
 
 static int add_string_field(check *c, const ad_object *o) { return copy_string(c, o, &c->m->s[c->ns++]); }
@@ -189,28 +189,28 @@ static int read_welcome_value(check *c, const ad_welcome_key *key) {
     if (key->size == 0) {
         if (o.kind != AD_KIND_UNSIGNED) return reject_field(c, key->name);
         memcpy(member, &o.as.u, sizeof o.as.u);
-        return AD_OK;
+        return 0;
     }
     if (!is_text(&o)) return reject_field(c, key->name);
     snprintf(member, key->size, "%.*s", (int)o.size, (const char *)o.as.data);
-    return AD_OK;
+    return 0;
 }
 
 static int read_welcome_pair(check *c, const ad_object *name) {
     for (int k = 0; k < AD__WELCOME_KEYS; k++)
         if (has_name(name, ad__welcome_keys[k].name)) return read_welcome_value(c, &ad__welcome_keys[k]);
     ad__object_skip(&c->at);
-    return AD_OK;
+    return 0;
 }
 
 static int begin_welcome(check *c) {
     ad_message *m = c->m;
 
     m->welcome = ad__arena_take(c->arena, sizeof *m->welcome);
-    if (m->welcome == NULL) return report_no_memory(c);
+    if (!m->welcome) return report_no_memory(c);
     *m->welcome = (ad_welcome){.version = m->u[0], .features = m->u[1], .session = m->u[2]};
     memcpy(m->welcome->secret, m->s[0].data, AD_SECRET);
-    return AD_OK;
+    return 0;
 }
 
 /* Read an option of hello or resume: process or token. Others are skipped. */
@@ -219,10 +219,10 @@ static int read_hello_pair(check *c, const ad_object *name) {
     ad_object o;
 
     if (has_name(name, "process"))
-        return ad__object_unsigned(&c->at, process) ? AD_OK : reject_field(c, "process: not an unsigned number");
+        return ad__object_unsigned(&c->at, process) ? 0 : reject_field(c, "process: not an unsigned number");
     if (!has_name(name, "token")) {
         ad__object_skip(&c->at);
-        return AD_OK;
+        return 0;
     }
     ad__object_read(&c->at, &o);
     if (!is_text(&o) || c->ns != 1) return reject_field(c, "token: not one string of UTF-8");
@@ -231,13 +231,13 @@ static int read_hello_pair(check *c, const ad_object *name) {
 
 static int read_map(check *c) {
     const bool welcome = c->m->row->cls == AD_CLASS_TELL; /* else the options of a client */
-    int status = welcome ? begin_welcome(c) : AD_OK;
+    int status = welcome ? begin_welcome(c) : 0;
     ad_object map, name;
 
-    if (status != AD_OK) return status;
+    if (status) return status;
     ad__object_read(&c->at, &map);
     if (map.kind != AD_KIND_MAP) return reject_field(c, "not a map");
-    for (uint32_t i = 0; status == AD_OK && i < map.size; i++) {
+    for (uint32_t i = 0; !status && i < map.size; i++) {
         ad__object_read(&c->at, &name);
         if (!is_text(&name)) return reject_field(c, "a key is not a string");
         status = welcome ? read_welcome_pair(c, &name) : read_hello_pair(c, &name);
@@ -255,19 +255,19 @@ static int read_ids(check *c, uint32_t n) {
 
     m->nids = n;
     m->ids = ad__arena_take(c->arena, n * sizeof *m->ids);
-    if (m->ids == NULL) return report_no_memory(c);
+    if (!m->ids) return report_no_memory(c);
     for (uint32_t i = 0; i < n; i++)
         if (!ad__object_unsigned(&c->at, &m->ids[i])) return reject_field(c, "not a list of unsigned numbers");
-    return AD_OK;
+    return 0;
 }
 
 static int read_strings(check *c, uint32_t n, bool (*is_one)(const ad_object *), const char *complaint) {
     ad_string *item = ad__arena_take(c->arena, n * sizeof *item);
-    int status = AD_OK;
+    int status = 0;
     ad_object o;
 
-    if (item == NULL) return report_no_memory(c);
-    for (uint32_t i = 0; i < n && status == AD_OK; i++) {
+    if (!item) return report_no_memory(c);
+    for (uint32_t i = 0; i < n && !status; i++) {
         ad__object_read(&c->at, &o);
         status = is_one(&o) ? copy_string(c, &o, &item[i]) : reject_field(c, complaint);
     }
@@ -281,9 +281,9 @@ static int read_texts(check *c, uint32_t n) { return read_strings(c, n, is_text,
 static int read_values(check *c, uint32_t n) { return read_strings(c, n, is_bytes, "not a list of strings of bytes"); }
 
 static int read_operands(check *c, int n, bool output, ad_operand *x) {
-    int status = AD_OK;
+    int status = 0;
 
-    for (int i = 0; i < n && status == AD_OK; i++) status = read_operand(c, output, &x[i]);
+    for (int i = 0; i < n && !status; i++) status = read_operand(c, output, &x[i]);
     return status;
 }
 
@@ -296,7 +296,7 @@ static int read_outputs(check *c, uint32_t n) {
 
     if (n > get_most_operands(c, AD_MAX_OUT)) return reject_field(c, "too many operands");
     op->operand = ad__arena_take(c->arena, n * sizeof *op->operand);
-    if (op->operand == NULL) return report_no_memory(c);
+    if (!op->operand) return report_no_memory(c);
     op->nout = (uint8_t)n;
     return read_operands(c, op->nout, true, op->operand);
 }
@@ -308,7 +308,7 @@ static int read_inputs(check *c, uint32_t n) {
 
     if (n > get_most_operands(c, AD_MAX_IN)) return reject_field(c, "too many operands");
     all = ad__arena_take(c->arena, (op->nout + n) * sizeof *all);
-    if (all == NULL) return report_no_memory(c);
+    if (!all) return report_no_memory(c);
     for (int i = 0; i < op->nout; i++) all[i] = op->operand[i];
     op->operand = all;
     op->nin = (uint8_t)n;
@@ -322,7 +322,7 @@ static int read_scalars(check *c, uint32_t n) {
 
     if (!reply && n > AD_MAX_PARAM) return reject_field(c, "too many parameters");
     values = ad__arena_take(c->arena, n * sizeof *values);
-    if (values == NULL) return report_no_memory(c);
+    if (!values) return report_no_memory(c);
     memset(values, 0, n * sizeof *values);
     for (uint32_t i = 0; i < n; i++)
         if (!read_scalar(c, &values[i])) return reject_field(c, "not a scalar");
@@ -333,7 +333,7 @@ static int read_scalars(check *c, uint32_t n) {
         c->m->op.param = values;
         c->m->op.nparam = (uint8_t)n;
     }
-    return AD_OK;
+    return 0;
 }
 
 /* ---- whole messages ---- */
@@ -382,18 +382,18 @@ int ad__check_message(const uint8_t **at, ad_arena *arena, uint32_t allowed, ad_
     const char *letters;
     uint64_t id;
     uint32_t size;
-    int status = AD_OK;
+    int status = 0;
 
     memset(m, 0, sizeof *m);
     if (!ad__object_array(&c.at, &size) || size == 0 || !ad__object_unsigned(&c.at, &id))
         return ad__fault(fault, AD_E_PROTOCOL, "a message must be a list that begins with its id");
     m->row = ad__request(id);
-    if (m->row == NULL) return ad__fault(fault, AD_E_PROTOCOL, "unknown message: %" PRIu64, id);
+    if (!m->row) return ad__fault(fault, AD_E_PROTOCOL, "unknown message: %" PRIu64, id);
     if (!(allowed & AD_BIT(m->row->cls))) return ad__fault(fault, AD_E_PROTOCOL, "%s: not allowed here", m->row->name);
     m->opcode = (uint8_t)id;
     letters = m->row->fields;
     for (c.field = 1; c.field < size && *letters != '\0'; c.field++)
-        if ((status = read_field(&c, &letters)) != AD_OK) return status;
+        if ((status = read_field(&c, &letters))) return status;
     if (c.field != size || *letters != '\0') return reject_field_count(m, size - 1, fault);
     *at = c.at;
     return ad__check_row(m, fault);

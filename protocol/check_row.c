@@ -14,13 +14,13 @@ static bool get_row_limits(const ad_message *m, uint64_t row, int limits[3]) {
     limits[1] = 2;
     limits[2] = 3;
     if (m->opcode == AD_REQ_REDUCE) return ad__reduction(row) != NULL;
-    if (ufunc != NULL) {
+    if (ufunc) {
         limits[0] = ufunc->nout;
         limits[1] = ufunc->nin + 1;
         limits[2] = 0;
         return true;
     }
-    if (call == NULL || (call->kind == AD_CALL_ASK) != (m->opcode == AD_REQ_QUERY)) return false;
+    if (!call || (call->kind == AD_CALL_ASK) != (m->opcode == AD_REQ_QUERY)) return false;
     limits[0] = call->nout;
     limits[1] = call->nin_max;
     limits[2] = (int)strlen(call->params);
@@ -44,7 +44,7 @@ static int check_operation(ad_message *m, ad_fault *fault) {
     for (int i = 0; i < op->nout; i++)
         if ((op->operand[i].desc.form == AD_SIZED) != (m->opcode == AD_REQ_QUERY))
             return ad__fault(fault, AD_E_PROTOCOL, "%s: an output is of the wrong form", m->row->name);
-    return AD_OK;
+    return 0;
 }
 
 /* Check a launch: its arrays and values are exactly those that the kinds of its parameters name. */
@@ -74,18 +74,18 @@ static int check_launch(ad_message *m, ad_fault *fault) {
         if (op->operand[i].is_scalar || op->operand[i].desc.form == AD_SIZED ||
             (i >= op->nout && op->operand[i].desc.form != AD_VIEW))
             return ad__fault(fault, AD_E_PROTOCOL, "launch: an array is of the wrong form");
-    return AD_OK;
+    return 0;
 }
 
 /* ---- one function for each word of the column ---- */
 
 static int check_fresh(ad_message *m, ad_fault *fault) {
-    if (m->operand.desc.form == AD_FRESH) return AD_OK;
+    if (m->operand.desc.form == AD_FRESH) return 0;
     return ad__fault(fault, AD_E_PROTOCOL, "%s: the description is not of the fresh form", m->row->name);
 }
 
 static int check_array(ad_message *m, ad_fault *fault) {
-    if (!m->operand.is_scalar) return AD_OK;
+    if (!m->operand.is_scalar) return 0;
     return ad__fault(fault, AD_E_PROTOCOL, "%s: a scalar has nothing to read", m->row->name);
 }
 
@@ -93,7 +93,7 @@ static int check_kernel_set(ad_message *m, ad_fault *fault) {
     if (m->u[1] > UINT32_MAX || m->u[2] > UINT32_MAX)
         return ad__fault(fault, AD_E_PROTOCOL, "kernel_set: a number is above 2^32-1");
     if (m->u[3] > 2) return ad__fault(fault, AD_E_PROTOCOL, "kernel_set: the last number is not 0, 1 or 2");
-    return AD_OK;
+    return 0;
 }
 
 int ad__check_row(ad_message *m, ad_fault *fault) {
@@ -105,5 +105,5 @@ int ad__check_row(ad_message *m, ad_fault *fault) {
 
     if (m->row->cls == AD_CLASS_ASK && m->u[0] == 0)
         return ad__fault(fault, AD_E_PROTOCOL, "%s: a request id must not be 0", m->row->name);
-    return m->row->check == AD_CHECK_PLAIN ? AD_OK : checks[m->row->check](m, fault);
+    return m->row->check == AD_CHECK_PLAIN ? 0 : checks[m->row->check](m, fault);
 }

@@ -10,9 +10,9 @@ struct ad_reader {
 int ad__reader_new(ad_reader **out) {
     ad_reader *r = calloc(1, sizeof *r);
 
-    if (r == NULL) return AD_E_MEMORY;
+    if (!r) return AD_E_MEMORY;
     *out = r;
-    return AD_OK;
+    return 0;
 }
 
 void ad__reader_free(ad_reader *r) { free(r); }
@@ -21,7 +21,7 @@ int ad__reader_begin(ad_reader *r, const uint8_t *data, size_t size, ad_fault *f
     const int status = ad__scan(data, size, fault);
 
     r->at = data;
-    r->end = status == AD_OK ? data + size : data;
+    r->end = !status ? data + size : data;
     return status;
 }
 
@@ -31,7 +31,7 @@ int ad__reader_next(ad_reader *r, ad_arena *arena, uint32_t allowed, ad_message 
 
     if (from >= r->end) return 0;
     status = ad__check_message(&r->at, arena, allowed, m, fault);
-    if (status != AD_OK) {
+    if (status) {
         r->at = r->end; /* bytes behind an error cannot be trusted */
         return status;
     }

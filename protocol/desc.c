@@ -28,7 +28,7 @@ int ad__shape_count(int ndim, const int64_t *shape, int dtype, int64_t *count, a
         return ad__fault(fault, AD_E_VALUE,
                          "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size.");
     *count = empty ? 0 : bytes / itemsize;
-    return AD_OK;
+    return 0;
 }
 
 int64_t ad__desc_count(const ad_desc *d) {
@@ -75,7 +75,7 @@ int ad__desc_extent(const ad_desc *d, int64_t *low, int64_t *high, ad_fault *fau
     if (d->offset < 0) return ad__fault(fault, AD_E_EXTENT, "the offset %" PRId64 " is negative", d->offset);
     if (has_no_elements(d)) {
         *low = *high = d->offset;
-        return AD_OK;
+        return 0;
     }
     for (int i = 0; i < d->ndim; i++) {
         wide steps = d->shape[i] == 1 ? 1 : (wide)d->shape[i] - 1;
@@ -88,7 +88,7 @@ int ad__desc_extent(const ad_desc *d, int64_t *low, int64_t *high, ad_fault *fau
     if (to > INT64_MAX) return ad__fault(fault, AD_E_EXTENT, "the array reaches beyond any buffer");
     *low = (int64_t)from;
     *high = (int64_t)to;
-    return AD_OK;
+    return 0;
 }
 
 static int check_alignment(const ad_desc *d, const char *name, ad_fault *fault) {
@@ -102,7 +102,7 @@ static int check_alignment(const ad_desc *d, const char *name, ad_fault *fault) 
         if (d->shape[i] > 1 && d->strides[i] % alignment != 0)
             return ad__fault(fault, AD_E_EXTENT, "%s: the stride %" PRId64 " is not aligned for %s", name,
                              d->strides[i], row->name);
-    return AD_OK;
+    return 0;
 }
 
 /* Tell whether a view is valid, by arithmetic of 64 bits. False for empty views and for overflow, too, which the full
@@ -130,10 +130,10 @@ int ad__desc_check(const ad_desc *d, int64_t size, const char *name, ad_fault *f
     ad_fault why;
 
     if (d->dtype >= AD_NDTYPE) return ad__fault(fault, AD_E_TYPE, "%s: no dtype has the number %d", name, d->dtype);
-    if (is_simple_valid_view(d, size)) return AD_OK;
-    if (ad__shape_count(d->ndim, d->shape, d->dtype, &count, &why) != AD_OK)
+    if (is_simple_valid_view(d, size)) return 0;
+    if (ad__shape_count(d->ndim, d->shape, d->dtype, &count, &why))
         return ad__fault(fault, why.code, "%s: %s", name, why.text);
-    if (ad__desc_extent(d, &low, &high, NULL) != AD_OK || high > size)
+    if (ad__desc_extent(d, &low, &high, NULL) || high > size)
         return ad__fault(fault, AD_E_EXTENT, "%s: the array reaches beyond its buffer of %" PRId64 " bytes", name,
                          size);
     return check_alignment(d, name, fault);
@@ -170,7 +170,7 @@ int ad__broadcast(int n, const ad_operand *const *operand, int *ndim, int64_t *s
     }
     *ndim = most;
     if (most > 0) memcpy(shape, joint, (size_t)most * sizeof *shape);
-    return AD_OK;
+    return 0;
 }
 
 static int report_no_broadcast_to(const ad_desc *d, int ndim, const int64_t *shape, ad_fault *fault) {
@@ -198,7 +198,7 @@ int ad__broadcast_to(const ad_desc *d, int ndim, const int64_t *shape, int64_t *
     out->ndim = (uint8_t)ndim;
     out->shape = shape;
     out->strides = strides;
-    return AD_OK;
+    return 0;
 }
 
 /* Drop dimensions of size 1 and join neighbours that one stride walks. Returns how many are left. */
@@ -223,8 +223,8 @@ bool ad__reshape_strides(const ad_desc *d, int ndim, const int64_t *shape, int64
     int64_t from[AD_MAX_NDIM], step[AD_MAX_NDIM], before, after;
     int group;
 
-    if (ad__shape_count(d->ndim, d->shape, d->dtype, &before, NULL) != AD_OK ||
-        ad__shape_count(ndim, shape, d->dtype, &after, NULL) != AD_OK || before != after)
+    if (ad__shape_count(d->ndim, d->shape, d->dtype, &before, NULL) ||
+        ad__shape_count(ndim, shape, d->dtype, &after, NULL) || before != after)
         return false;
     if (before == 0) {
         ad__strides_contiguous(ndim, shape, ad__dtypes[d->dtype].size, strides);
@@ -253,8 +253,7 @@ bool ad__desc_overlap(const ad_desc *a, const ad_desc *b) {
     int64_t low_a, high_a, low_b, high_b;
 
     if (a->buffer != b->buffer || has_no_elements(a) || has_no_elements(b)) return false;
-    if (ad__desc_extent(a, &low_a, &high_a, NULL) != AD_OK || ad__desc_extent(b, &low_b, &high_b, NULL) != AD_OK)
-        return true;
+    if (ad__desc_extent(a, &low_a, &high_a, NULL) || ad__desc_extent(b, &low_b, &high_b, NULL)) return true;
     return low_a < high_b && low_b < high_a;
 }
 

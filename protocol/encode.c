@@ -15,7 +15,7 @@ enum { EXT_COMPLEX = 1 };
 static inline int append_packed(void *to, const char *data, size_t size) {
     ad_bytes *b = to;
 
-    if (b->capacity - b->size < size && ad__bytes_reserve(b, size) != AD_OK) return -1;
+    if (b->capacity - b->size < size && ad__bytes_reserve(b, size)) return -1;
     to = b->data + b->size;
     b->size += size;
     switch (size) { /* sizes of msgpack's heads and numbers, copied without a call */
@@ -35,7 +35,7 @@ enum { NUMBER = 9 }; /* bytes of the longest number, and of the longest head */
 
 /* Reserve `most` bytes at the end of b, and return where they begin; NULL: no memory, and b->failed is set. */
 static uint8_t *reserve_bytes(ad_bytes *b, size_t most) {
-    if (b->capacity - b->size < most && ad__bytes_reserve(b, most) != AD_OK) return NULL;
+    if (b->capacity - b->size < most && ad__bytes_reserve(b, most)) return NULL;
     return b->data + b->size;
 }
 
@@ -73,7 +73,7 @@ static uint8_t *put_array(uint8_t *p, size_t size) {
 static void pack_array(ad_bytes *b, size_t size) {
     uint8_t *p = reserve_bytes(b, NUMBER);
 
-    if (p != NULL) set_end(b, put_array(p, size));
+    if (p) set_end(b, put_array(p, size));
 }
 
 /* Begin a message with its number of fields and its id. */
@@ -81,12 +81,12 @@ static msgpack_packer begin_message(ad_bytes *b, int request, size_t fields) {
     uint8_t *p = reserve_bytes(b, 2 * NUMBER);
     msgpack_packer pk;
 
-    if (p != NULL) set_end(b, put_unsigned(put_array(p, fields + 1), (uint64_t)request));
+    if (p) set_end(b, put_unsigned(put_array(p, fields + 1), (uint64_t)request));
     msgpack_packer_init(&pk, b, append_packed);
     return pk;
 }
 
-static int get_status(const ad_bytes *b) { return b->failed ? AD_E_MEMORY : AD_OK; }
+static int get_status(const ad_bytes *b) { return b->failed ? AD_E_MEMORY : 0; }
 
 static void pack_string(msgpack_packer *pk, const char *text) {
     size_t size = strlen(text);
@@ -128,7 +128,7 @@ static void pack_desc(msgpack_packer *pk, const ad_desc *d) {
     const bool view = d->form == AD_VIEW, strided = view && !ad__is_contiguous(d);
     uint8_t *p = reserve_bytes(pk->data, (6 + 2 * (size_t)d->ndim) * NUMBER);
 
-    if (p == NULL) return;
+    if (!p) return;
     p = put_array(p, strided ? 5 : view ? 4 : 3);
     p = put_unsigned(p, d->buffer);
     p = put_unsigned(p, d->dtype);
@@ -149,7 +149,7 @@ static void pack_operands(msgpack_packer *pk, int n, const ad_operand *operand) 
 static void pack_op(msgpack_packer *pk, const ad_op *op) {
     uint8_t *p = reserve_bytes(pk->data, 2 * NUMBER);
 
-    if (p != NULL) set_end(pk->data, put_unsigned(put_unsigned(p, op->row), op->loop));
+    if (p) set_end(pk->data, put_unsigned(put_unsigned(p, op->row), op->loop));
     pack_operands(pk, op->nout, op->operand);
     pack_operands(pk, op->nin, op->operand + op->nout);
     pack_scalars(pk, op->nparam, op->param);
@@ -164,7 +164,7 @@ static void pack_client(msgpack_packer *pk, const char *token, uint64_t process)
         pack_string(pk, "process");
         msgpack_pack_uint64(pk, process);
     }
-    if (token == NULL) return;
+    if (!token) return;
     pack_string(pk, "token");
     pack_string(pk, token);
 }
@@ -227,7 +227,7 @@ int ad__encode_free(ad_bytes *b, size_t n, const uint64_t *ids) {
     uint8_t *p;
 
     begin_message(b, AD_REQ_FREE, 1);
-    if (n > SIZE_MAX / NUMBER - 1 || (p = reserve_bytes(b, (n + 1) * NUMBER)) == NULL) return AD_E_MEMORY;
+    if (n > SIZE_MAX / NUMBER - 1 || !(p = reserve_bytes(b, (n + 1) * NUMBER))) return AD_E_MEMORY;
     p = put_array(p, n);
     for (size_t i = 0; i < n; i++) p = put_unsigned(p, ids[i]);
     set_end(b, p);

@@ -16,7 +16,7 @@ int ad__fault(ad_fault *fault, int code, const char *format, ...) {
     va_list list;
     int size;
 
-    if (fault == NULL) return code;
+    if (!fault) return code;
     fault->code = code;
     va_start(list, format);
     size = vsnprintf(fault->text, sizeof fault->text, format, list);
@@ -45,6 +45,6 @@ static __attribute__((unused)) void require_unique_codes(unsigned code) {
 const char *ad__error_text(int code) {
     const int count = (int)(sizeof error_texts / sizeof error_texts[0]);
 
-    if (code > 0 || code <= -count || error_texts[-code] == NULL) return "unknown error";
+    if (code > 0 || code <= -count || !error_texts[-code]) return "unknown error";
     return error_texts[-code];
 }

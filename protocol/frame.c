@@ -35,14 +35,14 @@ int ad__frame_decode(const uint8_t in[AD_FRAME_HEADER], uint32_t max_control, ui
         if (got.control || got.flags & (got.flags - 1)) /* no control block, and one bit */
             return ad__fault(fault, AD_E_PROTOCOL, "a note that is more than one note: flags %#" PRIx32, got.flags);
         *f = got;
-        return AD_OK;
+        return 0;
     }
     if (got.payload > max_payload)
         return ad__fault(fault, AD_E_PROTOCOL, "a payload of %" PRIu64 " bytes, above the limit of %" PRIu64,
                          got.payload, max_payload);
     if (got.control == 0 && got.payload == 0) return ad__fault(fault, AD_E_PROTOCOL, "an empty frame");
     *f = got;
-    return AD_OK;
+    return 0;
 }
 
 /* ---- other protocols ---- */

@@ -89,7 +89,7 @@ int ad__resolve_ufunc(const ad_ufunc_row *row, const uint8_t *types, int dtype, 
     }
     if (found == AD_NO_DTYPE) return report_no_loop(row->name, fault);
     *loop = found;
-    return AD_OK;
+    return 0;
 }
 
 int ad__resolve_reduction(const ad_reduction_row *row, int type, int dtype, int *loop, ad_fault *fault) {
@@ -99,7 +99,7 @@ int ad__resolve_reduction(const ad_reduction_row *row, int type, int dtype, int 
 
     if (found == AD_NO_DTYPE) return report_no_loop(row->name, fault);
     *loop = found;
-    return AD_OK;
+    return 0;
 }
 
 /* ---- ufuncs and reductions ---- */
@@ -115,7 +115,7 @@ const char *ad__op_name(const ad_op *op) {
 
 bool ad__op_updates(const ad_op *op) {
     const ad_call_row *row = op->opcode == AD_REQ_CALL ? ad__call(op->row) : NULL;
-    return row != NULL && row->kind == AD_CALL_UPDATE;
+    return row && row->kind == AD_CALL_UPDATE;
 }
 
 static bool is_bool(const ad_operand *x) {
@@ -126,7 +126,7 @@ static int check_rule_loop(const ad_op *op, const ad_rule_row *rule, ad_fault *f
     if (op->loop >= AD_NDTYPE || !(rule->loops & AD_BIT(op->loop)))
         return ad__fault(fault, AD_E_TYPE, "%s: there is no loop for %s", ad__op_name(op),
                          op->loop < AD_NDTYPE ? ad__dtypes[op->loop].name : "this type");
-    return AD_OK;
+    return 0;
 }
 
 static int reject_count(const ad_op *op, const char *what, ad_fault *fault) {
@@ -136,7 +136,7 @@ static int reject_count(const ad_op *op, const char *what, ad_fault *fault) {
 /* Check the numbers of inputs and parameters that a row fixes. AD_E_VALUE. */
 static int check_counts(const ad_op *op, int least, int most, int params, ad_fault *fault) {
     if (op->nin < least || op->nin > most) return reject_count(op, "inputs", fault);
-    return op->nparam == params ? AD_OK : reject_count(op, "parameters", fault);
+    return op->nparam == params ? 0 : reject_count(op, "parameters", fault);
 }
 
 static int infer_ufunc(const ad_op *op, ad_result *result, ad_fault *fault) {
@@ -144,21 +144,21 @@ static int infer_ufunc(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_operand *in[4];
     int status, ndim;
 
-    if (row == NULL) return ad__fault(fault, AD_E_UNSUPPORTED, "there is no ufunc %d", op->row);
+    if (!row) return ad__fault(fault, AD_E_UNSUPPORTED, "there is no ufunc %d", op->row);
     status = check_counts(op, row->nin, row->nin + 1, 0, fault);
-    if (status == AD_OK) status = check_rule_loop(op, &ad__rules[row->rule], fault);
-    if (status != AD_OK) return status;
+    if (!status) status = check_rule_loop(op, &ad__rules[row->rule], fault);
+    if (status) return status;
     for (int i = 0; i < op->nin; i++) in[i] = &op->operand[op->nout + i];
     if (op->nin > row->nin && !is_bool(in[row->nin]))
         return ad__fault(fault, AD_E_TYPE, "%s: where must be of type bool", row->name);
     status = ad__broadcast(op->nin, in, &ndim, result[0].shape, fault);
-    if (status != AD_OK) return status;
+    if (status) return status;
     for (int k = 0; k < row->nout; k++) {
         result[k].dtype = (uint8_t)ad__code_dtype(ad__rules[row->rule].out[k], op->loop);
         result[k].ndim = (uint8_t)ndim;
         if (k > 0 && ndim > 0) memcpy(result[k].shape, result[0].shape, (size_t)ndim * sizeof result[0].shape[0]);
     }
-    return AD_OK;
+    return 0;
 }
 
 static int check_reduce_params(const ad_op *op, const ad_reduction_row *row, int ndim, ad_fault *fault) {
@@ -171,12 +171,12 @@ static int check_reduce_params(const ad_op *op, const ad_reduction_row *row, int
         return ad__fault(fault, AD_E_TYPE, "%s: ddof must be a number", row->name);
     if (initial->kind != AD_SCALAR_NIL && row->rule != AD_RULE_SUM && row->rule != AD_RULE_EXTREME)
         return ad__fault(fault, AD_E_TYPE, "%s takes no initial value", row->name);
-    return AD_OK;
+    return 0;
 }
 
 /* Check that a reduction without an identity has an element or an initial value. AD_E_VALUE. */
 static int check_identity(const ad_op *op, const ad_reduction_row *row, bool nothing, ad_fault *fault) {
-    if (row->empty != AD_EMPTY_ERROR || op->param[2].kind != AD_SCALAR_NIL) return AD_OK;
+    if (row->empty != AD_EMPTY_ERROR || op->param[2].kind != AD_SCALAR_NIL) return 0;
     if (nothing && row->rule == AD_RULE_INDEX)
         return ad__fault(fault, AD_E_VALUE, "attempt to get %s of an empty sequence", row->name);
     if (nothing)
@@ -187,7 +187,7 @@ static int check_identity(const ad_op *op, const ad_reduction_row *row, bool not
                          "reduction operation '%s' does not have an identity, so to use a where mask one has to "
                          "specify 'initial'",
                          row->name);
-    return AD_OK;
+    return 0;
 }
 
 static int check_reduce_mask(const ad_op *op, const ad_desc *x, const char *name, ad_fault *fault) {
@@ -196,25 +196,24 @@ static int check_reduce_mask(const ad_op *op, const ad_desc *x, const char *name
     ad_desc view;
 
     if (!is_bool(mask)) return ad__fault(fault, AD_E_TYPE, "%s: where must be of type bool", name);
-    if (mask->is_scalar) return AD_OK;
+    if (mask->is_scalar) return 0;
     return ad__broadcast_to(&mask->desc, x->ndim, x->shape, strides, &view, fault);
 }
 
 static int infer_reduce(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_reduction_row *row = ad__reduction(op->row);
     const ad_operand *x = &op->operand[op->nout];
-    const int ndim = row != NULL && op->nin > 0 && !x->is_scalar ? x->desc.ndim : 0;
+    const int ndim = row && op->nin > 0 && !x->is_scalar ? x->desc.ndim : 0;
     bool nothing = false;
     int status;
 
-    if (row == NULL) return ad__fault(fault, AD_E_UNSUPPORTED, "there is no reduction %d", op->row);
+    if (!row) return ad__fault(fault, AD_E_UNSUPPORTED, "there is no reduction %d", op->row);
     status = check_counts(op, 1, 2, 3, fault);
-    if (status == AD_OK) status = check_rule_loop(op, &ad__rules[row->rule], fault);
-    if (status == AD_OK && x->is_scalar)
-        status = ad__fault(fault, AD_E_TYPE, "%s: the input must be an array", row->name);
-    if (status == AD_OK) status = check_reduce_params(op, row, ndim, fault);
-    if (status == AD_OK && op->nin > 1) status = check_reduce_mask(op, &x->desc, row->name, fault);
-    if (status != AD_OK) return status;
+    if (!status) status = check_rule_loop(op, &ad__rules[row->rule], fault);
+    if (!status && x->is_scalar) status = ad__fault(fault, AD_E_TYPE, "%s: the input must be an array", row->name);
+    if (!status) status = check_reduce_params(op, row, ndim, fault);
+    if (!status && op->nin > 1) status = check_reduce_mask(op, &x->desc, row->name, fault);
+    if (status) return status;
     result->dtype = (uint8_t)ad__code_dtype(ad__rules[row->rule].out[0], op->loop);
     result->ndim = 0;
     for (int i = 0; i < ndim; i++) {
@@ -236,11 +235,11 @@ static int infer_call(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_call_row *row = ad__call(op->row);
     int status;
 
-    if (row == NULL || (row->kind == AD_CALL_ASK) != (op->opcode == AD_REQ_QUERY))
+    if (!row || (row->kind == AD_CALL_ASK) != (op->opcode == AD_REQ_QUERY))
         return ad__fault(fault, AD_E_UNSUPPORTED, "there is no such call: %d", op->row);
     if (op->loop >= AD_NDTYPE) return ad__fault(fault, AD_E_TYPE, "%s: there is no loop for this type", row->name);
     status = check_counts(op, row->nin_min, row->nin_max, (int)strlen(row->params), fault);
-    return status == AD_OK ? ad__infer_call(row, op, result, fault) : status;
+    return !status ? ad__infer_call(row, op, result, fault) : status;
 }
 
 static int count_ufunc_outputs(const ad_op *op) { return ad__ufunc(op->row)->nout; }
@@ -260,10 +259,10 @@ static const struct operation {
 
 int ad__infer(const ad_op *op, ad_result *result, ad_fault *fault) {
     const struct operation *of = &operations[op->opcode];
-    int status = of->infer != NULL ? of->infer(op, result, fault)
-                                   : ad__fault(fault, AD_E_UNSUPPORTED, "not an operation: %d", op->opcode);
+    int status = of->infer ? of->infer(op, result, fault)
+                           : ad__fault(fault, AD_E_UNSUPPORTED, "not an operation: %d", op->opcode);
 
-    for (int k = 0; status == AD_OK && k < of->count_outputs(op); k++) status = ad__result_check(&result[k], fault);
+    for (int k = 0; !status && k < of->count_outputs(op); k++) status = ad__result_check(&result[k], fault);
     return status;
 }
 
@@ -291,8 +290,7 @@ static bool can_hold_result(const ad_op *op, const ad_desc *out, const ad_result
     if (op->opcode != AD_REQ_UFUNC) return has_result_shape(out, result);
     if (out->ndim != first->ndim || (out->ndim > 0 && memcmp(out->shape, first->shape, out->ndim * sizeof *out->shape)))
         return false;
-    return has_result_shape(out, result) ||
-           ad__broadcast_to(&inferred, out->ndim, out->shape, strides, &view, NULL) == AD_OK;
+    return has_result_shape(out, result) || !ad__broadcast_to(&inferred, out->ndim, out->shape, strides, &view, NULL);
 }
 
 static int report_wrong_shape(const ad_op *op, const ad_desc *out, const ad_result *result, ad_fault *fault) {
@@ -314,11 +312,11 @@ static int check_output(const ad_op *op, int k, const ad_result *result, ad_faul
                          ad__dtypes[result->dtype].name, ad__dtypes[out->desc.dtype].name);
     if ((out->desc.form == AD_SIZED) != (op->opcode == AD_REQ_QUERY))
         return ad__fault(fault, AD_E_VALUE, "%s: output %d has the wrong form", ad__op_name(op), k);
-    if (out->desc.form == AD_SIZED) return AD_OK;
+    if (out->desc.form == AD_SIZED) return 0;
     if (!can_hold_result(op, &out->desc, result)) return report_wrong_shape(op, &out->desc, result, fault);
     if (out->desc.form == AD_VIEW && has_repeated_elements(&out->desc))
         return ad__fault(fault, AD_E_VALUE, "%s: output %d repeats elements", ad__op_name(op), k);
-    return AD_OK;
+    return 0;
 }
 
 static bool has_same_dimensions(const ad_desc *a, const ad_desc *b) {
@@ -333,7 +331,7 @@ static bool has_same_dimensions(const ad_desc *a, const ad_desc *b) {
 static bool is_simple_valid_ufunc(const ad_op *op) {
     const ad_ufunc_row *row = op->opcode == AD_REQ_UFUNC ? ad__ufunc(op->row) : NULL;
 
-    if (row == NULL || op->nin != row->nin || op->nout != row->nout || op->nparam != 0) return false;
+    if (!row || op->nin != row->nin || op->nout != row->nout || op->nparam != 0) return false;
     if (op->loop >= AD_NDTYPE || !(ad__rules[row->rule].loops & AD_BIT(op->loop))) return false;
     for (int i = 0; i < op->nout + op->nin; i++) {
         const ad_operand *x = &op->operand[i];
@@ -349,10 +347,9 @@ int ad__check_op(const ad_op *op, ad_fault *fault) {
     ad_result result[AD_MAX_OUT];
     int status;
 
-    if (is_simple_valid_ufunc(op)) return AD_OK;
+    if (is_simple_valid_ufunc(op)) return 0;
     status = ad__infer(op, result, fault);
-    if (status == AD_OK && op->nout != operations[op->opcode].count_outputs(op))
-        status = reject_count(op, "outputs", fault);
-    for (int k = 0; status == AD_OK && k < op->nout; k++) status = check_output(op, k, &result[k], fault);
+    if (!status && op->nout != operations[op->opcode].count_outputs(op)) status = reject_count(op, "outputs", fault);
+    for (int k = 0; !status && k < op->nout; k++) status = check_output(op, k, &result[k], fault);
     return status;
 }

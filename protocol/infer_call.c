@@ -27,18 +27,18 @@ static int check_updated(const ad_op *op, ad_fault *fault) {
     const ad_desc *out;
     int status = ad__given_output(op, &out, fault);
 
-    if (status != AD_OK) return status;
+    if (status) return status;
     if (out->form != AD_VIEW) return ad__fault(fault, AD_E_VALUE, "%s: the output must exist", ad__op_name(op));
     if (out->dtype != op->loop)
         return ad__fault(fault, AD_E_TYPE, "%s: the output must be of the loop's type, %s", ad__op_name(op),
                          ad__dtypes[op->loop].name);
-    return AD_OK;
+    return 0;
 }
 
 int ad__infer_call(const ad_call_row *row, const ad_op *op, ad_result *result, ad_fault *fault) {
-    int status = row->kind == AD_CALL_UPDATE ? check_updated(op, fault) : AD_OK;
+    int status = row->kind == AD_CALL_UPDATE ? check_updated(op, fault) : 0;
 
-    if (status != AD_OK) return status;
+    if (status) return status;
     for (int i = 0; i < op->nparam; i++)
         if (!is_param(row->params[i], &op->param[i]))
             return ad__fault(fault, AD_E_TYPE, "%s: parameter %d is of the wrong type", row->name, i);
@@ -50,13 +50,13 @@ int ad__array_input(const ad_op *op, int i, const ad_desc **out, ad_fault *fault
 
     *out = &x->desc;
     if (x->is_scalar) return ad__fault(fault, AD_E_TYPE, "%s: input %d must be an array", ad__op_name(op), i);
-    return AD_OK;
+    return 0;
 }
 
 int ad__typed_input(const ad_op *op, int i, int dtype, const ad_desc **out, ad_fault *fault) {
     int status = ad__array_input(op, i, out, fault);
 
-    if (status == AD_OK && (*out)->dtype != dtype)
+    if (!status && (*out)->dtype != dtype)
         return ad__fault(fault, AD_E_TYPE, "%s: input %d must be of type %s, not %s", ad__op_name(op), i,
                          ad__dtypes[dtype].name, ad__dtypes[(*out)->dtype].name);
     return status;
@@ -66,7 +66,7 @@ int ad__given_output(const ad_op *op, const ad_desc **out, ad_fault *fault) {
     *out = &op->operand[0].desc;
     if (op->nout < 1 || op->operand[0].is_scalar || (*out)->form == AD_SIZED)
         return ad__fault(fault, AD_E_VALUE, "%s: the output must be described", ad__op_name(op));
-    return AD_OK;
+    return 0;
 }
 
 int ad__bad_shape(const ad_op *op, int i, const char *what, ad_fault *fault) {
@@ -89,7 +89,7 @@ int ad__check_axis(const ad_op *op, const ad_desc *d, ad_fault *fault) {
     if (axis < 0 || axis >= d->ndim)
         return ad__fault(fault, AD_E_VALUE, "%s: axis %" PRId64 " is out of bounds for array of dimension %d",
                          ad__op_name(op), axis, d->ndim);
-    return AD_OK;
+    return 0;
 }
 
 /* ---- one rule after another ---- */
@@ -98,9 +98,9 @@ int ad__infer_iota(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *out;
     int status = ad__given_output(op, &out, fault);
 
-    if (status == AD_OK && out->ndim != 1)
+    if (!status && out->ndim != 1)
         status = ad__fault(fault, AD_E_VALUE, "%s: the output must have one dimension", ad__op_name(op));
-    if (status == AD_OK) ad__set_result(result, op->loop, 1, out->shape);
+    if (!status) ad__set_result(result, op->loop, 1, out->shape);
     return status;
 }
 
@@ -115,8 +115,8 @@ static int infer_indexed_shape(const ad_op *op, const ad_desc *x, ad_result *res
                          x->ndim, k);
     for (int i = 1; i <= k; i++) {
         int status = ad__typed_input(op, i, AD_INT64, &index, fault);
-        if (status != AD_OK) return status;
-        if (first == NULL) first = index;
+        if (status) return status;
+        if (!first) first = index;
         else if (index->ndim != first->ndim || !ad__shapes_equal(index->shape, first->shape, first->ndim))
             return ad__bad_shape(op, i, "does not have the shape of the other indices", fault);
     }
@@ -125,14 +125,14 @@ static int infer_indexed_shape(const ad_op *op, const ad_desc *x, ad_result *res
                          ad__op_name(op), AD_MAX_NDIM, first->ndim + x->ndim - k);
     ad__set_result(result, op->loop, first->ndim, first->shape);
     for (int i = k; i < x->ndim; i++) result->shape[result->ndim++] = x->shape[i];
-    return AD_OK;
+    return 0;
 }
 
 int ad__infer_gather(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
     int status = ad__array_input(op, 0, &x, fault);
 
-    return status == AD_OK ? infer_indexed_shape(op, x, result, fault) : status;
+    return !status ? infer_indexed_shape(op, x, result, fault) : status;
 }
 
 int ad__infer_scatter(const ad_op *op, ad_result *result, ad_fault *fault) {
@@ -143,12 +143,12 @@ int ad__infer_scatter(const ad_op *op, ad_result *result, ad_fault *fault) {
     ad_desc view;
     int status = infer_indexed_shape(op, x, &selected, fault);
 
-    if (status == AD_OK && (op->param[0].as.i < 0 || op->param[0].as.i > 3))
+    if (!status && (op->param[0].as.i < 0 || op->param[0].as.i > 3))
         status = ad__fault(fault, AD_E_VALUE, "scatter: no such mode: %" PRId64, op->param[0].as.i);
-    if (status == AD_OK) status = ad__result_check(&selected, fault);
-    if (status == AD_OK && !v->is_scalar)
+    if (!status) status = ad__result_check(&selected, fault);
+    if (!status && !v->is_scalar)
         status = ad__broadcast_to(&v->desc, selected.ndim, selected.shape, strides, &view, fault);
-    if (status == AD_OK) ad__set_result(result, x->dtype, x->ndim, x->shape);
+    if (!status) ad__set_result(result, x->dtype, x->ndim, x->shape);
     return status;
 }
 
@@ -156,8 +156,8 @@ static int infer_same_shape(const ad_op *op, int dtype, ad_result *result, ad_fa
     const ad_desc *x;
     int status = ad__array_input(op, 0, &x, fault);
 
-    if (status == AD_OK) status = ad__check_axis(op, x, fault);
-    if (status == AD_OK) ad__set_result(result, dtype, x->ndim, x->shape);
+    if (!status) status = ad__check_axis(op, x, fault);
+    if (!status) ad__set_result(result, dtype, x->ndim, x->shape);
     return status;
 }
 
@@ -180,8 +180,8 @@ int ad__infer_searchsorted(const ad_op *op, ad_result *result, ad_fault *fault) 
     const ad_desc *x;
     int status = ad__array_input(op, 0, &x, fault);
 
-    if (status == AD_OK && x->ndim != 1) status = ad__bad_shape(op, 0, "must have one dimension", fault);
-    if (status == AD_OK) ad__set_result(result, AD_INT64, v->is_scalar ? 0 : v->desc.ndim, v->desc.shape);
+    if (!status && x->ndim != 1) status = ad__bad_shape(op, 0, "must have one dimension", fault);
+    if (!status) ad__set_result(result, AD_INT64, v->is_scalar ? 0 : v->desc.ndim, v->desc.shape);
     return status;
 }
 
@@ -190,18 +190,18 @@ int ad__infer_bincount(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x, *weights, *out;
     int status = ad__typed_input(op, 0, AD_INT64, &x, fault);
 
-    if (status == AD_OK && x->ndim != 1) status = ad__bad_shape(op, 0, "must have one dimension", fault);
-    if (status == AD_OK && op->nin > 1) {
+    if (!status && x->ndim != 1) status = ad__bad_shape(op, 0, "must have one dimension", fault);
+    if (!status && op->nin > 1) {
         status = ad__typed_input(op, 1, AD_FLOAT64, &weights, fault);
-        if (status == AD_OK && (weights->ndim != 1 || weights->shape[0] != x->shape[0]))
+        if (!status && (weights->ndim != 1 || weights->shape[0] != x->shape[0]))
             status = ad__fault(fault, AD_E_VALUE, "The weights and list don't have the same length.");
     }
-    if (status == AD_OK && op->loop != dtype)
+    if (!status && op->loop != dtype)
         status = ad__fault(fault, AD_E_TYPE, "bincount: the loop must be %s", ad__dtypes[dtype].name);
-    if (status == AD_OK) status = ad__given_output(op, &out, fault);
-    if (status == AD_OK && out->ndim != 1)
+    if (!status) status = ad__given_output(op, &out, fault);
+    if (!status && out->ndim != 1)
         status = ad__fault(fault, AD_E_VALUE, "bincount: the output must have one dimension");
-    if (status == AD_OK) ad__set_result(result, dtype, 1, out->shape);
+    if (!status) ad__set_result(result, dtype, 1, out->shape);
     return status;
 }
 
@@ -211,8 +211,8 @@ int ad__infer_matmul(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x, *y;
     int status = ad__array_input(op, 0, &x, fault), ndim;
 
-    if (status == AD_OK) status = ad__array_input(op, 1, &y, fault);
-    if (status != AD_OK) return status;
+    if (!status) status = ad__array_input(op, 1, &y, fault);
+    if (status) return status;
     if (x->ndim < 2 || y->ndim < 2)
         return ad__bad_shape(op, x->ndim < 2 ? 0 : 1, "must have two dimensions or more", fault);
     if (x->shape[x->ndim - 1] != y->shape[y->ndim - 2])
@@ -225,12 +225,12 @@ int ad__infer_matmul(const ad_op *op, ad_result *result, ad_fault *fault) {
     a.desc.ndim -= 2;
     b.desc.ndim -= 2;
     status = ad__broadcast(2, lead, &ndim, result->shape, fault);
-    if (status != AD_OK) return status;
+    if (status) return status;
     result->shape[ndim] = x->shape[x->ndim - 2];
     result->shape[ndim + 1] = y->shape[y->ndim - 1];
     result->ndim = (uint8_t)(ndim + 2);
     result->dtype = op->loop;
-    return AD_OK;
+    return 0;
 }
 
 int ad__infer_nonzero(const ad_op *op, ad_result *result, ad_fault *fault) {
@@ -244,7 +244,7 @@ int ad__infer_nonzero(const ad_op *op, ad_result *result, ad_fault *fault) {
 static int check_mask_input(const ad_op *op, int i, const ad_desc *x, const ad_desc **mask, ad_fault *fault) {
     int status = ad__typed_input(op, i, AD_BOOL, mask, fault);
 
-    if (status != AD_OK) return status;
+    if (status) return status;
     if ((*mask)->ndim > x->ndim)
         return ad__fault(fault, AD_E_INDEX, "too many indices for array: array is %d-dimensional, but %d were indexed",
                          x->ndim, (*mask)->ndim);
@@ -254,7 +254,7 @@ static int check_mask_input(const ad_op *op, int i, const ad_desc *x, const ad_d
                              "boolean index did not match indexed array along axis %d; size of axis is %" PRId64
                              " but size of corresponding boolean axis is %" PRId64,
                              k, x->shape[k], (*mask)->shape[k]);
-    return AD_OK;
+    return 0;
 }
 
 int ad__infer_compress(const ad_op *op, ad_result *result, ad_fault *fault) {
@@ -262,17 +262,17 @@ int ad__infer_compress(const ad_op *op, ad_result *result, ad_fault *fault) {
     int status = ad__array_input(op, 0, &x, fault);
 
     ad__set_result(result, op->loop, 0, NULL);
-    return status == AD_OK ? check_mask_input(op, 1, x, &mask, fault) : status;
+    return !status ? check_mask_input(op, 1, x, &mask, fault) : status;
 }
 
 int ad__infer_place(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x = &op->operand[0].desc, *mask, *v;
     int status = check_mask_input(op, 0, x, &mask, fault);
 
-    if (status == AD_OK) status = ad__array_input(op, 1, &v, fault);
-    if (status != AD_OK) return status;
+    if (!status) status = ad__array_input(op, 1, &v, fault);
+    if (status) return status;
     if (v->ndim != 1 + x->ndim - mask->ndim || !ad__shapes_equal(v->shape + 1, x->shape + mask->ndim, v->ndim - 1))
         return ad__bad_shape(op, 1, "does not have the shape of the selected elements", fault);
     ad__set_result(result, x->dtype, x->ndim, x->shape);
-    return AD_OK;
+    return 0;
 }

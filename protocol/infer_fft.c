@@ -6,25 +6,25 @@
 static int get_real_type(int dtype) { return dtype == AD_COMPLEX64 ? AD_FLOAT32 : AD_FLOAT64; }
 
 static int check_fft_loop(const ad_op *op, ad_fault *fault) {
-    if (op->loop == AD_COMPLEX64 || op->loop == AD_COMPLEX128) return AD_OK;
+    if (op->loop == AD_COMPLEX64 || op->loop == AD_COMPLEX128) return 0;
     return ad__fault(fault, AD_E_TYPE, "%s: there is no loop for %s", ad__op_name(op), ad__dtypes[op->loop].name);
 }
 
 static int check_points(int64_t n, ad_fault *fault) {
-    if (n >= 1) return AD_OK;
+    if (n >= 1) return 0;
     return ad__fault(fault, AD_E_VALUE, "Invalid number of FFT data points (%" PRId64 ") specified.", n);
 }
 
 /* Check that parameter p is a set of axes of x, none of which is empty. AD_E_VALUE. */
 static int check_axes(const ad_op *op, int p, const ad_desc *x, ad_fault *fault) {
     const int64_t mask = op->param[p].as.i;
-    int status = AD_OK;
+    int status = 0;
 
     if (mask < 0 || mask >> x->ndim != 0)
         return ad__fault(fault, AD_E_VALUE,
                          "%s: axes %" PRIx64 " (a bit mask) are out of bounds for array of dimension %d",
                          ad__op_name(op), (uint64_t)mask, x->ndim);
-    for (int i = 0; i < x->ndim && status == AD_OK; i++)
+    for (int i = 0; i < x->ndim && !status; i++)
         if (mask >> i & 1) status = check_points(x->shape[i], fault);
     return status;
 }
@@ -33,8 +33,8 @@ static int check_axes(const ad_op *op, int p, const ad_desc *x, ad_fault *fault)
 static int check_real(const ad_op *op, const ad_desc *x, ad_fault *fault) {
     int status = ad__check_axis(op, x, fault);
 
-    if (status == AD_OK) status = check_axes(op, 1, x, fault);
-    if (status == AD_OK && (op->param[1].as.i >> op->param[0].as.i & 1))
+    if (!status) status = check_axes(op, 1, x, fault);
+    if (!status && (op->param[1].as.i >> op->param[0].as.i & 1))
         status = ad__fault(fault, AD_E_VALUE, "%s: axis %" PRId64 " is also one of the other axes", ad__op_name(op),
                            op->param[0].as.i);
     return status;
@@ -44,11 +44,11 @@ int ad__infer_fft(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
     int status = ad__array_input(op, 0, &x, fault);
 
-    if (status == AD_OK) status = check_fft_loop(op, fault);
-    if (status == AD_OK) status = check_axes(op, 0, x, fault);
-    if (status == AD_OK && op->param[1].as.i != 1 && op->param[1].as.i != -1)
+    if (!status) status = check_fft_loop(op, fault);
+    if (!status) status = check_axes(op, 0, x, fault);
+    if (!status && op->param[1].as.i != 1 && op->param[1].as.i != -1)
         status = ad__fault(fault, AD_E_VALUE, "%s: no such direction: %" PRId64, ad__op_name(op), op->param[1].as.i);
-    if (status == AD_OK) ad__set_result(result, op->loop, x->ndim, x->shape);
+    if (!status) ad__set_result(result, op->loop, x->ndim, x->shape);
     return status;
 }
 
@@ -56,26 +56,26 @@ int ad__infer_rfft(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
     int status = ad__array_input(op, 0, &x, fault);
 
-    if (status == AD_OK) status = check_fft_loop(op, fault);
-    if (status == AD_OK && ad__dtypes[x->dtype].kind == 'c')
+    if (!status) status = check_fft_loop(op, fault);
+    if (!status && ad__dtypes[x->dtype].kind == 'c')
         status = ad__fault(fault, AD_E_TYPE, "%s: the input must be real, not %s", ad__op_name(op),
                            ad__dtypes[x->dtype].name);
-    if (status == AD_OK) status = check_real(op, x, fault);
-    if (status == AD_OK) status = check_points(x->shape[op->param[0].as.i], fault);
-    if (status != AD_OK) return status;
+    if (!status) status = check_real(op, x, fault);
+    if (!status) status = check_points(x->shape[op->param[0].as.i], fault);
+    if (status) return status;
     ad__set_result(result, op->loop, x->ndim, x->shape);
     result->shape[op->param[0].as.i] = x->shape[op->param[0].as.i] / 2 + 1;
-    return AD_OK;
+    return 0;
 }
 
 int ad__infer_irfft(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
     int status = ad__array_input(op, 0, &x, fault);
 
-    if (status == AD_OK) status = check_fft_loop(op, fault);
-    if (status == AD_OK) status = check_real(op, x, fault);
-    if (status == AD_OK) status = check_points(op->param[2].as.i, fault);
-    if (status != AD_OK) return status;
+    if (!status) status = check_fft_loop(op, fault);
+    if (!status) status = check_real(op, x, fault);
+    if (!status) status = check_points(op->param[2].as.i, fault);
+    if (status) return status;
     const int64_t axis = op->param[0].as.i, n = op->param[2].as.i;
     if (x->shape[axis] != n / 2 + 1)
         return ad__fault(fault, AD_E_VALUE,
@@ -83,5 +83,5 @@ int ad__infer_irfft(const ad_op *op, ad_result *result, ad_fault *fault) {
                          ad__op_name(op), axis, n / 2 + 1, n, x->shape[axis]);
     ad__set_result(result, get_real_type(op->loop), x->ndim, x->shape);
     result->shape[axis] = n;
-    return AD_OK;
+    return 0;
 }

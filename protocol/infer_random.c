@@ -68,7 +68,7 @@ static int report_domain_fault(const ad_distribution_row *row, int i, ad_fault *
 int ad__random_fault(int64_t id, int64_t wrong, ad_fault *fault) {
     const ad_distribution_row *row = ad__distribution(id);
 
-    if (row == NULL) return ad__fault(fault, AD_E_VALUE, "random: a parameter is invalid");
+    if (!row) return ad__fault(fault, AD_E_VALUE, "random: a parameter is invalid");
     if (wrong >= 1 && wrong <= row->nparam) return report_domain_fault(row, (int)wrong - 1, fault);
     switch (wrong) {
     case AD_RANDOM_ORDER:
@@ -81,13 +81,12 @@ int ad__random_fault(int64_t id, int64_t wrong, ad_fault *fault) {
 }
 
 static int check_row(const ad_op *op, const ad_distribution_row *row, ad_fault *fault) {
-    if (row == NULL)
-        return ad__fault(fault, AD_E_UNSUPPORTED, "random: there is no distribution %" PRId64, op->param[0].as.i);
+    if (!row) return ad__fault(fault, AD_E_UNSUPPORTED, "random: there is no distribution %" PRId64, op->param[0].as.i);
     if (op->loop >= AD_NDTYPE || !(row->loops & AD_BIT(op->loop)))
         return ad__fault(fault, AD_E_TYPE, "random: %s has no loop for %s", row->name, ad__dtypes[op->loop].name);
     if (op->nin != row->nparam)
         return ad__fault(fault, AD_E_VALUE, "random: %s takes %d parameters, not %d", row->name, row->nparam, op->nin);
-    return AD_OK;
+    return 0;
 }
 
 /* Check that parameter i, input `before` + i, is real and broadcasts to the output. AD_E_TYPE, AD_E_VALUE. */
@@ -100,7 +99,7 @@ static int check_input(const ad_op *op, const ad_distribution_row *row, int i, i
     if (x->is_scalar ? x->scalar.kind == AD_SCALAR_COMPLEX || x->scalar.kind == AD_SCALAR_NIL
                      : ad__dtypes[x->desc.dtype].kind == 'c')
         return ad__fault(fault, AD_E_TYPE, "random: %s of %s must be real", row->parameter[i], row->name);
-    return x->is_scalar ? AD_OK : ad__broadcast_to(&x->desc, out->ndim, out->shape, strides, &view, fault);
+    return x->is_scalar ? 0 : ad__broadcast_to(&x->desc, out->ndim, out->shape, strides, &view, fault);
 }
 
 int ad__infer_random(const ad_op *op, ad_result *result, ad_fault *fault) {
@@ -108,9 +107,9 @@ int ad__infer_random(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *out;
     int status = check_row(op, row, fault);
 
-    if (status == AD_OK) status = ad__given_output(op, &out, fault);
-    for (int i = 0; status == AD_OK && i < op->nin; i++) status = check_input(op, row, i, 0, out, fault);
-    if (status == AD_OK) ad__set_result(result, op->loop, out->ndim, out->shape);
+    if (!status) status = ad__given_output(op, &out, fault);
+    for (int i = 0; !status && i < op->nin; i++) status = check_input(op, row, i, 0, out, fault);
+    if (!status) ad__set_result(result, op->loop, out->ndim, out->shape);
     return status;
 }
 
@@ -137,14 +136,13 @@ uint32_t ad__curand_loops(int64_t id, int64_t generator, int64_t order) {
 }
 
 static int check_generator(int64_t generator, ad_fault *fault) {
-    if (generator >= 0 && generator < AD_CURAND_GENERATORS) return AD_OK;
+    if (generator >= 0 && generator < AD_CURAND_GENERATORS) return 0;
     return ad__fault(fault, AD_E_UNSUPPORTED, "curand: there is no generator %" PRId64, generator);
 }
 
 /* Check that d is an array of states. AD_E_VALUE. */
 static int check_states(const ad_desc *d, ad_fault *fault) {
-    if (d->ndim == 2 && d->shape[0] == AD_CURAND_WORDS && d->shape[1] >= 1 && d->shape[1] <= AD_CURAND_STATES)
-        return AD_OK;
+    if (d->ndim == 2 && d->shape[0] == AD_CURAND_WORDS && d->shape[1] >= 1 && d->shape[1] <= AD_CURAND_STATES) return 0;
     return ad__fault(fault, AD_E_VALUE, "curand: an array of states has the shape (%d, n), n from 1 to %d",
                      AD_CURAND_WORDS, AD_CURAND_STATES);
 }
@@ -154,13 +152,13 @@ int ad__infer_curand_seed(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *out;
     int status = check_generator(op->param[0].as.i, fault);
 
-    if (status == AD_OK) status = ad__given_output(op, &out, fault);
-    if (status == AD_OK) status = check_states(out, fault);
-    if (status == AD_OK && op->loop != AD_UINT32)
+    if (!status) status = ad__given_output(op, &out, fault);
+    if (!status) status = check_states(out, fault);
+    if (!status && op->loop != AD_UINT32)
         status = ad__fault(fault, AD_E_TYPE, "curand: states are of uint32, not %s", ad__dtypes[op->loop].name);
-    if (status == AD_OK && (first < 0 || first > AD_CURAND_STATES - out->shape[1]))
+    if (!status && (first < 0 || first > AD_CURAND_STATES - out->shape[1]))
         status = ad__fault(fault, AD_E_VALUE, "curand: there are %d states", AD_CURAND_STATES);
-    if (status == AD_OK) ad__set_result(result, AD_UINT32, 2, out->shape);
+    if (!status) ad__set_result(result, AD_UINT32, 2, out->shape);
     return status;
 }
 
@@ -178,7 +176,7 @@ static int check_turns(const ad_op *op, const ad_desc *states, const ad_desc *ou
     if (count > (double)turns * AD_CURAND_MOST)
         return ad__fault(fault, AD_E_VALUE, "curand: more than %d elements from each of %" PRId64 " states",
                          AD_CURAND_MOST, turns);
-    return AD_OK;
+    return 0;
 }
 
 int ad__infer_curand(const ad_op *op, ad_result *result, ad_fault *fault) {
@@ -188,18 +186,18 @@ int ad__infer_curand(const ad_op *op, ad_result *result, ad_fault *fault) {
     int status = check_generator(generator, fault);
     const uint32_t loops = status ? 0 : ad__curand_loops(op->param[0].as.i, generator, op->param[2].as.i);
 
-    if (status == AD_OK && (row == NULL || op->loop >= AD_NDTYPE || !(loops & AD_BIT(op->loop))))
+    if (!status && (!row || op->loop >= AD_NDTYPE || !(loops & AD_BIT(op->loop))))
         status = ad__fault(fault, AD_E_UNSUPPORTED, "curand: distribution %" PRId64 " has no loop for %s",
                            op->param[0].as.i, op->loop < AD_NDTYPE ? ad__dtypes[op->loop].name : "?");
-    if (status == AD_OK && op->nin != row->nparam + 1)
+    if (!status && op->nin != row->nparam + 1)
         status =
             ad__fault(fault, AD_E_VALUE, "curand: %s takes %d parameters, not %d", row->name, row->nparam, op->nin - 1);
-    if (status == AD_OK) status = ad__typed_input(op, 0, AD_UINT32, &states, fault);
-    if (status == AD_OK) status = check_states(states, fault);
-    if (status == AD_OK) status = ad__given_output(op, &out, fault);
-    for (int i = 0; status == AD_OK && i < row->nparam; i++) status = check_input(op, row, i, 1, out, fault);
-    if (status == AD_OK) status = check_turns(op, states, out, fault);
-    if (status == AD_OK) {
+    if (!status) status = ad__typed_input(op, 0, AD_UINT32, &states, fault);
+    if (!status) status = check_states(states, fault);
+    if (!status) status = ad__given_output(op, &out, fault);
+    for (int i = 0; !status && i < row->nparam; i++) status = check_input(op, row, i, 1, out, fault);
+    if (!status) status = check_turns(op, states, out, fault);
+    if (!status) {
         ad__set_result(&result[0], op->loop, out->ndim, out->shape);
         ad__set_result(&result[1], AD_UINT32, 2, states->shape);
     }

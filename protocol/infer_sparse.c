@@ -8,7 +8,7 @@ static int check_sparse_loop(const ad_op *op, bool integers, ad_fault *fault) {
     const uint64_t loops = AD_BIT(AD_FLOAT32) | AD_BIT(AD_FLOAT64) | AD_BIT(AD_COMPLEX64) | AD_BIT(AD_COMPLEX128) |
                            (integers ? AD_BIT(AD_INT64) : 0);
 
-    if (loops & AD_BIT(op->loop)) return AD_OK;
+    if (loops & AD_BIT(op->loop)) return 0;
     return ad__fault(fault, AD_E_TYPE, "%s: there is no loop for %s", ad__op_name(op), ad__dtypes[op->loop].name);
 }
 
@@ -16,7 +16,7 @@ static int check_sparse_loop(const ad_op *op, bool integers, ad_fault *fault) {
 static int get_vector_input(const ad_op *op, int i, const ad_desc **out, ad_fault *fault) {
     int status = ad__array_input(op, i, out, fault);
 
-    if (status == AD_OK && (*out)->ndim != 1) return ad__bad_shape(op, i, "must have one dimension", fault);
+    if (!status && (*out)->ndim != 1) return ad__bad_shape(op, i, "must have one dimension", fault);
     return status;
 }
 
@@ -25,9 +25,9 @@ static int check_csr_inputs(const ad_op *op, int first, int64_t *rows, ad_fault 
     const ad_desc *data, *indices, *indptr;
     int status = get_vector_input(op, first, &data, fault);
 
-    if (status == AD_OK) status = get_vector_input(op, first + 1, &indices, fault);
-    if (status == AD_OK) status = get_vector_input(op, first + 2, &indptr, fault);
-    if (status != AD_OK) return status;
+    if (!status) status = get_vector_input(op, first + 1, &indices, fault);
+    if (!status) status = get_vector_input(op, first + 2, &indptr, fault);
+    if (status) return status;
     if (indices->dtype != AD_INT32 && indices->dtype != AD_INT64)
         return ad__fault(fault, AD_E_TYPE, "%s: input %d must be of type int32 or int64, not %s", ad__op_name(op),
                          first + 1, ad__dtypes[indices->dtype].name);
@@ -37,14 +37,14 @@ static int check_csr_inputs(const ad_op *op, int first, int64_t *rows, ad_fault 
     if (data->shape[0] != indices->shape[0]) return ad__bad_shape(op, first + 1, "must be as long as the data", fault);
     if (indptr->shape[0] < 1) return ad__bad_shape(op, first + 2, "must have at least one element", fault);
     *rows = indptr->shape[0] - 1;
-    return AD_OK;
+    return 0;
 }
 
 /* Get the dense operand, input i: one vector, or several as the columns of a matrix. AD_E_TYPE, AD_E_VALUE. */
 static int get_dense_input(const ad_op *op, int i, const ad_desc **out, ad_fault *fault) {
     int status = ad__array_input(op, i, out, fault);
 
-    if (status == AD_OK && (*out)->ndim != 1 && (*out)->ndim != 2)
+    if (!status && (*out)->ndim != 1 && (*out)->ndim != 2)
         return ad__bad_shape(op, i, "must have one or two dimensions", fault);
     return status;
 }
@@ -56,9 +56,9 @@ int ad__infer_spmm(const ad_op *op, ad_result *result, ad_fault *fault) {
     int64_t rows;
     int status = check_sparse_loop(op, true, fault);
 
-    if (status == AD_OK) status = check_csr_inputs(op, 0, &rows, fault);
-    if (status == AD_OK) status = get_dense_input(op, 3, &x, fault);
-    if (status != AD_OK) return status;
+    if (!status) status = check_csr_inputs(op, 0, &rows, fault);
+    if (!status) status = get_dense_input(op, 3, &x, fault);
+    if (status) return status;
     if (length < 0 || (!transposed && length != rows))
         return ad__fault(fault, AD_E_VALUE, "spmm: the result cannot have %" PRId64 " rows: the matrix has %" PRId64,
                          length, rows);
@@ -66,7 +66,7 @@ int ad__infer_spmm(const ad_op *op, ad_result *result, ad_fault *fault) {
         return ad__bad_shape(op, 3, "must have as many rows as the matrix that is transposed", fault);
     ad__set_result(result, op->loop, x->ndim, x->shape);
     result->shape[0] = length;
-    return AD_OK;
+    return 0;
 }
 
 int ad__infer_sptrsm(const ad_op *op, ad_result *result, ad_fault *fault) {
@@ -74,10 +74,10 @@ int ad__infer_sptrsm(const ad_op *op, ad_result *result, ad_fault *fault) {
     int64_t rows;
     int status = check_sparse_loop(op, false, fault);
 
-    if (status == AD_OK) status = check_csr_inputs(op, 0, &rows, fault);
-    if (status == AD_OK) status = get_dense_input(op, 3, &b, fault);
-    if (status != AD_OK) return status;
+    if (!status) status = check_csr_inputs(op, 0, &rows, fault);
+    if (!status) status = get_dense_input(op, 3, &b, fault);
+    if (status) return status;
     if (b->shape[0] != rows) return ad__bad_shape(op, 3, "must have as many rows as the matrix", fault);
     ad__set_result(result, op->loop, b->ndim, b->shape);
-    return AD_OK;
+    return 0;
 }

@@ -33,5 +33,5 @@ int ad__memfd_check(const char *what, int fd, uint64_t size, ad_fault *fault) {
     if (st.st_size < 0 || (uint64_t)st.st_size < size)
         return ad__fault(fault, AD_E_EXTENT, "%s: the memfd has %" PRIi64 " bytes, fewer than %" PRIu64, what,
                          (int64_t)st.st_size, size);
-    return AD_OK;
+    return 0;
 }

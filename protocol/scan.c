@@ -47,7 +47,7 @@ static inline const char *scan_message(scan *s) {
     if (!ad__object_is(s->data + s->at, AD_KIND_ARRAY)) return "a message is not an array";
     s->elements++;
     s->left = 1;
-    while (wrong == NULL) {
+    while (!wrong) {
         uint8_t byte;
         while (s->left == 0) {
             if (s->depth == 0) return NULL;
@@ -67,9 +67,9 @@ int ad__scan(const uint8_t *data, size_t size, ad_fault *fault) {
     scan s = {.data = data, .size = size};
     const char *wrong = NULL;
 
-    while (wrong == NULL && s.at < size) wrong = scan_message(&s);
-    if (wrong == NULL && s.elements > AD_SCAN_ELEMENTS) wrong = "too many objects";
-    if (wrong == NULL) return AD_OK;
+    while (!wrong && s.at < size) wrong = scan_message(&s);
+    if (!wrong && s.elements > AD_SCAN_ELEMENTS) wrong = "too many objects";
+    if (!wrong) return 0;
     return ad__fault(fault, AD_E_PROTOCOL, "control block: %s at byte %zu", wrong, s.at);
 }
 
@@ -77,6 +77,6 @@ uint32_t ad__scan_messages(const uint8_t *data, size_t size) {
     scan s = {.data = data, .size = size};
     uint32_t count = 0;
 
-    while (s.at < size && scan_message(&s) == NULL) count++;
+    while (s.at < size && !scan_message(&s)) count++;
     return count;
 }

@@ -118,7 +118,7 @@ AD_UNIQUE(counter) {
 }
 
 /* A row exists where it has a name. */
-#define AD_FIND(rows, id) ((id) < sizeof rows / sizeof rows[0] && rows[id].name != NULL ? &rows[id] : NULL)
+#define AD_FIND(rows, id) ((id) < sizeof rows / sizeof rows[0] && rows[id].name ? &rows[id] : NULL)
 
 const ad_ufunc_row *ad__ufunc(uint64_t id) { return AD_FIND(ufuncs, id); }
 const ad_reduction_row *ad__reduction(uint64_t id) { return AD_FIND(reductions, id); }

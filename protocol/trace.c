@@ -134,8 +134,8 @@ static void add_field(walk *w, char letter) {
     add_word(w, 0, "");
     if (letter == 't') ad__text_add(w->text, "%zu bytes", s->size);
     else if (letter == 'y') add_bytes(w->text, s);
-    else if (s != NULL) add_string(w->text, s);
-    else if (letter == 'm' && m->welcome != NULL) add_welcome(w->text, m->welcome);
+    else if (s) add_string(w->text, s);
+    else if (letter == 'm' && m->welcome) add_welcome(w->text, m->welcome);
     else if (letter != 'm') add_operand(w->text, &m->operand);
 }
 
@@ -146,7 +146,7 @@ static size_t count_items(const walk *w, char letter) {
     case 'u': return m->nids;
     case 'F': return m->op.nout;
     case 'D': return m->op.nin;
-    case 'v': return m->values != NULL ? m->nvalues : m->op.nparam;
+    case 'v': return m->values ? m->nvalues : m->op.nparam;
     default: return m->list[w->nlists].n;
     }
 }
@@ -158,7 +158,7 @@ static void add_item(walk *w, char letter, size_t i) {
     case 'u': ad__text_add(w->text, "%" PRIu64, m->ids[i]); break;
     case 'F': add_operand(w->text, &m->op.operand[i]); break;
     case 'D': add_operand(w->text, &m->op.operand[m->op.nout + i]); break;
-    case 'v': add_scalar(w->text, m->values != NULL ? &m->values[i] : &m->op.param[i]); break;
+    case 'v': add_scalar(w->text, m->values ? &m->values[i] : &m->op.param[i]); break;
     case 's': add_string(w->text, &m->list[w->nlists].item[i]); break;
     default: /* y */ add_bytes(w->text, &m->list[w->nlists].item[i]); break;
     }
@@ -180,8 +180,8 @@ void ad__message_text(const ad_message *m, char *out, size_t size) {
     ad_text_buffer t = {out, size, 0};
     walk w = {.m = m, .text = &t};
 
-    ad__text_add(&t, "%s", m->row != NULL ? m->row->name : "?");
-    if (m->row == NULL) return;
+    ad__text_add(&t, "%s", m->row ? m->row->name : "?");
+    if (!m->row) return;
     w.word = m->row->words;
     for (const char *l = m->row->fields; *l != '\0'; l += *l == '[' ? 3 : 1) {
         w.length = (int)strcspn(w.word, " ");

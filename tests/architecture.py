@@ -23,9 +23,6 @@ LARGE = {"ad_backend": "a table of functions", "ad_fold": "the argument of kerne
 PRIVATE = {"estate": "arena", "ledger": "journal", "weave": "chain build", "verdict": "deferred check", "hush": "suppress replies",
            "foresee": "prefetch", "stillborn": "what it means", "heir": "successor", "bequeath": "hand over", "seat": "session entry",
            "parting": "migration", "wish": "request"}
-# Names that two programs have, and why these may.
-TWICE = {"ad_module": "a compiled source: the client's handle of it, and the backend's",
-         "ad_launch": "a launch: the client's call, and what the backend is given"}
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _STATIC = re.compile(r"^static (?:inline )?(?:[\w ]+?[ *]+)(\w+)\(", re.M)
 _FUNCTION = re.compile(r"^(?!static)\w[\w *]*?\b(ad__\w+)\([^;{]*\)\s*\{", re.M)
@@ -184,8 +181,7 @@ def measure():
             ("static functions named by one word", f"{one} of {total}"),
             ("static functions whose name three files or more have", f"{many} of {total}"),
             (f"structures above {MEMBERS} members", ", ".join(f"`{name}` {n} ({LARGE.get(name, '?')})" for n, name, _ in large) or "none"),
-            ("types and external functions that two programs define",
-             ", ".join(f"`{name}` ({TWICE.get(name, '?')})" for name in find_twice()) or "none"),
+            ("types and external functions that two programs define", ", ".join(find_twice()) or "none"),
             ("decisions by a message's opcode", str(len(find_opcodes()))),
             ("words in a sentence of a comment, on average",
              f"{sum(words) / len(words):.0f}; {sum(each > 30 for each in words)} of {len(words)} sentences have more than 30")]
@@ -205,7 +201,7 @@ def check(whole=False):
     if len(upward) > UPWARD_MOST:
         yield (f"{len(upward)} calls of the worker go up a room, {UPWARD_MOST} may: "
                f"e.g. {upward[-1][0].relative_to(TOP)} calls {upward[-1][2]}")
-    for name in sorted(set(find_twice()) - set(TWICE)):
+    for name in find_twice():
         yield f"{name} is defined by two programs: name what each of them means"
     loops = find_loops(find_calls())
     if len(loops) > LOOPS_MOST:

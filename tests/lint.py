@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import architecture
+import dialect
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 CODE = {".c", ".h", ".cpp", ".hpp", ".cu", ".cuh"}
@@ -101,7 +102,7 @@ def tool(title, command, files, needs=None):
 
 
 def main():
-    problems = check_sources() + list(architecture.check("--all" in sys.argv))
+    problems = check_sources() + list(architecture.check("--all" in sys.argv)) + list(dialect.check())
     if "--all" in sys.argv:
         files = [p for p in sources() if p.suffix in CODE]
         c = [p for p in files if p.suffix == ".c" and p.parts[0] not in ("tests", "client-python")]

@@ -24,7 +24,7 @@ static void set_packed_strides(ad_array *a, int64_t itemsize) {
 
 static int count_elements(int ndim, const int64_t *shape, int dtype, int64_t *count) {
     ad_fault fault;
-    return ad__shape_count(ndim, shape, dtype, count, &fault) != 0 ? ad__fail_fault(&fault) : 0;
+    return ad__shape_count(ndim, shape, dtype, count, &fault) ? ad__fail_fault(&fault) : 0;
 }
 
 int ad__shape_check(int ndim, const int64_t *shape, int dtype) {
@@ -229,7 +229,7 @@ int ad_arange(ad_session *s, ad_in start, ad_in stop, ad_in step, int dtype, ad_
         types[i] = (uint8_t)ad__in_type(in[i]);
     }
     if (dtype < 0) dtype = ad__promote_all(3, types);
-    if (ad__dtype_check(dtype) != 0) return AD_E_TYPE;
+    if (ad__dtype_check(dtype)) return AD_E_TYPE;
     if (!count_arange(&start.value, &stop.value, &step.value, &n))
         return ad__fail(AD_E_VALUE, "Maximum allowed size exceeded");
     int status = ad__array_new(s, dtype, 1, &n, &a);

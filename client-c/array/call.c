@@ -41,7 +41,7 @@ static int make_sized_outputs(library_call *c, int64_t n, ad_array **outs) {
     int ndim = shapes[c->op.row] ? shapes[c->op.row](c, n, shape) : 1, status = 0;
     ad_array *made[AD_MAX_OUT] = {NULL, NULL};
     if (n < 0 || ndim > AD_MAX_NDIM) status = ad__fail(AD_E_PROTOCOL, "%s: the reply makes no sense", c->row->name);
-    for (int k = 0; k < c->op.nout && status == 0; k++)
+    for (int k = 0; k < c->op.nout && !status; k++)
         status = ad__array_new(c->session, c->result[k].dtype, ndim, shape, &made[k]);
     for (int k = 0; k < c->op.nout; k++) {
         if (made[k]) made[k]->buffer = c->operand[k].desc.buffer;
@@ -88,15 +88,15 @@ static int send_call(library_call *c, ad_array *const *out, ad_array **outs) {
     ad_array *made[AD_MAX_OUT] = {NULL, NULL};
     ad_fault fault;
     int status = 0;
-    for (int k = 0; k < c->op.nout && status == 0; k++) {
+    for (int k = 0; k < c->op.nout && !status; k++) {
         const ad_result *r = &c->result[k];
         if (out && out[k]) continue;
         status = ad__array_new(c->session, r->dtype, r->ndim, r->shape, &made[k]);
-        if (status == 0) c->operand[k] = (ad_operand){.desc = ad__fresh_desc(made[k])};
+        if (!status) c->operand[k] = (ad_operand){.desc = ad__fresh_desc(made[k])};
     }
-    if (!status && out && ad__check_op(&c->op, &fault) != 0) status = ad__fail_fault(&fault);
+    if (!status && out && ad__check_op(&c->op, &fault)) status = ad__fail_fault(&fault);
     if (!status) status = ad__send_op(c->session, &c->op, made);
-    for (int k = 0; k < c->op.nout && status == 0; k++)
+    for (int k = 0; k < c->op.nout && !status; k++)
         if (!made[k]) made[k] = ad_array_retain(out[k]);
     return ad__hand_out(status, c->op.nout, made, outs);
 }
@@ -112,9 +112,9 @@ static int find_first_dtype(const library_call *c) {
 static int set_operands(library_call *c, int dtype, const ad_in *in, const ad_value *param, ad_array *const *out) {
     uint8_t type;
     int status = 0;
-    for (int i = 0; i < c->op.nin && status == 0; i++)
+    for (int i = 0; i < c->op.nin && !status; i++)
         status = ad__in_operand(&in[i], &c->operand[c->op.nout + i], &type, &c->session);
-    for (int i = 0; i < c->op.nparam && status == 0; i++) status = ad__value_scalar(&param[i], &c->param[i]);
+    for (int i = 0; i < c->op.nparam && !status; i++) status = ad__value_scalar(&param[i], &c->param[i]);
     if (!status) status = describe_given_outputs(c, out);
     if (!status && !c->session)
         status = ad__fail(AD_E_VALUE, "%s: no operand is an array, and no session was given", c->row->name);
@@ -148,7 +148,7 @@ int ad_call_call(ad_session *s, int call, int dtype, int nin, const ad_in *in, i
     if (status) return status;
     const bool asks = c.row->kind == AD_CALL_ASK;
     status = set_operands(&c, dtype, in, param, asks ? NULL : out);
-    if (!status && ad__infer(&c.op, c.result, &fault) != 0) status = ad__fail_fault(&fault);
+    if (!status && ad__infer(&c.op, c.result, &fault)) status = ad__fail_fault(&fault);
     if (!status) status = asks ? ask_call(&c, outs, values) : send_call(&c, out, outs);
     return status;
 }
@@ -164,6 +164,6 @@ int ad_call_shaped(ad_session *s, int call, int dtype, int nin, const ad_in *in,
     if (!status) status = ad__shape_check(ndim, shape, c.op.loop);
     if (status) return status;
     c.operand[0] = (ad_operand){.desc = {.shape = shape, .ndim = (uint8_t)ndim, .dtype = c.op.loop, .form = AD_FRESH}};
-    if (ad__infer(&c.op, c.result, &fault) != 0) return ad__fail_fault(&fault);
+    if (ad__infer(&c.op, c.result, &fault)) return ad__fail_fault(&fault);
     return send_call(&c, NULL, out);
 }

@@ -51,7 +51,7 @@ void ad__switch_stream(ad_session *s) {
     const uint64_t stream = ad__stream_choice.serial == s->serial ? ad__stream_choice.stream : 0;
     const size_t mark = s->output.gathered.size;
     if (stream == s->stream.current) return;
-    if (ad__encode_numbers(&s->output.gathered, AD_REQ_ON, 1, &stream) != 0) { /* the message that follows fails, too */
+    if (ad__encode_numbers(&s->output.gathered, AD_REQ_ON, 1, &stream)) { /* the message that follows fails, too */
         s->output.gathered.size = mark;
         return;
     }
@@ -87,7 +87,7 @@ int ad_stream_open(ad_session *s, int device, int priority, uint64_t *stream) {
     if (status) return status;
     uint64_t id = take_next_id(s, &s->next_id.stream) * AD_DEFAULT_STREAMS + (uint64_t)device;
     status = ad__send_numbers(s, AD_REQ_STREAM, 3, (uint64_t[]){id, (uint64_t)device, priority > 0});
-    if (status == 0) *stream = id;
+    if (!status) *stream = id;
     return status;
 }
 
@@ -108,7 +108,7 @@ static int ask_two_fields(ad_session *s, int opcode, uint64_t event, uint64_t id
 static int query_done(ad_session *s, uint64_t event, uint64_t id, bool *out) {
     ad_slot slot;
     int status = ask_two_fields(s, AD_REQ_DONE, event, id, &slot);
-    if (status == 0) *out = slot.nvalues > 0 && slot.values[0] != 0;
+    if (!status) *out = slot.nvalues > 0 && slot.values[0] != 0;
     return status;
 }
 
@@ -129,7 +129,7 @@ int ad_event_record(ad_session *s, uint64_t stream, bool timed, uint64_t *event)
     if (ad__is_foreign(s)) return ad__fail_foreign();
     uint64_t id = *event ? *event : take_next_id(s, &s->next_id.event);
     int status = ad__send_numbers(s, AD_REQ_EVENT, 3, (uint64_t[]){id, stream, timed});
-    if (status == 0) *event = id;
+    if (!status) *event = id;
     return status;
 }
 
@@ -145,6 +145,6 @@ int ad_event_done(ad_session *s, uint64_t event, bool *out) { return query_done(
 int ad_event_elapsed(ad_session *s, uint64_t from, uint64_t to, double *milliseconds) {
     ad_slot slot;
     int status = ask_two_fields(s, AD_REQ_ELAPSED, from, to, &slot);
-    if (status == 0) *milliseconds = slot.real;
+    if (!status) *milliseconds = slot.real;
     return status;
 }

@@ -167,14 +167,14 @@ static int describe_launch(const ad_module *m, launching *l, int n, const ad_par
     l->nvalues = 0;
     if (n < 0 || n > AD_MAX_ARGUMENTS)
         return ad__fail(AD_E_LIMIT, "a kernel has from 0 to %d parameters, not %d", AD_MAX_ARGUMENTS, n);
-    for (int i = 0; i < n && status == 0; i++) {
+    for (int i = 0; i < n && !status; i++) {
         status = sort_parameter(m, l, i, &p[i]);
         bytes += p[i].array && !p[i].data ? sizeof(void *) : p[i].size;
     }
-    if (status == 0 && bytes > MOST_VALUES)
+    if (!status && bytes > MOST_VALUES)
         status = ad__fail(AD_E_LIMIT, "a kernel's parameters have at most %u bytes, not %zu", MOST_VALUES, bytes);
     read = l->op.nout;
-    for (int i = 0; i < n && status == 0; i++)
+    for (int i = 0; i < n && !status; i++)
         if (p[i].array)
             l->operand[p[i].written ? written++ : read++] = (ad_operand){.desc = ad__array_desc(p[i].array)};
     return status;

@@ -117,7 +117,7 @@ static int prepare_reduction(reduce_call *c, const ad_in *in) {
     int status = set_axes(c);
     if (!status) status = set_inputs(c, in);
     if (!status) status = set_params(c);
-    if (!status && ad__infer(&c->op, &c->result, &fault) != 0) status = ad__fail_fault(&fault);
+    if (!status && ad__infer(&c->op, &c->result, &fault)) status = ad__fail_fault(&fault);
     if (!status) set_shape(c);
     return status;
 }

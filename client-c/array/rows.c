@@ -18,7 +18,7 @@
 #define TWO_OUT(name, ...)                                                                       \
     ad_array *outs[AD_MAX_OUT];                                                                  \
     int status = ad_ufunc_call(NULL, AD_UFUNC_##name, (const ad_in[]){__VA_ARGS__}, NULL, outs); \
-    if (status == 0) {                                                                           \
+    if (!status) {                                                                               \
         *out0 = outs[0];                                                                         \
         *out1 = outs[1];                                                                         \
     }                                                                                            \

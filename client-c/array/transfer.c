@@ -45,7 +45,7 @@ static int read_array(const ad_array *a, uint8_t *data, size_t size) {
         ad_desc d = ad__array_desc(a);
         return read_desc(a->session, &d, data, size);
     }
-    for (size_t at = 0, n; at < size && status == 0; at += n) {
+    for (size_t at = 0, n; at < size && !status; at += n) {
         n = size - at < READ_MOST ? size - at : READ_MOST;
         status = read_desc(a->session, ad__describe_bytes(a, at, n, &part), data + at, n);
         ad__report_progress(a->session, at + n, size, false);

@@ -42,7 +42,7 @@ int ad__send_op(ad_session *s, ad_op *op, ad_array *const *made) {
 
 int ad__hand_out(int status, int n, ad_array *const *made, ad_array **outs) {
     for (int k = 0; k < n; k++) {
-        if (status == 0) outs[k] = made[k];
+        if (!status) outs[k] = made[k];
         else ad_array_release(made[k]);
     }
     return status;
@@ -177,7 +177,7 @@ static int broadcast_inputs(ufunc_call *c) {
     const ad_operand *in[MAX_INPUTS];
     ad_fault fault;
     for (int i = 0; i < c->op.nin; i++) in[i] = &c->operand[c->op.nout + i];
-    if (ad__broadcast(c->op.nin, in, &c->ndim, c->storage, &fault) != 0) return ad__fail_fault(&fault);
+    if (ad__broadcast(c->op.nin, in, &c->ndim, c->storage, &fault)) return ad__fail_fault(&fault);
     c->shape = c->storage;
     return 0;
 }
@@ -226,7 +226,7 @@ static int check_out(ufunc_call *c, int k, const ad_array *out) {
     if (ad__check_writable(out, "output array")) return AD_E_VALUE;
     if (has_repeated_elements(out)) return ad__fail(AD_E_VALUE, "output array is read-only: it repeats elements");
     if (has_same_shape(c->ndim, c->shape, out->ndim, out->shape)) return 0;
-    if (ad__broadcast_to(&result, out->ndim, out->shape, strides, &view, NULL) != 0)
+    if (ad__broadcast_to(&result, out->ndim, out->shape, strides, &view, NULL))
         return fail_out_shape(out, c->ndim, c->shape);
     c->ndim = out->ndim;
     c->shape = out->shape;
@@ -280,7 +280,7 @@ static int add_mask(ufunc_call *c) {
 static int prepare_ufunc(ufunc_call *c, const ad_in *in) {
     int status = 0;
     /* cppcheck-suppress ctuuninitvar ; the members that matter are set by whoever made it */
-    for (int i = 0; i < c->row->nin && status == 0; i++)
+    for (int i = 0; i < c->row->nin && !status; i++)
         status = ad__in_operand(&in[i], &c->operand[c->op.nout + i], &c->types[i], &c->session);
     if (status) return status;
     if (!c->session) return ad__fail(AD_E_VALUE, "%s: no input is an array, and no session was given", c->row->name);
@@ -363,7 +363,7 @@ static int check_copy_shape(const ad_array *out, const ad_array *in) {
     ad_text_buffer a = {is, sizeof is, 0}, b = {must, sizeof must, 0};
     if (!in || has_same_shape(in->ndim, in->shape, out->ndim, out->shape)) return 0;
     d = ad__array_desc(in);
-    if (ad__broadcast_to(&d, out->ndim, out->shape, strides, &view, NULL) == 0) return 0;
+    if (!ad__broadcast_to(&d, out->ndim, out->shape, strides, &view, NULL)) return 0;
     ad__text_shape(&a, in->ndim, in->shape);
     ad__text_shape(&b, out->ndim, out->shape);
     return ad__fail(AD_E_VALUE, "could not broadcast input array from shape %s into shape %s", is, must);

@@ -10,7 +10,7 @@ int ad_view(const ad_array *a, int dtype, int64_t offset, int ndim, const int64_
     if (status) return status;
     for (int i = 0; i < ndim; i++) walked[i] = shape[i] == 1 ? 0 : strides[i];
     ad_desc d = {.shape = shape, .strides = walked, .offset = offset, .dtype = (uint8_t)dtype, .ndim = (uint8_t)ndim};
-    if (ad__desc_check(&d, a->base ? a->base->size : a->size, "view", &fault) != 0) return ad__fail_fault(&fault);
+    if (ad__desc_check(&d, a->base ? a->base->size : a->size, "view", &fault)) return ad__fail_fault(&fault);
     return ad__array_view(a, dtype, offset, ndim, shape, strides, out);
 }
 
@@ -54,8 +54,7 @@ int ad_reshape_view(const ad_array *a, int ndim, const int64_t *shape, ad_array 
     ad_desc d = ad__array_desc(a);
     int status = ad__shape_check(ndim, shape, a->dtype);
     if (status) return status;
-    if (ad__shape_count(ndim, shape, a->dtype, &count, NULL) != 0 || count != a->count)
-        return fail_reshape(a, ndim, shape);
+    if (ad__shape_count(ndim, shape, a->dtype, &count, NULL) || count != a->count) return fail_reshape(a, ndim, shape);
     d.strides = a->strides;
     if (!ad__reshape_strides(&d, ndim, shape, strides)) return ad__fail(AD_E_UNSUPPORTED, "this shape needs a copy");
     return ad__array_view(a, a->dtype, a->offset, ndim, shape, strides, out);
@@ -80,6 +79,6 @@ int ad_broadcast_to(const ad_array *a, int ndim, const int64_t *shape, ad_array 
     ad_fault fault;
     int status = ad__shape_check(ndim, shape, a->dtype);
     if (status) return status;
-    if (ad__broadcast_to(&d, ndim, shape, strides, &view, &fault) != 0) return ad__fail_fault(&fault);
+    if (ad__broadcast_to(&d, ndim, shape, strides, &view, &fault)) return ad__fail_fault(&fault);
     return ad__array_view(a, a->dtype, a->offset, ndim, shape, strides, out);
 }

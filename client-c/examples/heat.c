@@ -9,7 +9,7 @@
 #define STEPS 4000
 
 static void check_status(int status) {
-    if (status == 0) return;
+    if (!status) return;
     fprintf(stderr, "%s\n", ad_error_message());
     exit(1);
 }

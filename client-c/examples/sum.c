@@ -7,7 +7,7 @@
 #define N 1000000
 
 static void check_status(int status, const char *what) {
-    if (status == 0) return;
+    if (!status) return;
     fprintf(stderr, "%s: %s\n", what, ad_error_message());
     exit(1);
 }

@@ -64,7 +64,7 @@ static int export_array(const ad_array *a, bool by_handle, ad_lease **lease) {
     if (status) return status;
     ad_lease *l = calloc(1, sizeof *l);
     if (!l) return ad__fail_memory();
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end) != 0) {
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end)) {
         free(l);
         return ad__fail(AD_E_SYSTEM, "export: no socket pair: %s", strerror(errno));
     }

@@ -71,7 +71,7 @@ int ad__cuda_map(ad_lease *l, void *stream) {
         l->base = NULL;
     }
     if (!status) l->device = ordinal;
-    ad__driver_leave(device, status == 0);
+    ad__driver_leave(device, !status);
     return status;
 }
 

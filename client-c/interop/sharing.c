@@ -69,7 +69,7 @@ static int check_layout(const ad_layout *l) { return ad__shape_check(l->ndim, l-
 static int match_whole_buffer(const ad_layout *l, int64_t size) {
     ad_desc d = {.shape = l->shape, .strides = l->strides, .dtype = (uint8_t)l->dtype, .ndim = (uint8_t)l->ndim};
     int64_t count;
-    if (l->offset || ad__shape_count(l->ndim, l->shape, l->dtype, &count, NULL) != 0 || count == 0) return 0;
+    if (l->offset || ad__shape_count(l->ndim, l->shape, l->dtype, &count, NULL) || count == 0) return 0;
     if (count > size / ad__dtypes[l->dtype].size || count * ad__dtypes[l->dtype].size != size) return 0;
     return ad__is_contiguous(&d) ? 1 : ad__is_f_contiguous(&d) ? 2 : 0;
 }
@@ -148,7 +148,7 @@ int ad_attach(ad_session *s, const char *principal, const char *name, ad_array *
     if (status) return status;
     const int ndim = slot.nvalues - 5;
     if (ndim < 0 || slot.values[3] < 0 || slot.values[3] >= AD_NDTYPE ||
-        ad__shape_check(ndim, slot.values + 5, (int)slot.values[3]) != 0)
+        ad__shape_check(ndim, slot.values + 5, (int)slot.values[3]))
         return fail_reply(s, buffer, "attach_name");
     status = make_whole_array(s, buffer, (int)slot.values[3], ndim, slot.values + 5, slot.values[4] != 0, &a);
     if (status) return status;

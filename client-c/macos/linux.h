@@ -49,7 +49,7 @@ static inline int ad_macos_socket(int family, int type, int protocol) {
 }
 
 static inline int ad_macos_socketpair(int family, int type, int protocol, int end[2]) {
-    if (socketpair(family, type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK), protocol, end) != 0) return -1;
+    if (socketpair(family, type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK), protocol, end)) return -1;
     if (ad_macos_set_flags(end[0], type) == 0 && ad_macos_set_flags(end[1], type) == 0) return 0;
     close(end[0]), close(end[1]);
     return -1;

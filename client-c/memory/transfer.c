@@ -128,10 +128,10 @@ static int load_part(part_ring *b, int i, uint64_t buffer, uint64_t offset, cons
 static int store_through_ring(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
     part_ring b;
     int status = 0;
-    if (ad__pool_draining_bytes(s) > DRAINING_MOST && (status = ad_settle(s)) != 0) return status;
+    if (ad__pool_draining_bytes(s) > DRAINING_MOST && (status = ad_settle(s))) return status;
     status = open_ring(&b, s, size);
     if (status) return status;
-    for (size_t at = 0, i = 0; at < size && status == 0; i++) {
+    for (size_t at = 0, i = 0; at < size && !status; i++) {
         size_t n = size - at < b.part ? size - at : b.part;
         bool last = (size - at - n + b.part - 1) / b.part < (size_t)b.n;
         status = load_part(&b, (int)(i % (size_t)b.n), buffer, offset + at, data + at, n, last);
@@ -143,7 +143,7 @@ static int store_through_ring(ad_session *s, uint64_t buffer, uint64_t offset, c
 
 static int send_with_progress(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
     int status = 0;
-    for (size_t at = 0; at < size && status == 0; at += SEND_MOST) {
+    for (size_t at = 0; at < size && !status; at += SEND_MOST) {
         size_t n = size - at < SEND_MOST ? size - at : SEND_MOST;
         status = ad__send_bytes(s, buffer, offset + at, data + at, n);
         ad__report_progress(s, at + n, size, true);
@@ -193,11 +193,11 @@ const ad_desc *ad__describe_bytes(const ad_array *a, uint64_t at, uint64_t size,
 
 static int fetch_in_steps(const ad_array *a, ad_host *h, uint64_t size) {
     int status = 0;
-    for (uint64_t at = 0; at < size && status == 0;) {
+    for (uint64_t at = 0; at < size && !status;) {
         uint64_t n = size - at < FETCH_MOST ? size - at : FETCH_MOST;
         ad_byte_view b;
         status = ask_fetch(a->session, ad__describe_bytes(a, at, n, &b), h, at);
-        if (status == 0) status = await_part(a->session, h);
+        if (!status) status = await_part(a->session, h);
         at += n;
         ad__report_progress(a->session, at, size, false);
     }
@@ -216,7 +216,7 @@ int ad_download_host(const ad_array *a, ad_host **host) {
     } else {
         ad_desc d = ad__array_desc(a);
         status = ask_fetch(s, &d, h, 0);
-        if (status == 0) status = await_part(s, h);
+        if (!status) status = await_part(s, h);
     }
     if (status) ad_host_release(h);
     else *host = h;
@@ -227,7 +227,7 @@ int ad_download_host(const ad_array *a, ad_host **host) {
 static int fetch_through_ring(const ad_array *a, part_ring *b, uint8_t *out, size_t size) {
     const size_t parts = (size + b->part - 1) / b->part, ahead = (size_t)b->n;
     int status = 0;
-    for (size_t i = 0; i < parts + ahead && status == 0; i++) {
+    for (size_t i = 0; i < parts + ahead && !status; i++) {
         ad_host *h = b->host[i % ahead];
         if (i >= ahead) {
             size_t at = (i - ahead) * b->part, n = size - at < b->part ? size - at : b->part;

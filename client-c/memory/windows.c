@@ -76,7 +76,7 @@ static int share_window(ad_session *s, ad_host_window *w, int fd) {
         return status;
     }
     status = ad__pass_window(s, w->id, w->size, fd, &number);
-    for (int i = 0; status == 0 && i < 2; i++) { /* an earlier operation's failure may come first, once */
+    for (int i = 0; !status && i < 2; i++) { /* an earlier operation's failure may come first, once */
         status = fetch_nothing(s, a, w->id, &slot);
         if (status == AD_E_INTERRUPTED || slot.number == 0 || slot.number >= number) break;
         if (i == 0) status = 0;

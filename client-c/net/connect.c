@@ -40,7 +40,7 @@ static int connect_unix(const ad_server_address *a, uint64_t deadline, int *out)
     if (fd < 0) return ad__fail(AD_E_SYSTEM, "socket: %s", strerror(errno));
     strcpy(address.sun_path, a->host);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    while (status == 0 && connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
+    while (!status && connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
         if (errno != EINTR) status = fail_unix(a, errno);
     if (status) close(fd);
     else *out = fd;

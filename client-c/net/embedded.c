@@ -133,7 +133,7 @@ out:
 
 /* Make a socket pair whose second end is none of the server's numbers: dup2 to that number would close it. */
 static int make_socket_pair(int type, int pair[2]) {
-    if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, pair) != 0)
+    if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, pair))
         return ad__fail(AD_E_SYSTEM, "socketpair: %s", strerror(errno));
     int fd = pair[1] <= CHILD_DOOR ? fcntl(pair[1], F_DUPFD_CLOEXEC, CHILD_DOOR + 1) : pair[1];
     if (fd != pair[1]) close(pair[1]);
@@ -171,7 +171,7 @@ int ad__embedded_connect(const ad_embedded *e, int *fd) {
     int pair[2];
     struct msghdr m = {
         .msg_iov = &(struct iovec){"", 1}, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
         return ad__fail(AD_E_SYSTEM, "socketpair: %s", strerror(errno));
     control.header = (struct cmsghdr){CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
     memcpy(CMSG_DATA(&control.header), &pair[1], sizeof(int));

@@ -14,7 +14,7 @@
 int ad__receiver_open(ad_receiver *in) {
     in->data = malloc(INPUT_SIZE);
     in->capacity = INPUT_SIZE;
-    if (!in->data || ad__reader_new(&in->reader) != 0) return AD_E_MEMORY;
+    if (!in->data || ad__reader_new(&in->reader)) return AD_E_MEMORY;
     return 0;
 }
 
@@ -29,7 +29,7 @@ void ad__trace_messages(ad_session *s, const char *arrow, ad_reader *reader, ad_
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     ad_message m;
     char text[512];
-    if (ad__reader_begin(reader, control, size, NULL) != 0) return;
+    if (ad__reader_begin(reader, control, size, NULL)) return;
     while (ad__reader_next(reader, arena, ~0u, &m, NULL) == 1) {
         pthread_mutex_lock(&lock); /* the threads that send and receive print both */
         ad__message_hide(&m, &s->tracing.secret);
@@ -174,15 +174,15 @@ static void handle_control(ad_session *s, const uint8_t *control, size_t size) {
     ad_receiver *in = &s->input.receiver;
     ad_fault fault;
     ad_message m = {0};
-    int status = ad__reader_begin(in->reader, control, size, &fault);
+    int result = ad__reader_begin(in->reader, control, size, &fault);
     in->request = 0;
     pthread_mutex_lock(&s->lock);
-    while (status >= 0 && !s->dead) {
-        status = ad__reader_next(in->reader, &in->arena, AD_BIT(AD_CLASS_TELL), &m, &fault);
-        if (status <= 0) break;
+    while (result >= 0 && !s->dead) {
+        result = ad__reader_next(in->reader, &in->arena, AD_BIT(AD_CLASS_TELL), &m, &fault);
+        if (result <= 0) break;
         dispatch_message(s, &m);
     }
-    if (status < 0) ad__kill_session_locked(s, fault.text);
+    if (result < 0) ad__kill_session_locked(s, fault.text);
     else if (in->frame.payload && m.opcode != AD_REQ_REPLY)
         ad__kill_session_locked(s, "protocol violated: a payload that nothing claims");
     pthread_mutex_unlock(&s->lock);
@@ -250,7 +250,7 @@ static bool parse_next(ad_session *s) {
         return false;
     }
     if (there < AD_FRAME_HEADER) return true;
-    if (ad__frame_decode(in->data + in->begin, AD_MAX_CONTROL, AD_MAX_PAYLOAD, &in->frame, &fault) != 0) {
+    if (ad__frame_decode(in->data + in->begin, AD_MAX_CONTROL, AD_MAX_PAYLOAD, &in->frame, &fault)) {
         const char *stranger = explain_stranger(s);
         ad__kill_session(s, stranger ? stranger : fault.text);
         return true;

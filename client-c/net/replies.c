@@ -142,7 +142,7 @@ static int get_outcome(ad_session *s, const ad_slot *slot) {
 
 /* Send a request that has been encoded, or take it back when that failed. The caller holds the lock. */
 static int submit_request(ad_session *s, size_t mark, int status, ad_slot *slot) {
-    if (status == 0 && !s->output.gathered.failed) return ad__push_output(s);
+    if (!status && !s->output.gathered.failed) return ad__push_output(s);
     s->output.gathered.size = mark;
     s->output.gathered.failed = false;
     remove_slot(s, slot);
@@ -153,9 +153,9 @@ static int submit_request(ad_session *s, size_t mark, int status, ad_slot *slot)
 /* Wait for the reply, and release the lock, which the caller holds. */
 static int await_reply(ad_session *s, int status, ad_slot *slot) {
     uint64_t checked = ad__now();
-    while (status == 0 && !slot->done && !s->dead) status = ad__wait(s, &checked);
+    while (!status && !slot->done && !s->dead) status = ad__wait(s, &checked);
     if (!slot->done) abandon_slot(s, slot);
-    if (status == 0) status = get_outcome(s, slot);
+    if (!status) status = get_outcome(s, slot);
     pthread_mutex_unlock(&s->lock);
     return status;
 }

@@ -35,13 +35,13 @@ static bool await_socket(const ad_secure *s, bool write, int ms) {
 }
 
 static int shake_hands(ad_secure *s, uint64_t deadline, ad_fault *fault) {
-    int status;
-    while ((status = ad__tls_handshake(s->tls, fault)) == 0) {
+    int result;
+    while ((result = ad__tls_handshake(s->tls, fault)) == 0) {
         uint64_t now = ad__now();
         if (now >= deadline) return ad__fault(fault, AD_E_TIMEOUT, "no answer");
         await_socket(s, ad__tls_wants_write(s->tls), (int)((deadline - now) / 1000000 + 1));
     }
-    return status < 0 ? status : 0;
+    return result < 0 ? result : 0;
 }
 
 int ad__secure_open(const ad_server_address *address, const ad_credentials *c, uint64_t deadline, const int *fd,

@@ -126,7 +126,7 @@ static int create_session(ad_session **out) {
     }
     ad__session_init_conditions(s);
     ad__sessions_add(s);
-    if (ad__receiver_open(&s->input.receiver) != 0 || (s->tracing.on && ad__reader_new(&s->tracing.reader) != 0)) {
+    if (ad__receiver_open(&s->input.receiver) != 0 || (s->tracing.on && ad__reader_new(&s->tracing.reader))) {
         destroy_session(s);
         return ad__fail_memory();
     }
@@ -198,8 +198,8 @@ static int greet_server(ad_session *s, ad_credentials *credentials, uint64_t dea
                               AD_FEATURE_KERNELS | AD_FEATURE_RESUME | AD_FEATURE_CANCEL | AD_FEATURE_INSIDE, client,
                               *token ? token : NULL, ad__get_own_process(s));
     s->output.frame = mark;
-    if (status == 0) status = ad__push_output(s);
-    while (status == 0 && !s->handshake.welcomed && !s->dead) {
+    if (!status) status = ad__push_output(s);
+    while (!status && !s->handshake.welcomed && !s->dead) {
         if (ad__now() >= deadline)
             status = ad__fail(AD_E_TIMEOUT,
                               "%s: the server took the connection, but has not said welcome within 70 seconds; its log "
@@ -208,7 +208,7 @@ static int greet_server(ad_session *s, ad_credentials *credentials, uint64_t dea
         else status = ad__wait(s, &checked);
     }
     if (s->dead) status = fail_handshake(s);
-    else if (status == 0) status = check_welcome(s);
+    else if (!status) status = check_welcome(s);
     s->window.ops = s->welcome.window_ops;
     s->window.bytes = s->welcome.window_bytes;
     s->encoded.bytes = s->output.loaded = 0; /* the window and the resumed stream begin after hello */

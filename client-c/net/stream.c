@@ -178,7 +178,7 @@ static bool is_interrupted(ad_session *s, uint64_t *checked) {
     if (s->flusher.runs && pthread_equal(pthread_self(), s->flusher.thread)) check = NULL;
     pthread_mutex_unlock(&s->lock);
     if (ad__fork_deadline) return dead || now > ad__fork_deadline; /* a program's function must not run during a fork */
-    return dead || (check && check(argument) != 0);
+    return dead || (check && check(argument));
 }
 
 /* Lose the connection after reading the server's last words, which tell why. Another thread may be reading them. */
@@ -198,7 +198,8 @@ static int read_last_words(ad_session *s, int why) {
     return AD_E_CONNECTION;
 }
 
-/* Tell whether the system passes no descriptors, as in a sandbox of gVisor or under a security module that forbids it. */
+/* Tell whether the system passes no descriptors, as in a sandbox of gVisor or under a security module that forbids it.
+ */
 static bool is_passing_refused(const struct msghdr *m, int error) {
     return m->msg_controllen &&
            (error == EINVAL || error == EOPNOTSUPP || error == EACCES || error == EPERM || error == ETOOMANYREFS);
@@ -264,7 +265,7 @@ static int send_with_descriptor(ad_session *s) {
     const int fd = s->output.sending_pass.fd;
     pthread_mutex_unlock(&s->lock);
     int status = transmit_message(s, &m);
-    if (status == 0) status = transmit_descriptor(s, s->output.sending.data + s->output.sending_pass.at, fd);
+    if (!status) status = transmit_descriptor(s, s->output.sending.data + s->output.sending_pass.at, fd);
     if (status != AD_E_INTERRUPTED) close(fd);
     pthread_mutex_lock(&s->lock);
     s->output.sent = m.msg_iovlen ? s->output.sending_pass.at - iov.iov_len
@@ -326,7 +327,7 @@ int ad__push_output(ad_session *s) {
     }
     s->output.writing = true;
     s->output.recheck = true;
-    for (int round = 0; s->output.recheck && status == 0 && round < ROUNDS; round++) {
+    for (int round = 0; s->output.recheck && !status && round < ROUNDS; round++) {
         s->output.recheck = false;
         if (!load_sending(s)) break;
         status = send_loaded(s, NULL, 0);
@@ -344,7 +345,7 @@ int ad__push_output(ad_session *s) {
 static int wait_room(ad_session *s) {
     uint64_t checked = ad__now();
     int status = 0;
-    while (status == 0 && !s->dead && !has_room(s)) {
+    while (!status && !s->dead && !has_room(s)) {
         if (s->output.writing) status = ad__wait_writer(s, &checked);
         else if (!s->resume.lost &&
                  (s->output.gathered.size > s->output.frame + AD_FRAME_HEADER || s->output.frame || ad__has_unsent(s)))
@@ -372,7 +373,7 @@ int ad__begin(ad_session *s) {
 
 int ad__begin_ask(ad_session *s) {
     int status = ad__begin(s);
-    if (status == 0 && s->frees.count) {
+    if (!status && s->frees.count) {
         append_frees(s);
         open_frame(s);
     }
@@ -445,7 +446,7 @@ static int gather_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const u
     size_t mark = s->output.gathered.size;
     status = ad__encode_write(&s->output.gathered, buffer, offset);
     ad__bytes_reserve(&s->output.gathered, size);
-    if (status == 0 && !s->output.gathered.failed) {
+    if (!status && !s->output.gathered.failed) {
         ad__seal_frame(s, size);
         ad__bytes_append(&s->output.gathered, data, size);
         s->output.frame = s->output.gathered.size;
@@ -460,7 +461,7 @@ static int begin_writing(ad_session *s) {
     int status = 0;
     if (ad__is_foreign(s)) return ad__fail_foreign();
     pthread_mutex_lock(&s->lock);
-    while (status == 0) {
+    while (!status) {
         if (s->dead || !has_room(s)) status = wait_room(s);
         else if (s->output.writing) status = ad__wait_writer(s, &checked);
         else if (s->resume.lost) status = ad__wait(s, &checked);
@@ -503,7 +504,7 @@ int ad__send_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_
     if (s->resume.enabled && chunk > AD_UNACKED_PAYLOAD) chunk = AD_UNACKED_PAYLOAD;
     if (chunk > s->welcome.window_bytes / 8) chunk = s->welcome.window_bytes / 8;
     if (size <= SMALL_PAYLOAD && size <= chunk) return size ? gather_bytes(s, buffer, offset, data, size) : 0;
-    for (size_t at = 0; at < size && status == 0; at += chunk)
+    for (size_t at = 0; at < size && !status; at += chunk)
         status = send_chunk(s, buffer, offset + at, data + at, size - at < chunk ? size - at : chunk);
     return status;
 }
@@ -515,11 +516,11 @@ static int begin_passing(ad_session *s) {
     uint64_t checked = ad__now();
     int status = ad__begin(s);
     if (status) return status;
-    while (status == 0 && s->output.gathered_pass.fd >= 0 && !s->dead) {
+    while (!status && s->output.gathered_pass.fd >= 0 && !s->dead) {
         if (s->output.writing) status = ad__wait_writer(s, &checked);
         else status = s->resume.lost ? ad__wait(s, &checked) : ad__push_output(s);
     }
-    if (status == 0 && s->dead) status = ad__fail_dead(s);
+    if (!status && s->dead) status = ad__fail_dead(s);
     if (status) pthread_mutex_unlock(&s->lock);
     return status;
 }

@@ -183,13 +183,13 @@ static bool find_user_socket(ad_server_address *out) {
     char url[sizeof out->url];
     const char *folder = getenv("XDG_RUNTIME_DIR");
     if (!folder || !*folder || !is_runtime_folder_ours(folder)) return false;
-    return snprintf(url, sizeof url, "unix:%s/arrayd.sock", folder) < (int)sizeof url && ad__url_parse(url, out) == 0;
+    return snprintf(url, sizeof url, "unix:%s/arrayd.sock", folder) < (int)sizeof url && !ad__url_parse(url, out);
 }
 
 int ad__url_candidates(ad_server_address out[AD_URL_CANDIDATES]) {
     if (!AD_LOCAL_SERVERS) return 0;
     int n = find_user_socket(out);
-    n += ad__url_parse("unix:/run/arrayd/arrayd.sock", &out[n]) == 0;
-    n += ad__url_parse("embedded:auto", &out[n]) == 0;
+    n += !ad__url_parse("unix:/run/arrayd/arrayd.sock", &out[n]);
+    n += !ad__url_parse("embedded:auto", &out[n]);
     return n;
 }

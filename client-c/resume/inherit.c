@@ -68,7 +68,7 @@ static bool is_all_sent(const ad_session *s) {
 static bool flush_before_fork(ad_session *s) {
     while (!is_all_sent(s) && !s->dead && ad__now() < ad__fork_deadline) {
         if (s->output.writing) ad__wait_changed(s);
-        else if (s->resume.lost || ad__push_output(s) != 0) break;
+        else if (s->resume.lost || ad__push_output(s)) break;
     }
     return (is_all_sent(s) || s->resume.enabled) && !s->dead;
 }
@@ -84,7 +84,7 @@ static bool make_descriptor_room(ad_session *s) {
 static int make_child_sockets(int end[2]) {
     const struct timeval step = {.tv_usec = AD_WAIT_STEP_US};
     const int room = AD_SEND_BUFFER, on = 1;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end) != 0) return -1;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end)) return -1;
     setsockopt(end[0], SOL_SOCKET, SO_RCVTIMEO, &step, sizeof step);
     setsockopt(end[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
     setsockopt(end[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on); /* the server learns the child's process id */
@@ -105,7 +105,7 @@ static void retract_fork(ad_session *s) {
     const uint64_t number = s->child.operation;
     s->child.operation = 0;
     pthread_mutex_unlock(&s->lock);
-    for (int i = 0; i < 2 && ad_settle(s) == 0; i++) {}
+    for (int i = 0; i < 2 && !ad_settle(s); i++) {}
     pthread_mutex_lock(&s->lock);
     if (s->input.deferred.number == number) s->input.deferred.status = 0;
 }

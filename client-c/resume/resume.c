@@ -178,7 +178,7 @@ static int receive_answer(attempt *a) {
         status = fail_attempt(a, "protocol violated: no answer to resume");
     }
     if (!status) status = receive_exactly(a, control, frame.control);
-    if (!status && ad__reader_new(&reader) != 0) status = ad__fail_memory();
+    if (!status && ad__reader_new(&reader)) status = ad__fail_memory();
     if (!status) status = parse_answer(a, reader, &arena, control, frame.control);
     ad__reader_free(reader);
     ad__arena_free(&arena);
@@ -307,7 +307,7 @@ void ad__send_leave(ad_session *s) {
            (s->resume.lost ? ad__has_pending_fork(s)
                            : s->output.writing || s->output.gathered.size || ad__has_unsent(s))) {
         if (s->output.writing || s->resume.lost) ad__wait_changed(s);
-        else if (ad__push_output(s) != 0) break;
+        else if (ad__push_output(s)) break;
     }
     if (s->resume.enabled && !s->resume.lost && !s->dead && !s->output.writing && !s->output.gathered.size &&
         !ad__has_unsent(s)) {

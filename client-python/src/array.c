@@ -359,6 +359,6 @@ int ad__py_array_init(PyObject *module) {
     n = append_slots(slots, n, ad__py_number_slots);
     append_slots(slots, n, ad__py_index_slots);
     ad__py.array = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    if (!ad__py.array || PyModule_AddObjectRef(module, "ndarray", (PyObject *)ad__py.array) != 0) return -1;
+    if (!ad__py.array || PyModule_AddObjectRef(module, "ndarray", (PyObject *)ad__py.array)) return -1;
     return set_attribute("__array_priority__", PyFloat_FromDouble(100.0));
 }

@@ -274,7 +274,7 @@ static int add_dimension(ad__py_shape *shape, PyObject *o) {
 static int shape_of_sequence(PyObject *o, ad__py_shape *out) {
     Py_ssize_t n = PySequence_Size(o);
     int status = check_ndim(n);
-    for (Py_ssize_t i = 0; i < n && status == 0; i++) {
+    for (Py_ssize_t i = 0; i < n && !status; i++) {
         PyObject *item = PySequence_GetItem(o, i);
         status = add_dimension(out, item);
         Py_XDECREF(item);
@@ -287,7 +287,7 @@ int ad__py_shape_of(PyObject *o, ad__py_shape *out) {
     if (PyLong_Check(o)) return add_dimension(out, o);
     if (PyTuple_Check(o) || PyList_Check(o)) return shape_of_sequence(o, out);
     if (PyIndex_Check(o)) {
-        if (add_dimension(out, o) == 0) return 0;
+        if (!add_dimension(out, o)) return 0;
         if (!PyErr_ExceptionMatches(PyExc_TypeError) || !PySequence_Check(o)) return -1;
         PyErr_Clear(); /* an array of several ints, say */
         out->ndim = 0;
@@ -298,9 +298,9 @@ int ad__py_shape_of(PyObject *o, ad__py_shape *out) {
 int ad__py_ints(PyObject *const *args, Py_ssize_t n, ad__py_shape *out) {
     out->ndim = 0;
     if (n == 1) return ad__py_shape_of(args[0], out);
-    if (check_ndim(n) != 0) return -1;
+    if (check_ndim(n)) return -1;
     for (Py_ssize_t i = 0; i < n; i++)
-        if (add_dimension(out, args[i]) != 0) return -1;
+        if (add_dimension(out, args[i])) return -1;
     return 0;
 }
 

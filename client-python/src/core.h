@@ -78,7 +78,7 @@ static inline ad_array_info ad__py_info(PyObject *o) {
 /* ---- errors.c ---- */
 int ad__py_errors_init(PyObject *module);
 /* Raises what the calling thread's last error says; returns NULL. */
-PyObject *ad__py_fail(int status);
+PyObject *ad__py_fail(int code);
 PyObject *ad__py_fail_text(int status, const char *text); /* the same with another text, perhaps longer */
 PyObject *ad__py_axis_error(int64_t axis, int ndim, const char *argument);
 
@@ -128,7 +128,7 @@ int ad__py_operand_of(const char *what, PyObject *o, ad_in *in);
 int ad__py_value(const char *what, PyObject *o, ad_value *value); /* 0 or -1: a number, no array */
 /* Check that a Python number may be stored as a dtype: 0, or -1 with NumPy's OverflowError, ValueError or TypeError. */
 int ad__py_storable(const ad_value *v, int dtype);
-int ad__py_huge(PyObject *o, int dtype);          /* raises OverflowError; -1 */
+int ad__py_huge(PyObject *o, int dtype); /* raises OverflowError; -1 */
 /* Of a Python int beyond 64 bits fill *v: 1, or -1 with an exception. _float: beside an array of dtype, which has to be
  * of floats (0: it is not). _stored: as an element of dtype. */
 int ad__py_huge_float(PyObject *o, int dtype, ad_value *v);

@@ -32,7 +32,7 @@ static PyObject *make_class(PyObject *module, const char *exception, const char 
     snprintf(name, sizeof name, "arrayd.%s", exception);
     if (bases) cls = PyErr_NewExceptionWithDoc(name, text, bases, NULL);
     Py_XDECREF(bases);
-    if (cls && PyModule_AddObjectRef(module, exception, cls) != 0) Py_CLEAR(cls);
+    if (cls && PyModule_AddObjectRef(module, exception, cls)) Py_CLEAR(cls);
     return cls;
 }
 
@@ -64,8 +64,8 @@ int ad__py_errors_init(PyObject *module) {
     base = PyErr_NewExceptionWithDoc("arrayd.ArraydError", "What goes wrong in arrayd and has no builtin exception.",
                                      NULL, NULL);
     int status = builtins && base ? PyModule_AddObjectRef(module, "ArraydError", base) : -1;
-    if (status == 0) status = add_dtype_error(module);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows && status == 0; i++) {
+    if (!status) status = add_dtype_error(module);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && !status; i++) {
         classes[rows[i].code] = find_class(module, builtins, rows[i].exception, rows[i].text);
         if (!classes[rows[i].code]) status = -1;
     }
@@ -105,14 +105,14 @@ static PyObject *operation_text(const char *name, uint64_t number) {
     return whole;
 }
 
-PyObject *ad__py_fail(int status) {
+PyObject *ad__py_fail(int code) {
     const char *name = "";
     uint64_t number = ad_error_operation(&name);
-    PyObject *cls = status < 0 && status > -NERROR && classes[-status] ? classes[-status] : PyExc_RuntimeError;
+    PyObject *cls = code < 0 && code > -NERROR && classes[-code] ? classes[-code] : PyExc_RuntimeError;
     if (PyErr_Occurred()) /* a signal's handler raised it while we waited */
         return NULL;
     PyObject *text = number ? operation_text(name, number) : PyUnicode_FromString(ad_error_message());
-    if (text && status == AD_E_DEVICE_LOST) text = add_launches(text);
+    if (text && code == AD_E_DEVICE_LOST) text = add_launches(text);
     if (text) PyErr_SetObject(cls, text);
     Py_XDECREF(text);
     return NULL;

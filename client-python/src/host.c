@@ -23,7 +23,7 @@ PyObject *ad__py_item(PyObject *a) {
         PyErr_SetString(PyExc_ValueError, "can only convert an array of size 1 to a Python scalar");
         return NULL;
     }
-    if (ad__py_download(a, element, ad__dtypes[info.dtype].size) != 0) return NULL;
+    if (ad__py_download(a, element, ad__dtypes[info.dtype].size)) return NULL;
     return ad__py_element(info.dtype, element);
 }
 
@@ -286,11 +286,11 @@ static PyObject *set_from(PyObject *self, PyObject *host) {
     ad__py_shape shape;
     PyObject *array = ad__py_call1(ad__py.np_asarray, host);
     int status = array ? host_shape(array, &shape) : -1;
-    if (status == 0 && (shape.ndim != info.ndim || memcmp(shape.dim, info.shape, sizeof *shape.dim * info.ndim) != 0)) {
+    if (!status && (shape.ndim != info.ndim || memcmp(shape.dim, info.shape, sizeof *shape.dim * info.ndim) != 0)) {
         PyErr_SetString(PyExc_ValueError, "Shape mismatch between the array and what it is set to");
         status = -1;
     }
-    if (status == 0) status = ad__py_assign(self, array);
+    if (!status) status = ad__py_assign(self, array);
     Py_XDECREF(array);
     return status ? NULL : Py_NewRef(Py_None);
 }

@@ -41,7 +41,7 @@ static PyObject *get_by_indices(const ad__py_key *k, PyObject *view) {
     ad_array_info info = ad__py_info(view);
     ad__py_indices x;
     PyObject *result = NULL;
-    if (ad__py_indices_make(&x, k, &info, s) == 0)
+    if (!ad__py_indices_make(&x, k, &info, s))
         result = place_axes(gather_elements(ad__py_handle(view), &x), x.ndim, k->position, s);
     ad__py_indices_free(&x);
     return result;

@@ -49,7 +49,7 @@ static int check_bounds(PyObject *host, int axis, int64_t size) {
     int status = 0;
     if (PyObject_GetBuffer(host, &buffer, PyBUF_C_CONTIGUOUS) != 0) return -1;
     const int64_t *index = buffer.buf;
-    for (Py_ssize_t i = 0; i < buffer.len / (Py_ssize_t)sizeof *index && status == 0; i++)
+    for (Py_ssize_t i = 0; i < buffer.len / (Py_ssize_t)sizeof *index && !status; i++)
         if (index[i] < -size || index[i] >= size) status = out_of_bounds(index[i], axis, size);
     PyBuffer_Release(&buffer);
     return status;
@@ -127,7 +127,7 @@ static int add_server_mask(ad__py_indices *x, const ad__py_fancy *f) {
 static int add_host_mask(ad__py_indices *x, const ad__py_fancy *f, const ad_array_info *view, ad__py_session *s) {
     PyObject *found = PyObject_CallMethod(f->item->object, "nonzero", NULL);
     int status = found ? 0 : -1;
-    for (int i = 0; i < f->item->naxes && status == 0; i++) {
+    for (int i = 0; i < f->item->naxes && !status; i++) {
         ad_array *array = upload_index(PyTuple_GetItem(found, i), f->of + i, view->shape[f->axis + i], s);
         if (array) add_array(x, f->axis + i, array);
         else status = -1;
@@ -183,7 +183,7 @@ static int broadcast_indices(ad__py_indices *x) {
         operand[i] = (ad_operand){.desc = {.shape = info.shape, .strides = info.strides, .ndim = info.ndim}};
         operands[i] = &operand[i];
     }
-    if (ad__broadcast(x->count, operands, &x->ndim, x->shape, NULL) != 0) return no_broadcast(x);
+    if (ad__broadcast(x->count, operands, &x->ndim, x->shape, NULL)) return no_broadcast(x);
     for (int i = 0; i < x->count; i++) {
         int status = ad_broadcast_to(x->array[i], x->ndim, x->shape, &wide);
         if (status) {
@@ -199,8 +199,8 @@ static int broadcast_indices(ad__py_indices *x) {
 int ad__py_indices_make(ad__py_indices *x, const ad__py_key *k, const ad_array_info *view, ad__py_session *s) {
     int status = 0;
     x->count = x->ndim = 0;
-    for (int i = 0; i < k->nfancy && status == 0; i++) status = add_fancy(x, &k->fancy[i], view, s);
-    return status == 0 ? broadcast_indices(x) : -1;
+    for (int i = 0; i < k->nfancy && !status; i++) status = add_fancy(x, &k->fancy[i], view, s);
+    return !status ? broadcast_indices(x) : -1;
 }
 
 void ad__py_indices_free(ad__py_indices *x) {

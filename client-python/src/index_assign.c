@@ -107,7 +107,7 @@ static int raise_mismatch(const ad_array *array, int ndim, const int64_t *shape)
 /* The value broadcast to the shape of what is assigned to; NULL with an exception. */
 static ad_array *stretch_value(const ad_array *array, int ndim, const int64_t *shape) {
     ad_array *fitting = with_ndim(array, ndim), *wide = NULL;
-    if (!fitting || ad_broadcast_to(fitting, ndim, shape, &wide) != 0) raise_mismatch(array, ndim, shape);
+    if (!fitting || ad_broadcast_to(fitting, ndim, shape, &wide)) raise_mismatch(array, ndim, shape);
     ad_array_release(fitting);
     return wide;
 }
@@ -203,7 +203,7 @@ static int copy_where(const masked *m, ad_in in) {
     options.where = where;
     options.out[0] = m->view;
     int status = ad_ufunc_call(m->info.session, AD_UFUNC_copy, &in, &options, &out);
-    if (status == 0) ad_array_release(out);
+    if (!status) ad_array_release(out);
     ad_array_release(where);
     return raise_status(status);
 }
@@ -247,12 +247,12 @@ static int place_values(const masked *m, const ad_array *v) {
         ad_array_get_info(turned, &turned_info);
         shape[0] = info.shape[0];
         for (int i = 1; i < info.ndim; i++) shape[i] = turned_info.shape[m->naxes + i - 1];
-        if (ad_broadcast_to(moved, info.ndim, shape, &wide) != 0) raise_mismatch(v, info.ndim, shape);
+        if (ad_broadcast_to(moved, info.ndim, shape, &wide)) raise_mismatch(v, info.ndim, shape);
     }
     if (wide) {
         const ad_in in[2] = {ad_of(m->mask), ad_of(wide)};
         status = raise_status(ad_call_call(NULL, AD_CALL_place, m->info.dtype, 2, in, 0, NULL, &turned, &out, NULL));
-        if (status == 0) ad_array_release(out);
+        if (!status) ad_array_release(out);
     }
     ad_array_release(wide);
     ad_array_release(moved);
@@ -326,7 +326,7 @@ static int scatter_values(ad_array *view, const ad__py_indices *x, ad_in v) {
     in[0] = v;
     for (int i = 0; i < x->count; i++) in[i + 1] = ad_of(x->array[i]);
     int status = ad_call_call(NULL, AD_CALL_scatter, info.dtype, x->count + 1, in, 1, &set, &turned, &out, NULL);
-    if (status == 0) ad_array_release(out);
+    if (!status) ad_array_release(out);
     ad_array_release(turned);
     return raise_status(status);
 }
@@ -336,8 +336,8 @@ static int assign_by_indices(const ad__py_key *k, PyObject *view, const value *v
     ad__py_indices x;
     ad_array *turned = NULL;
     int status = ad__py_indices_make(&x, k, &info, ((ad__py_array *)view)->session);
-    if (status == 0 && v->in.array && !(turned = for_scatter(k, &x, &info, v->in.array))) status = -1;
-    if (status == 0) status = scatter_values(ad__py_handle(view), &x, turned ? ad_of(turned) : v->in);
+    if (!status && v->in.array && !(turned = for_scatter(k, &x, &info, v->in.array))) status = -1;
+    if (!status) status = scatter_values(ad__py_handle(view), &x, turned ? ad_of(turned) : v->in);
     ad_array_release(turned);
     ad__py_indices_free(&x);
     return status;
@@ -348,8 +348,8 @@ static int assign_by_indices(const ad__py_key *k, PyObject *view, const value *v
 static int assign_fancy(const ad__py_key *k, PyObject *view, PyObject *o) {
     value v;
     int status = value_make(&v, o, ad__py_info(view).dtype, ((ad__py_array *)view)->session);
-    if (status == 0 && ad__py_is_one_mask(k) && !k->fancy[0].item->host) status = assign_by_mask(k, view, &v);
-    else if (status == 0) status = assign_by_indices(k, view, &v);
+    if (!status && ad__py_is_one_mask(k) && !k->fancy[0].item->host) status = assign_by_mask(k, view, &v);
+    else if (!status) status = assign_by_indices(k, view, &v);
     value_free(&v);
     return status;
 }

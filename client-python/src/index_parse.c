@@ -229,7 +229,7 @@ static int check_mask(ad__py_key_item *item, const ad_array_info *a, int axis) {
     int status = tuple ? ad__py_shape_of(tuple, &shape) : -1;
     bool fits = true;
     Py_XDECREF(tuple);
-    for (int i = 0; i < item->naxes && status == 0; i++) {
+    for (int i = 0; i < item->naxes && !status; i++) {
         fits = fits && shape.dim[i] == a->shape[axis + i];
         if (shape.dim[i] == a->shape[axis + i] || shape.dim[i] == 0) continue;
         PyErr_Format(PyExc_IndexError,
@@ -285,18 +285,18 @@ int ad__py_key_parse(ad__py_key *k, PyObject *a, PyObject *key) {
     k->nitems = k->nfancy = k->ndim = 0;
     k->offset = info.offset;
     status = PyTuple_Check(key) ? parse_items(k, key) : parse_item(&k->item[k->nitems++], key);
-    if (status == 0) status = place_ellipsis(k, info.ndim);
-    for (int i = 0; i < k->nitems && status == 0; i++) {
+    if (!status) status = place_ellipsis(k, info.ndim);
+    for (int i = 0; i < k->nitems && !status; i++) {
         if (k->ndim > AD_MAX_NDIM) break;
         status = apply_item(k, &k->item[i], &info, axis);
         axis += k->item[i].naxes;
     }
-    if (status == 0 && k->ndim > AD_MAX_NDIM) {
+    if (!status && k->ndim > AD_MAX_NDIM) {
         PyErr_Format(PyExc_IndexError, "number of dimensions must be within [0, %d], indexing result would have more",
                      AD_MAX_NDIM);
         status = -1;
     }
-    if (status == 0 && k->nfancy) find_position(k);
+    if (!status && k->nfancy) find_position(k);
     return status;
 }
 

@@ -324,7 +324,7 @@ static PyObject *cast_permuted(PyObject *a, int dtype, const int *axes) {
     int back[AD_MAX_NDIM], status;
     ad_array *turned, *made, *view;
     for (int i = 0; i < ad__py_info(a).ndim; i++) back[axes[i]] = i;
-    if ((status = ad_transpose(ad__py_handle(a), axes, &turned)) != 0) return ad__py_fail(status);
+    if ((status = ad_transpose(ad__py_handle(a), axes, &turned))) return ad__py_fail(status);
     status = ad_astype(turned, dtype, &made);
     ad_array_release(turned);
     ad__py_ensure();
@@ -429,12 +429,12 @@ static int fill_with(PyObject *a, PyObject *element) {
 static PyObject *py_fill(PyObject *a, PyObject *value) {
     PyObject *element = ad__py_is_array(value) || PyFloat_CheckExact(value) ? Py_NewRef(value) : ad__py_adopt(value);
     if (!element && PyErr_Occurred()) return NULL;
-    int status = has_dimensions(element ? element : value);
-    if (status > 0) PyErr_SetString(PyExc_ValueError, "setting an array element with a sequence.");
-    if (!element && status == 0) element = as_element(value, ad__py_info(a).dtype);
-    if (status || !element || fill_with(a, element) != 0) status = -1;
+    int result = has_dimensions(element ? element : value);
+    if (result > 0) PyErr_SetString(PyExc_ValueError, "setting an array element with a sequence.");
+    if (!element && result == 0) element = as_element(value, ad__py_info(a).dtype);
+    if (result || !element || fill_with(a, element) != 0) result = -1;
     Py_XDECREF(element);
-    return status == 0 ? Py_NewRef(Py_None) : NULL;
+    return result == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
 /* ---- elements ---- */

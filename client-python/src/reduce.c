@@ -46,7 +46,7 @@ static bool is_given(PyObject *o) { return o && o != Py_None; }
 
 static int set_options(PyObject **v, ad_options *options, ad_value *initial, PyObject **out) {
     int truth = is_given(v[KEEPDIMS]) ? PyObject_IsTrue(v[KEEPDIMS]) : 0;
-    if (truth < 0 || set_axes(v[AXIS], ad__py_info(v[A]).ndim, options) != 0) return -1;
+    if (truth < 0 || set_axes(v[AXIS], ad__py_info(v[A]).ndim, options)) return -1;
     options->keepdims = truth;
     options->casting = AD_CAST_UNSAFE; /* to out=, as NumPy's reductions */
     if (is_given(v[DTYPE]) && (options->dtype = ad__py_dtype_id(v[DTYPE])) < 0) return -1;
@@ -88,7 +88,7 @@ static PyObject *py_reduce(PyObject *module, PyObject *const *args, Py_ssize_t n
     }
     ad__py_session *s = ((ad__py_array *)v[A])->session;
     if ((row = ad__py_row(reductions, v[ROW], "reduction")) < 0 || set_options(v, &options, &initial, &out) != 0 ||
-        ad__py_where(v[WHERE], s, &mask) != 0)
+        ad__py_where(v[WHERE], s, &mask))
         return NULL;
     options.where = mask;
     int status = ad_reduce_call(row, ad_of(ad__py_handle(v[A])), &options, &result);

@@ -351,8 +351,9 @@ static char get_letter(int code, int loop) {
 }
 
 /* The dtypes in NumPy's order, each signed type before the unsigned one of its size. */
-static const int type_order[] = {AD_BOOL,   AD_INT8,   AD_UINT8,   AD_INT16,    AD_UINT16,    AD_INT32,   AD_UINT32, AD_INT64,
-                                 AD_UINT64, AD_FLOAT16, AD_FLOAT32, AD_FLOAT64, AD_COMPLEX64, AD_COMPLEX128, AD_BFLOAT16};
+static const int type_order[] = {AD_BOOL,    AD_INT8,    AD_UINT8,     AD_INT16,      AD_UINT16,
+                                 AD_INT32,   AD_UINT32,  AD_INT64,     AD_UINT64,     AD_FLOAT16,
+                                 AD_FLOAT32, AD_FLOAT64, AD_COMPLEX64, AD_COMPLEX128, AD_BFLOAT16};
 _Static_assert(sizeof type_order / sizeof *type_order == AD_NDTYPE, "each dtype is there once");
 
 /* "dd->d" for each loop. */
@@ -488,7 +489,7 @@ int ad__py_ufunc_init(PyObject *module) {
     all = PyDict_New();
     ad__py.ufunc = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
     int status = all && ad__py.ufunc ? fill_tables() : -1;
-    if (status == 0) status = PyModule_AddObjectRef(module, "ufunc", (PyObject *)ad__py.ufunc);
-    if (status == 0) status = PyModule_AddObjectRef(module, "ufuncs", all);
+    if (!status) status = PyModule_AddObjectRef(module, "ufunc", (PyObject *)ad__py.ufunc);
+    if (!status) status = PyModule_AddObjectRef(module, "ufuncs", all);
     return status;
 }

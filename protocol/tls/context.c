@@ -135,5 +135,5 @@ int ad__tls_client(const ad_tls_files *files, ad_tls_context **out, ad_fault *fa
 
 void ad__tls_context_free(ad_tls_context *c) {
     const ad_openssl *ssl;
-    if (c && ad__openssl_load(&ssl, NULL) == 0) ssl->SSL_CTX_free((SSL_CTX *)c);
+    if (c && !ad__openssl_load(&ssl, NULL)) ssl->SSL_CTX_free((SSL_CTX *)c);
 }

@@ -78,8 +78,8 @@ static int try_sending(ad_channel *c, const ad_note *note, int fd) {
 }
 
 int ad__channel_send(ad_channel *c, const ad_note *note, int fd) {
-    int status = c->first ? 0 : try_sending(c, note, fd);
-    if (status == 0) {
+    int result = c->first ? 0 : try_sending(c, note, fd);
+    if (result == 0) {
         ad_queued_note *q = ad__os.malloc(sizeof *q);
         if (q) {
             *q = (ad_queued_note){.note = *note, .fd = fd};
@@ -87,16 +87,16 @@ int ad__channel_send(ad_channel *c, const ad_note *note, int fd) {
             c->last = &q->next;
             return 0;
         }
-        status = AD_E_MEMORY;
+        result = AD_E_MEMORY;
     }
     if (fd >= 0) close(fd);
-    return status < 0 ? status : 0;
+    return result < 0 ? result : 0;
 }
 
 int ad__channel_flush(ad_channel *c) {
-    int status = 1;
-    while (c->first && (status = try_sending(c, &c->first->note, c->first->fd)) > 0) drop_first_note(c);
-    return status < 0 ? status : 0;
+    int result = 1;
+    while (c->first && (result = try_sending(c, &c->first->note, c->first->fd)) > 0) drop_first_note(c);
+    return result < 0 ? result : 0;
 }
 
 bool ad__channel_waiting(const ad_channel *c) { return c->first != NULL; }
@@ -121,8 +121,8 @@ int ad__channel_receive(ad_channel *c, ad_note *note, int *fd) {
     if (n < 0 && errno == EAGAIN) return 0;
     if (n < 0 && errno == EMSGSIZE) return AD_E_PROTOCOL;
     if (n <= 0) return AD_E_CONNECTION;
-    int status = is_well_formed(c, note, n, *fd) ? 1 : AD_E_PROTOCOL;
-    if (status < 0 && *fd >= 0) close(*fd);
-    if (status < 0 || *fd == AD_FD_LOST) *fd = -1;
-    return status;
+    int result = is_well_formed(c, note, n, *fd) ? 1 : AD_E_PROTOCOL;
+    if (result < 0 && *fd >= 0) close(*fd);
+    if (result < 0 || *fd == AD_FD_LOST) *fd = -1;
+    return result;
 }

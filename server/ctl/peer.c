@@ -86,27 +86,27 @@ static int dispatch_message(ad_peer *p, const ad_message *m) {
 static int receive_frame(ad_peer *p, ad_frame *frame) {
     uint8_t head[AD_FRAME_HEADER];
     ad_message m;
-    int answered = 0, status = receive_bytes(p, head, sizeof head);
-    if (!status) status = ad__frame_decode(head, AD_MAX_CONTROL, AD_MAX_PAYLOAD, frame, &p->fault);
-    if (!status) status = receive_bytes(p, p->input, frame->control);
-    if (!status) status = ad__reader_begin(p->reader, p->input, frame->control, &p->fault);
-    while (status >= 0 && (status = ad__reader_next(p->reader, &p->arena, AD_BIT(AD_CLASS_TELL), &m, &p->fault)) > 0) {
+    int answered = 0, result = receive_bytes(p, head, sizeof head);
+    if (!result) result = ad__frame_decode(head, AD_MAX_CONTROL, AD_MAX_PAYLOAD, frame, &p->fault);
+    if (!result) result = receive_bytes(p, p->input, frame->control);
+    if (!result) result = ad__reader_begin(p->reader, p->input, frame->control, &p->fault);
+    while (result >= 0 && (result = ad__reader_next(p->reader, &p->arena, AD_BIT(AD_CLASS_TELL), &m, &p->fault)) > 0) {
         int taken = dispatch_message(p, &m);
-        if (taken < 0) status = taken;
+        if (taken < 0) result = taken;
         else answered |= taken;
     }
     ad__arena_reset(&p->arena);
-    if (!status) status = receive_bytes(p, p->input, frame->payload);
-    return status ? status : answered;
+    if (!result) result = receive_bytes(p, p->input, frame->payload);
+    return result ? result : answered;
 }
 
 static int64_t receive_answer(ad_peer *p) {
     ad_frame frame;
     int64_t size = 0;
     for (;;) {
-        int status = receive_frame(p, &frame);
-        if (status < 0) return status;
-        if (!status) continue;
+        int result = receive_frame(p, &frame);
+        if (result < 0) return result;
+        if (!result) continue;
         size += (int64_t)frame.payload;
         if (!(frame.flags & AD_FRAME_MORE)) return size;
     }

@@ -76,16 +76,16 @@ static void wake_loop(void *user) {
 static void take_result(work *w, ad_compiler *compiler, task *t) {
     const ad_binary *binary;
     ad_fault fault = {0};
-    int status = compiler->get(compiler, &t->request.job, &binary, &fault);
-    if (!status) return;
+    int result = compiler->get(compiler, &t->request.job, &binary, &fault);
+    if (!result) return;
     t->over = true;
-    if (status < 0) {
+    if (result < 0) {
         w->refused++;
         fprintf(stderr, "arrayctl: for %s: %s\n", t->request.job.arch, fault.text);
         return;
     }
     w->made += binary->data != NULL;
-    w->wrong += binary->data == NULL;
+    w->wrong += !binary->data;
     compiler->release(compiler, binary);
 }
 

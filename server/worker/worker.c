@@ -128,7 +128,7 @@ static void on_channel(uv_poll_t *poll, int status, int events) {
     int fd, got;
     if (events & UV_WRITABLE) flush_channel(w);
     while ((got = ad__channel_receive(&w->arrayd.channel, &note, &fd)) > 0) take_note(w, &note, fd);
-    if (got < 0 || status < 0) {
+    if (got < 0 || status) {
         /* Without arrayd this process cannot be reached, and its clients look for another one. */
         if (!w->ending.stopping) ad__log(arrayd_has_gone, atomic_load(&w->nsessions));
         _exit(0);

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
     for (; size >= AD_FRAME_HEADER; data += AD_FRAME_HEADER, size -= AD_FRAME_HEADER) {
         f = (ad_frame){77, 77, before};
-        if (ad__frame_decode(data, AD_MAX_CONTROL, AD_MAX_PAYLOAD, &f, &fault) != AD_OK) {
+        if (ad__frame_decode(data, AD_MAX_CONTROL, AD_MAX_PAYLOAD, &f, &fault)) {
             if (f.control != 77 || f.payload != before || fault.code != AD_E_PROTOCOL || fault.text[0] == '\0') abort();
             continue;
         }

@@ -95,9 +95,9 @@ static void check_encoding(const ad_message *m) {
     ad_message back;
 
     if (encode_message(&b, m)) {
-        if (ad__reader_new(&reader) != AD_OK) abort();
-        if (ad__reader_begin(reader, b.data, b.size, NULL) != AD_OK ||
-            ad__reader_next(reader, &arena, ~0u, &back, NULL) != 1 || !same_message(m, &back) || back.size != b.size)
+        if (ad__reader_new(&reader)) abort();
+        if (ad__reader_begin(reader, b.data, b.size, NULL) || ad__reader_next(reader, &arena, ~0u, &back, NULL) != 1 ||
+            !same_message(m, &back) || back.size != b.size)
             abort();
     }
     ad__reader_free(reader);
@@ -118,13 +118,13 @@ static void check_op(const ad_op *op) {
 
     for (int i = 0; i < op->nout + op->nin; i++) {
         const ad_desc *d = &op->operand[i].desc;
-        if (!op->operand[i].is_scalar && ad__desc_extent(d, &low, &high, &fault) == AD_OK && (low < 0 || low > high))
+        if (!op->operand[i].is_scalar && ad__desc_extent(d, &low, &high, &fault) == 0 && (low < 0 || low > high))
             abort();
-        if (!op->operand[i].is_scalar && ad__desc_check(d, 1000, "x", &fault) == AD_OK && high > 1000) abort();
+        if (!op->operand[i].is_scalar && ad__desc_check(d, 1000, "x", &fault) == 0 && high > 1000) abort();
     }
     fault.code = 0;
-    if (ad__check_op(op, &fault) == AD_OK) {
-        if (ad__infer(op, result, &fault) != AD_OK || op->nout == 0) abort();
+    if (ad__check_op(op, &fault) == 0) {
+        if (ad__infer(op, result, &fault) || op->nout == 0) abort();
         for (int i = 0; i < op->nout; i++)
             if (result[i].dtype >= AD_NDTYPE || result[i].ndim > AD_MAX_NDIM) abort();
     } else if (fault.code == 0 || fault.text[0] == '\0') {
@@ -140,16 +140,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ad_message m;
     int status;
 
-    if (ad__reader_new(&reader) != AD_OK) return 0;
+    if (ad__reader_new(&reader)) return 0;
     status = ad__reader_begin(reader, data, size, &fault);
-    while (status == AD_OK && (status = ad__reader_next(reader, &arena, ~0u, &m, &fault)) == 1) {
+    while (status == 0 && (status = ad__reader_next(reader, &arena, ~0u, &m, &fault)) == 1) {
         ad__message_text(&m, text, sizeof text);
         if (text[0] == '\0' || m.size == 0 || m.size > size) abort();
         if (is_op(&m)) check_op(&m.op);
         check_encoding(&m);
-        status = AD_OK;
+        status = 0;
     }
-    if (status != AD_OK && (status != AD_E_PROTOCOL || fault.code != status || fault.text[0] == '\0')) abort();
+    if (status && (status != AD_E_PROTOCOL || fault.code != status || fault.text[0] == '\0')) abort();
     ad__reader_free(reader);
     ad__arena_free(&arena);
     return 0;

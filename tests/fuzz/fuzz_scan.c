@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t at = 0, elements = 0;
     ad_fault fault = {0};
 
-    if (ad__scan(data, size, &fault) != AD_OK) {
+    if (ad__scan(data, size, &fault)) {
         if (fault.code != AD_E_PROTOCOL || fault.text[0] == '\0') abort();
         return 0;
     }

@@ -25,20 +25,20 @@ int devices(int *count, ad_fault *) {
 
 /* Each device is the same processors and memory. */
 int device_open(int index, int threads, ad_compiler *compiler, ad_device **out, ad_fault *fault) {
-    int rc;
+    int status;
     if (index < 0) return ad__fault(fault, AD_E_VALUE, "devices are numbered from 0, and %d is none", index);
     ad_device *device = new (std::nothrow) ad_device;
-    if (device == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    if (!device) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     device->compiler = compiler;
     ad_cpu_blas_open();
-    if ((rc = ad_faults_parse(&device->faults, getenv("ARRAYD_FAULT"), fault)) < 0) goto free_device;
-    if ((rc = ad_cpu_parallel_open(threads, fault)) < 0) goto free_device;
+    if ((status = ad_faults_parse(&device->faults, getenv("ARRAYD_FAULT"), fault))) goto free_device;
+    if ((status = ad_cpu_parallel_open(threads, fault))) goto free_device;
     *out = device;
     return 0;
 
 free_device:
     delete device;
-    return rc;
+    return status;
 }
 
 void device_close(ad_device *device) {
@@ -51,10 +51,10 @@ void device_info(ad_device *, ad_device_info *info) { ad_cpu_device_info(info); 
 void device_plans(ad_device *, ad_plans *plans) { ad_fft_plans_count(plans); }
 
 int stream_open(ad_device *device, int, ad_stream **out, ad_fault *fault) {
-    int rc = ad_faults_check(&device->faults, AD_SITE_stream_open, fault);
-    if (rc < 0) return rc;
+    int status = ad_faults_check(&device->faults, AD_SITE_stream_open, fault);
+    if (status) return status;
     ad_stream *stream = new (std::nothrow) ad_stream{device};
-    if (stream == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    if (!stream) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     *out = stream;
     return 0;
 }
@@ -72,8 +72,8 @@ void copy_bytes(void *to, const void *from, uint64_t size) {
 }
 
 int zero(ad_stream *stream, void *to, uint64_t size, ad_fault *fault) {
-    int rc = ad_faults_check(&stream->device->faults, AD_SITE_zero, fault);
-    if (rc < 0) return rc;
+    int status = ad_faults_check(&stream->device->faults, AD_SITE_zero, fault);
+    if (status) return status;
     ad_cpu_parallel(int64_t(size), COPY_GRAIN, [&](int64_t begin, int64_t end) {
         memset(static_cast<char *>(to) + begin, 0, size_t(end - begin));
     });
@@ -81,9 +81,9 @@ int zero(ad_stream *stream, void *to, uint64_t size, ad_fault *fault) {
 }
 
 int upload(ad_stream *stream, void *to, const void *host, uint64_t size, ad_fault *fault) {
-    int rc = ad_faults_check(&stream->device->faults, AD_SITE_upload, fault);
-    if (rc == 0) copy_bytes(to, host, size);
-    return rc;
+    int status = ad_faults_check(&stream->device->faults, AD_SITE_upload, fault);
+    if (!status) copy_bytes(to, host, size);
+    return status;
 }
 
 int move(ad_stream *, void *to, const void *from, uint64_t size, ad_fault *) {
@@ -92,9 +92,9 @@ int move(ad_stream *, void *to, const void *from, uint64_t size, ad_fault *) {
 }
 
 int download(ad_stream *stream, void *host, const void *from, uint64_t size, ad_fault *fault) {
-    int rc = ad_faults_check(&stream->device->faults, AD_SITE_download, fault);
-    if (rc == 0) copy_bytes(host, from, size);
-    return rc;
+    int status = ad_faults_check(&stream->device->faults, AD_SITE_download, fault);
+    if (!status) copy_bytes(host, from, size);
+    return status;
 }
 
 int dispatch(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
@@ -122,16 +122,16 @@ template <class F> int run_guarded(const ad_run *run, ad_fault *fault, F f) {
 }
 
 int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
-    int rc;
-    if ((rc = ad_faults_check(&stream->device->faults, AD_SITE_run, fault)) < 0) return rc;
-    if ((rc = ad_faults_check(&stream->device->faults, AD_SITE_wild, fault)) < 0) return rc;
+    int status;
+    if ((status = ad_faults_check(&stream->device->faults, AD_SITE_run, fault))) return status;
+    if ((status = ad_faults_check(&stream->device->faults, AD_SITE_wild, fault))) return status;
     return run_guarded(run, fault, [&] { return dispatch(stream, op, run, fault); });
 }
 
 int fuse(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fault) {
-    int rc;
+    int status;
     if (!ad_cpu_chain_suits(chain)) return 0;
-    if ((rc = ad_faults_check(&stream->device->faults, AD_SITE_run, fault)) < 0) return rc;
+    if ((status = ad_faults_check(&stream->device->faults, AD_SITE_run, fault))) return status;
     return run_guarded(run, fault, [&] { return ad_cpu_fuse(stream, chain, run, fault); });
 }
 
@@ -188,5 +188,5 @@ __attribute__((constructor(101))) void blas_without_threads() { setenv("OPENBLAS
 } // namespace
 
 extern "C" const ad_backend *ad_backend_get(void) {
-    return getenv("ARRAYD_CPU_LATE") != nullptr ? ad_cpu_late(&backend) : &backend;
+    return getenv("ARRAYD_CPU_LATE") ? ad_cpu_late(&backend) : &backend;
 }

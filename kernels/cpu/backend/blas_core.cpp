@@ -44,7 +44,7 @@ const char *ad_cpu_blas_core(const char *found, ad_blas_processor has) {
 void ad_cpu_blas_open(void) {
     if (getenv(CORE) || !gotoblas_dynamic_init || !gotoblas_dynamic_quit) return;
     const char *core = ad_cpu_blas_core(openblas_get_corename(), this_one());
-    if (core == nullptr) return;
+    if (!core) return;
     setenv(CORE, core, 1);
     gotoblas_dynamic_quit();
     gotoblas_dynamic_init();

@@ -237,7 +237,7 @@ bool idle_fiber(runner *r, ad_fiber *out) {
 
 /* A fiber came back: it has ended, or its thread waits and keeps it, or the block is over. */
 int after(runner *r) {
-    if (r->status != 0) ad_fiber_close(&r->running);
+    if (r->status) ad_fiber_close(&r->running);
     else if (r->returned) r->idle.push_back(r->running);
     return r->status;
 }
@@ -249,7 +249,7 @@ int go_on(runner *r) {
         w->ready = false;
         ad_fiber fiber = w->fiber;
         enter(r, &fiber);
-        if (after(r) != 0) return r->status;
+        if (after(r)) return r->status;
     }
     return 0;
 }
@@ -262,22 +262,22 @@ int begin_threads(runner *r) {
             return r->status = AD_E_MEMORY;
         }
         enter(r, &fiber);
-        if (after(r) != 0) return r->status;
+        if (after(r)) return r->status;
     }
     return 0;
 }
 
 int run_threads(runner *r) {
-    int rc = begin_threads(r);
-    while (rc == 0 && r->nwaiting > 0) {
+    int status = begin_threads(r);
+    while (!status && r->nwaiting > 0) {
         if (!release(r)) {
             snprintf(r->why, sizeof r->why,
                      "threads wait at a barrier, for lanes of their warp, or for the grid, that others never reach");
             return r->status = AD_E_VALUE;
         }
-        rc = go_on(r);
+        status = go_on(r);
     }
-    return rc;
+    return status;
 }
 
 /* Fibers of threads that will never go on. */
@@ -323,7 +323,7 @@ const char *text_of(int number) {
 
 void on_signal(int number) {
     runner *r = current;
-    if (r != nullptr && r->inside) give_up(r, AD_E_DEVICE_LOST, text_of(number));
+    if (r && r->inside) give_up(r, AD_E_DEVICE_LOST, text_of(number));
     signal(number, SIG_DFL); /* not a kernel's: what would have happened happens */
     raise(number);
 }
@@ -347,8 +347,8 @@ void ad_cpu_traps_set() {
 
 int ad_cpu_block_run(const ad_cpu_grid *grid, uint64_t index, ad_fault *fault) {
     runner *r = get_runner();
-    if (r == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
-    if (current == nullptr) let_through();
+    if (!r) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    if (!current) let_through();
     current = r;
     r->grid = grid;
     r->status = 0;

@@ -7,7 +7,7 @@
 
 int ad_cpu_event_open(ad_device *, bool, ad_event **out, ad_fault *fault) {
     ad_event *event = new (std::nothrow) ad_event{0};
-    if (event == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    if (!event) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     *out = event;
     return 0;
 }
@@ -48,7 +48,7 @@ void ad_cpu_host_unregister(ad_device *, void *) {}
 
 int ad_cpu_check_open(ad_device *, int n, ad_check **out, ad_fault *fault) {
     ad_check *checks = static_cast<ad_check *>(calloc(size_t(n), sizeof(ad_check)));
-    if (checks == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    if (!checks) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     *out = checks;
     return 0;
 }

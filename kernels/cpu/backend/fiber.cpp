@@ -20,7 +20,7 @@ int made;
 spare *take() {
     std::lock_guard<std::mutex> hold(lock);
     spare *s = spares;
-    if (s != nullptr) {
+    if (s) {
         spares = s->next;
         return s;
     }
@@ -107,7 +107,7 @@ void enter(unsigned a, unsigned b, unsigned c, unsigned d) {
     main(reinterpret_cast<void *>(uint64_t(c) << 32 | d));
 }
 ucontext_t *context_of(ad_fiber *fiber) {
-    if (fiber->place == nullptr) fiber->place = new ucontext_t;
+    if (!fiber->place) fiber->place = new ucontext_t;
     return static_cast<ucontext_t *>(fiber->place);
 }
 } // namespace

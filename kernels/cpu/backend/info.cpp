@@ -10,9 +10,9 @@ namespace {
 /* Call f(line) for each line of a file until it returns true. */
 template <class F> void each_line(const char *path, F f) {
     FILE *file = fopen(path, "re");
-    if (file == nullptr) return;
+    if (!file) return;
     char line[512];
-    while (fgets(line, sizeof line, file) != nullptr)
+    while (fgets(line, sizeof line, file))
         if (f(line)) break;
     fclose(file);
 }

@@ -91,8 +91,8 @@ late_stream *own(ad_stream *s) { return reinterpret_cast<late_stream *>(s); }
 
 int stream_open(ad_device *device, int priority, ad_stream **out, ad_fault *fault) {
     ad_stream *inner;
-    int rc = now->stream_open(device, priority, &inner, fault);
-    if (rc < 0) return rc;
+    int status = now->stream_open(device, priority, &inner, fault);
+    if (status) return status;
     late_stream *s = new late_stream;
     s->inner = inner;
     s->thread = std::thread([s] { s->work_off(); });
@@ -141,10 +141,10 @@ late_event *own(ad_event *e) { return reinterpret_cast<late_event *>(e); }
 
 int event_open(ad_device *device, bool timed, ad_event **out, ad_fault *fault) {
     late_event *e = new late_event;
-    int rc = now->event_open(device, timed, &e->inner, fault);
+    int status = now->event_open(device, timed, &e->inner, fault);
     *out = reinterpret_cast<ad_event *>(e);
-    if (rc < 0) delete e;
-    return rc;
+    if (status) delete e;
+    return status;
 }
 
 int event_done(ad_event *event, ad_fault *fault) {
@@ -206,7 +206,7 @@ std::mutex texts_lock;
 std::map<const ad_check *, std::string> texts; /* of checks that have failed */
 
 void report(ad_check *check, const ad_fault &fault, int code) {
-    if (check == nullptr) return;
+    if (!check) return;
     {
         std::lock_guard<std::mutex> hold(texts_lock);
         texts[check] = fault.text;
@@ -258,8 +258,8 @@ struct copied {
 void execute(late_stream *s, const std::shared_ptr<copied> &c) {
     ad_fault fault = {};
     std::lock_guard<std::mutex> hold(one_at_a_time);
-    int rc = now->run(s->inner, &c->op, &c->run, &fault);
-    if (rc < 0) report(c->check, fault, rc);
+    int status = now->run(s->inner, &c->op, &c->run, &fault);
+    if (status) report(c->check, fault, status);
 }
 
 /* A query, which is executed at once. The memory that it asks for may have to be made free by moving its contents,
@@ -291,11 +291,11 @@ int run_query(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) 
     q.run.output = query::output;
     stream_wait(stream, nullptr);
     std::lock_guard<std::mutex> hold(one_at_a_time);
-    int rc = now->run(own(stream)->inner, op, &q.run, fault);
+    int status = now->run(own(stream)->inner, op, &q.run, fault);
     run->nvalues = q.run.nvalues;
     run->checked = q.run.checked;
     run->wrote = q.run.wrote;
-    return rc;
+    return status;
 }
 
 int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
@@ -340,9 +340,9 @@ struct copied_chain {
 void execute_chain(late_stream *s, const std::shared_ptr<copied_chain> &c) {
     ad_fault fault = {};
     std::lock_guard<std::mutex> hold(one_at_a_time);
-    int rc = now->fuse(s->inner, &c->chain, &c->end.run, &fault);
-    if (rc == 0) rc = ad__fault(&fault, AD_E_MEMORY, "no memory for what the chain ends with");
-    if (rc < 0) report(c->end.check, fault, rc);
+    int result = now->fuse(s->inner, &c->chain, &c->end.run, &fault);
+    if (result == 0) result = ad__fault(&fault, AD_E_MEMORY, "no memory for what the chain ends with");
+    if (result < 0) report(c->end.check, fault, result);
 }
 
 int fuse(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *) {
@@ -358,14 +358,14 @@ int fuse(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *) {
 
 /* A launch with all that it points at. */
 struct copied_launch {
-    ad_launch launch;
+    ad_kernel_launch launch;
     ad_run run{};
     std::vector<std::vector<char>> bytes;
     std::vector<void *> argument;
     std::vector<uint32_t> size;
     ad_check *check;
 
-    copied_launch(const ad_launch *from, ad_check *to) : launch(*from), check(to) {
+    copied_launch(const ad_kernel_launch *from, ad_check *to) : launch(*from), check(to) {
         for (int i = 0; i < from->narguments; i++) {
             const char *p = static_cast<const char *>(from->argument[i]);
             bytes.emplace_back(p, p + (from->argument_size[i] & ~AD_LAUNCH_LONGER));
@@ -377,10 +377,10 @@ struct copied_launch {
     }
 };
 
-int launch(ad_stream *stream, const ad_launch *from, ad_run *run, ad_fault *fault) {
+int launch(ad_stream *stream, const ad_kernel_launch *from, ad_run *run, ad_fault *fault) {
     late_stream *s = own(stream);
-    int rc = ad_cpu_launch_check(from, fault);
-    if (rc < 0) return rc;
+    int status = ad_cpu_launch_check(from, fault);
+    if (status) return status;
     auto c = std::make_shared<copied_launch>(from, run->check);
     run->checked = run->check != nullptr;
     run->wrote = true;

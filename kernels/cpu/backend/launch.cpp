@@ -56,18 +56,18 @@ void run_blocks(work *w) {
 
 } // namespace
 
-int ad_cpu_launch_check(const ad_launch *l, ad_fault *fault) {
+int ad_cpu_launch_check(const ad_kernel_launch *l, ad_fault *fault) {
     const adrun::entry *e = l->kernel->entry;
     const ad_launch_limits limits = {e->name, e->sizes, e->nparameters, AD_BLOCK_THREADS,
                                      l->kernel->max_dynamic_shared};
     return ad_launch_check(l, &limits, fault);
 }
 
-int ad_cpu_launch(ad_stream *stream, const ad_launch *l, ad_run *run, ad_fault *fault) {
+int ad_cpu_launch(ad_stream *stream, const ad_kernel_launch *l, ad_run *run, ad_fault *fault) {
     static std::mutex one_at_a_time; /* each may need all fibers */
     const std::lock_guard<std::mutex> hold(one_at_a_time);
-    int rc = ad_faults_check(&stream->device->faults, AD_SITE_run, fault);
-    if (rc < 0 || (rc = ad_cpu_launch_check(l, fault)) < 0) return rc;
+    int status = ad_faults_check(&stream->device->faults, AD_SITE_run, fault);
+    if (status || (status = ad_cpu_launch_check(l, fault))) return status;
     const adrun::entry *e = l->kernel->entry;
     work w;
     w.grid = {e->name,

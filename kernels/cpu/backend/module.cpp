@@ -16,7 +16,7 @@
 #include "kernels/cpu/backend/module_source.h"
 #include "kernels/run.h"
 
-struct ad_module {
+struct ad_device_module {
     int fd; /* open as long as the library is: the dynamic linker knows libraries by their paths, and this makes one */
     void *library;
     const adrun::entry *entries;
@@ -60,7 +60,7 @@ const char *level() {
 /* Keep a text in arena memory. NULL: there is none. */
 const char *keep(const std::string &text, ad_arena *arena) {
     char *copy = static_cast<char *>(ad__arena_alloc(arena, text.size() + 1));
-    if (copy != nullptr) memcpy(copy, text.c_str(), text.size() + 1);
+    if (copy) memcpy(copy, text.c_str(), text.size() + 1);
     return copy;
 }
 
@@ -117,7 +117,7 @@ int replace_source(ad_compile_job *job, ad_arena *arena, ad_fault *fault) {
     const char *prelude = choose_prelude(given, arena);
     const char *text = keep(source, arena);
     auto list = static_cast<const char **>(ad__arena_alloc(arena, (options.size() + 1) * sizeof *options.data()));
-    if (text == nullptr || list == nullptr || prelude == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    if (!text || !list || !prelude) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     std::copy(options.begin(), options.end(), list);
     job->source = {text, source.size()};
     job->prelude = {prelude, strlen(prelude)};
@@ -135,7 +135,7 @@ void own_path(char *path, size_t size, int fd) {
     snprintf(path, size, "%s/%d", text.c_str(), fd);
 }
 
-int load(int fd, const ad_binary *binary, ad_module *module, ad_fault *fault) {
+int load(int fd, const ad_binary *binary, ad_device_module *module, ad_fault *fault) {
     char path[128];
     for (size_t at = 0; at < binary->size;) {
         ssize_t n = write(fd, binary->data + at, binary->size - at);
@@ -144,18 +144,18 @@ int load(int fd, const ad_binary *binary, ad_module *module, ad_fault *fault) {
     }
     own_path(path, sizeof path, fd);
     module->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (module->library == nullptr) {
+    if (!module->library) {
         const char *why = dlerror(), *colon = strchr(why, ':'); /* "path: why" */
-        return ad__fault(fault, AD_E_COMPILE, "the module cannot be loaded%s", colon != nullptr ? colon : "");
+        return ad__fault(fault, AD_E_COMPILE, "the module cannot be loaded%s", colon ? colon : "");
     }
     auto *first = static_cast<adrun::entry *const *>(dlsym(module->library, "ad_entries"));
-    module->entries = first != nullptr ? *first : nullptr;
+    module->entries = first ? *first : nullptr;
     return 0;
 }
 
-const adrun::entry *find(const ad_module *module, const char *name) {
+const adrun::entry *find(const ad_device_module *module, const char *name) {
     const adrun::entry *e = module->entries;
-    while (e != nullptr && strcmp(e->name, name) != 0) e = e->next;
+    while (e && strcmp(e->name, name) != 0) e = e->next;
     return e;
 }
 
@@ -163,8 +163,8 @@ const adrun::entry *find(const ad_module *module, const char *name) {
 
 int ad_cpu_module_job(ad_device *, ad_compile_job *job, ad_arena *arena, ad_fault *fault) {
     try {
-        int rc = replace_source(job, arena, fault);
-        if (rc < 0) return rc;
+        int status = replace_source(job, arena, fault);
+        if (status) return status;
     } catch (const std::bad_alloc &) {
         return ad__fault(fault, AD_E_MEMORY, "out of memory");
     }
@@ -178,24 +178,24 @@ int ad_cpu_module_job(ad_device *, ad_compile_job *job, ad_arena *arena, ad_faul
     return 0;
 }
 
-int ad_cpu_module_open(ad_device *, const ad_binary *binary, ad_module **out, ad_fault *fault) {
-    ad_module *module = new (std::nothrow) ad_module();
-    if (module == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+int ad_cpu_module_open(ad_device *, const ad_binary *binary, ad_device_module **out, ad_fault *fault) {
+    ad_device_module *module = new (std::nothrow) ad_device_module();
+    if (!module) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     module->fd = memfd_create("module", MFD_CLOEXEC);
-    int rc = module->fd < 0 ? ad__fault(fault, AD_E_SYSTEM, "cannot keep a module: %s", strerror(errno)) : 0;
-    if (rc == 0) rc = load(module->fd, binary, module, fault);
-    if (rc < 0) {
+    int status = module->fd < 0 ? ad__fault(fault, AD_E_SYSTEM, "cannot keep a module: %s", strerror(errno)) : 0;
+    if (!status) status = load(module->fd, binary, module, fault);
+    if (status) {
         if (module->fd >= 0) close(module->fd);
         delete module;
-        return rc;
+        return status;
     }
     ad_cpu_traps_set();
     *out = module;
     return 0;
 }
 
-void ad_cpu_module_close(ad_module *module) {
-    while (module->kernels != nullptr) {
+void ad_cpu_module_close(ad_device_module *module) {
+    while (module->kernels) {
         ad_kernel *kernel = module->kernels;
         module->kernels = kernel->next;
         delete kernel;
@@ -205,20 +205,20 @@ void ad_cpu_module_close(ad_module *module) {
     delete module;
 }
 
-int ad_cpu_module_kernel(ad_module *module, const char *name, ad_kernel **out, ad_fault *fault) {
+int ad_cpu_module_kernel(ad_device_module *module, const char *name, ad_kernel **out, ad_fault *fault) {
     const adrun::entry *e = find(module, name);
-    if (e == nullptr || e->run == nullptr)
+    if (!e || !e->run)
         return ad__fault(fault, AD_E_VALUE,
                          "there is no kernel %s: name expressions and extern \"C\" functions are known", name);
     ad_kernel *kernel = new (std::nothrow) ad_kernel{e, SHARED_DEFAULT, -1, module->kernels};
-    if (kernel == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    if (!kernel) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     *out = module->kernels = kernel;
     return 0;
 }
 
-int ad_cpu_module_global(ad_module *module, const char *name, void **address, uint64_t *size, ad_fault *fault) {
+int ad_cpu_module_global(ad_device_module *module, const char *name, void **address, uint64_t *size, ad_fault *fault) {
     const adrun::entry *e = find(module, name);
-    if (e != nullptr && e->run == nullptr) {
+    if (e && !e->run) {
         *address = e->address;
         *size = e->size;
         return 0;
@@ -226,9 +226,9 @@ int ad_cpu_module_global(ad_module *module, const char *name, void **address, ui
     Dl_info info;
     const ElfW(Sym) *symbol = nullptr;
     void *found = dlsym(module->library, name);
-    if (found != nullptr &&
+    if (found &&
         dladdr1(found, &info, reinterpret_cast<void **>(const_cast<ElfW(Sym) **>(&symbol)), RTLD_DL_SYMENT) != 0 &&
-        symbol != nullptr && ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT && info.dli_saddr == found) {
+        symbol && ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT && info.dli_saddr == found) {
         link_map *map = nullptr;
         if (dlinfo(module->library, RTLD_DI_LINKMAP, &map) == 0 &&
             info.dli_fbase == reinterpret_cast<void *>(map->l_addr)) {

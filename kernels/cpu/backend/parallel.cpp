@@ -27,7 +27,7 @@ struct job {
 
 thread_local const int *cancel_flag; /* of the operation that this thread works for */
 
-bool is_cancelled(const int *flag) { return flag != nullptr && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0; }
+bool is_cancelled(const int *flag) { return flag && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0; }
 
 /* mutex guards everything but `current.next` and `threads`; `owner` is held by the caller whose job runs. */
 struct pool {

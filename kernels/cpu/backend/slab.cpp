@@ -57,9 +57,9 @@ int map(int fd, uint64_t size, ad_slab_map *out, ad_fault *fault) {
     void *base = reserve(mapped(size));
     if (base == MAP_FAILED) return system_fault(fault, "mmap", size);
     if (mmap(base, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
-        int rc = system_fault(fault, "mmap", size);
+        int status = system_fault(fault, "mmap", size);
         munmap(base, mapped(size));
-        return rc;
+        return status;
     }
     if (size >= HUGE_PAGE) madvise(base, size, MADV_HUGEPAGE); /* not every kernel does as asked */
     AD_REDZONE_CLOSE(static_cast<char *>(base) + size, red(size));
@@ -73,38 +73,38 @@ int map(int fd, uint64_t size, ad_slab_map *out, ad_fault *fault) {
 
 int ad_cpu_slab_create(ad_device *device, uint64_t size, ad_slab_map *out, ad_fault *fault) {
     uint64_t rounded = 0;
-    int fd, rc = ad_faults_check(&device->faults, AD_SITE_slab_create, fault);
-    if (rc < 0 || (rc = round_up(size, &rounded, fault)) < 0) return rc;
+    int fd, status = ad_faults_check(&device->faults, AD_SITE_slab_create, fault);
+    if (status || (status = round_up(size, &rounded, fault))) return status;
     if ((fd = memfd_create("arrayd-slab", MFD_CLOEXEC | MFD_ALLOW_SEALING)) < 0)
         return system_fault(fault, "memfd_create", rounded);
     if (ftruncate(fd, off_t(rounded)) != 0) {
-        rc = system_fault(fault, "ftruncate", rounded);
+        status = system_fault(fault, "ftruncate", rounded);
         goto close_fd;
     }
     if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-        rc = system_fault(fault, "sealing", rounded);
+        status = system_fault(fault, "sealing", rounded);
         goto close_fd;
     }
-    if ((rc = map(fd, rounded, out, fault)) < 0) goto close_fd;
+    if ((status = map(fd, rounded, out, fault))) goto close_fd;
     return 0;
 
 close_fd:
     close(fd);
-    return rc;
+    return status;
 }
 
 int ad_cpu_slab_attach(ad_device *device, int fd, uint64_t size, ad_slab_map *out, ad_fault *fault) {
     uint64_t rounded = 0;
-    int own, rc = ad_faults_check(&device->faults, AD_SITE_slab_attach, fault);
-    if (rc < 0 || (rc = round_up(size, &rounded, fault)) < 0) return rc;
-    if ((rc = ad__memfd_check("memory", fd, rounded, fault)) < 0) return rc;
+    int own, status = ad_faults_check(&device->faults, AD_SITE_slab_attach, fault);
+    if (status || (status = round_up(size, &rounded, fault))) return status;
+    if ((status = ad__memfd_check("memory", fd, rounded, fault))) return status;
     if ((own = fcntl(fd, F_DUPFD_CLOEXEC, 0)) < 0) return system_fault(fault, "dup", rounded);
-    if ((rc = map(own, rounded, out, fault)) < 0) close(own);
-    return rc;
+    if ((status = map(own, rounded, out, fault))) close(own);
+    return status;
 }
 
 void ad_cpu_slab_close(ad_device *, ad_slab_map *slab) {
-    if (slab->base != nullptr) {
+    if (slab->base) {
         AD_REDZONE_OPEN(static_cast<char *>(slab->base) + slab->size, red(slab->size));
         munmap(slab->base, mapped(slab->size));
     }

@@ -147,8 +147,8 @@ fill *choose(const curand_call *r) {
 int ad_call_curand_seed(ad_call *c) {
     const ad_scalar *p = c->op->param;
     array out;
-    const int rc = curand_output(c, 0, &out);
-    if (rc < 0) return rc;
+    const int status = curand_output(c, 0, &out);
+    if (status) return status;
     c->run->wrote = true;
     const int64_t states = out.shape[1], first = p[2].as.i;
     curand_visit(int(p[0].as.i), [&](auto g) {
@@ -164,12 +164,12 @@ int ad_call_curand_seed(ad_call *c) {
 
 int ad_call_curand(ad_call *c) {
     curand_call r;
-    int rc = curand_open(c, &r);
-    if (rc < 0) return rc;
-    if (r.places.count > 0 && (rc = ad_cpu_random_check(&r, c->fault)) < 0) return rc;
+    int status = curand_open(c, &r);
+    if (status) return status;
+    if (r.places.count > 0 && (status = ad_cpu_random_check(&r, c->fault))) return status;
     c->run->wrote = true;
     memcpy(r.to.data, r.from.data, size_t(count(r.to)) * 4);
     if (r.places.count > 0) choose (&r)(&r);
-    if ((rc = ad_call_finish(c, 0, &r.out)) < 0) return rc;
+    if ((status = ad_call_finish(c, 0, &r.out))) return status;
     return ad_call_finish(c, 1, &r.to);
 }

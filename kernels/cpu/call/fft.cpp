@@ -91,15 +91,15 @@ struct held_plan {
     held_plan() = default;
     held_plan(const held_plan &) = delete;
     ~held_plan() {
-        if (kept != nullptr) ad_fft_release(kept);
+        if (kept) ad_fft_release(kept);
     }
 };
 
 int transform(ad_call *c, pass *p) {
     held_plan plan;
     prepare(p);
-    const int rc = plan.acquire(&p->plan, c->fault);
-    if (rc < 0) return rc;
+    const int status = plan.acquire(&p->plan, c->fault);
+    if (status) return status;
     const int64_t grain = std::max<int64_t>(1, GRAIN / (p->plan.n * p->group));
     ad_cpu_parallel(p->lines.count / p->length * p->groups, grain,
                     [&](int64_t begin, int64_t end) { transform_groups(p, plan.kept, begin, end); });
@@ -115,8 +115,8 @@ template <class R> void scale_row(char *at, int64_t step, int64_t n, int parts, 
 
 /* Compute to = from * factor. */
 int scale(ad_call *c, const array &to, const array &from, double factor) {
-    const int rc = to.data == from.data ? 0 : ad_call_copy(c, &to, &from);
-    if (rc < 0 || factor == 1) return rc;
+    const int status = to.data == from.data ? 0 : ad_call_copy(c, &to, &from);
+    if (status || factor == 1) return status;
     const walk<1> w = walk_of(to);
     ad_cpu_parallel(w.count, GRAIN, [&](int64_t begin, int64_t end) {
         w.runs(begin, end, [&](const int64_t(&at)[1], int64_t n, int64_t) {
@@ -145,8 +145,8 @@ int transform_all(ad_call *c, ad_fft_kind kind, const array &from, const array &
         p.from = *source;
         p.to = to;
         p.factor = i == last ? factor : 1;
-        const int rc = transform(c, &p);
-        if (rc < 0) return rc;
+        const int status = transform(c, &p);
+        if (status) return status;
         source = &to;
     }
     return 0;
@@ -196,20 +196,20 @@ int from_real(ad_call *c, const array &x, const array &out) {
     const int64_t others = c->op->param[1].as.i;
     const double factor = ad_scalar_number(&c->op->param[2]);
     if (others == 0 && x.shape[axis] > 1) return one_pass(c, AD_FFT_FROM_REAL, x, out, axis, factor);
-    const int rc = x.shape[axis] == 1 ? ad_call_copy(c, &out, &x) : one_pass(c, AD_FFT_FROM_REAL, x, out, axis, 1);
-    return rc < 0 ? rc : transform_all(c, AD_FFT_FORWARD, out, out, others, factor);
+    const int status = x.shape[axis] == 1 ? ad_call_copy(c, &out, &x) : one_pass(c, AD_FFT_FROM_REAL, x, out, axis, 1);
+    return status ? status : transform_all(c, AD_FFT_FORWARD, out, out, others, factor);
 }
 
 int to_real(ad_call *c, const array &x, const array &out) {
     const int axis = int(c->op->param[0].as.i);
     const int64_t others = c->op->param[1].as.i;
     array between = x;
-    int rc;
+    int status;
     if (others != 0) {
         const int64_t size = pack(&between);
         between.data = static_cast<char *>(ad_call_workspace(c, uint64_t(size)));
-        if (between.data == nullptr) return AD_E_MEMORY;
-        if ((rc = transform_all(c, AD_FFT_INVERSE, x, between, others, 1)) < 0) return rc;
+        if (!between.data) return AD_E_MEMORY;
+        if ((status = transform_all(c, AD_FFT_INVERSE, x, between, others, 1))) return status;
     }
     if (c->op->param[2].as.i > 1)
         return one_pass(c, AD_FFT_TO_REAL, between, out, axis, ad_scalar_number(&c->op->param[3]));
@@ -227,16 +227,16 @@ bool whole_steps(const array &x) {
 
 int run(ad_call *c, int in_dtype, int out_dtype, int (*work)(ad_call *c, const array &x, const array &out)) {
     array x, out;
-    int rc;
-    if ((rc = ad_call_input(c, 0, in_dtype, &x)) < 0 || (rc = ad_call_output(c, 0, out_dtype, &out)) < 0) return rc;
+    int status;
+    if ((status = ad_call_input(c, 0, in_dtype, &x)) || (status = ad_call_output(c, 0, out_dtype, &out))) return status;
     if (count(out) == 0) return 0;
-    if (!whole_steps(x) && (rc = ad_call_packed(c, &x, x.dtype, 0, &x)) < 0) return rc;
+    if (!whole_steps(x) && (status = ad_call_packed(c, &x, x.dtype, 0, &x))) return status;
     if (!whole_steps(out)) {
         const int64_t size = pack(&out);
-        if ((out.data = static_cast<char *>(ad_call_workspace(c, uint64_t(size)))) == nullptr) return AD_E_MEMORY;
+        if (!(out.data = static_cast<char *>(ad_call_workspace(c, uint64_t(size))))) return AD_E_MEMORY;
     }
     c->run->wrote = true;
-    if ((rc = work(c, x, out)) < 0) return rc;
+    if ((status = work(c, x, out))) return status;
     return ad_call_finish(c, 0, &out);
 }
 

@@ -26,7 +26,7 @@ bool same_key(const ad_fft_plan *a, const ad_fft_plan *b) {
 }
 
 void destroy(ad_fft_kept *k) {
-    if (k->plan != nullptr) k->kernels->destroy(k->key.real, k->key.wide, k->plan);
+    if (k->plan) k->kernels->destroy(k->key.real, k->key.wide, k->plan);
     k->plan = nullptr;
 }
 
@@ -34,10 +34,10 @@ void destroy(ad_fft_kept *k) {
 ad_fft_kept *find(const ad_fft_plan *p, const ad_fft_kernels *kernels) {
     ad_fft_kept *idle = nullptr;
     for (ad_fft_kept &k : table) {
-        if (k.plan != nullptr && k.kernels == kernels && same_key(&k.key, p)) return &k;
-        if (k.users == 0 && (idle == nullptr || k.used < idle->used)) idle = &k;
+        if (k.plan && k.kernels == kernels && same_key(&k.key, p)) return &k;
+        if (k.users == 0 && (!idle || k.used < idle->used)) idle = &k;
     }
-    if (idle != nullptr) destroy(idle);
+    if (idle) destroy(idle);
     return idle;
 }
 
@@ -47,9 +47,9 @@ int ad_fft_acquire(const ad_fft_plan *p, ad_fft_kept **out, ad_fault *fault) {
     const std::lock_guard<std::mutex> hold(lock);
     const ad_fft_kernels *kernels = ad_cpu_kernels_get()->fft;
     ad_fft_kept *k = find(p, kernels);
-    if (k == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of plans for Fourier transforms");
+    if (!k) return ad__fault(fault, AD_E_MEMORY, "out of plans for Fourier transforms");
     try {
-        if (k->plan == nullptr) k->plan = kernels->make(p->real, p->wide, p->n);
+        if (!k->plan) k->plan = kernels->make(p->real, p->wide, p->n);
     } catch (const std::bad_alloc &) {
         return ad__fault(fault, AD_E_MEMORY, "no memory for a Fourier transform of %lld points",
                          static_cast<long long>(p->n));

@@ -28,8 +28,8 @@ template <class S> void fill(const array *out, S start, S step) {
 
 int ad_call_iota(ad_call *c) {
     array out;
-    int rc = ad_call_output(c, 0, c->op->loop, &out);
-    if (rc < 0) return rc;
+    int status = ad_call_output(c, 0, c->op->loop, &out);
+    if (status) return status;
     c->run->wrote = true;
     visit(c->op->loop, [&](auto t) {
         using S = typename decltype(t)::type;

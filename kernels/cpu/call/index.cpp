@@ -77,17 +77,17 @@ int check_axis(ad_call *c, const indexing *ix, int axis) {
 
 /* Inputs from `first` on index array x. */
 int indexing_init(ad_call *c, int first, const array *x, indexing *ix) {
-    int rc;
+    int status;
     ix->k = c->op->nin - first;
     for (int a = 0; a < ix->k; a++) {
-        if ((rc = ad_call_input(c, first + a, AD_INT64, &ix->index[a])) < 0) return rc;
+        if ((status = ad_call_input(c, first + a, AD_INT64, &ix->index[a]))) return status;
         ix->place[a] = walk_of(ix->index[a]);
         ix->size[a] = x->shape[a];
         ix->step[a] = x->stride[a];
     }
     ix->places = count(ix->index[0]);
     for (int a = 0; a < ix->k && ix->places > 0; a++)
-        if ((rc = check_axis(c, ix, a)) < 0) return rc;
+        if ((status = check_axis(c, ix, a))) return status;
     return 0;
 }
 
@@ -183,10 +183,10 @@ int ad_call_gather(ad_call *c) {
     walk<1> plain;
     ad_move m;
     const int dtype = c->op->loop;
-    int rc;
-    if ((rc = ad_call_input(c, 0, dtype, &x)) < 0 || (rc = indexing_init(c, 1, &x, &ix)) < 0 ||
-        (rc = ad_call_output(c, 0, dtype, &out)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input(c, 0, dtype, &x)) || (status = indexing_init(c, 1, &x, &ix)) ||
+        (status = ad_call_output(c, 0, dtype, &out)))
+        return status;
     const int b = ix.index[0].ndim;
     for (int i = 0; i < b; i++) plain.add(out.shape[i], {out.stride[i]});
     for (int i = b; i < out.ndim; i++) m.inner.add(out.shape[i], {out.stride[i], x.stride[ix.k + i - b]});
@@ -202,10 +202,10 @@ int ad_call_scatter(ad_call *c) {
     indexing ix;
     walk<1> plain;
     ad_move m;
-    int rc;
+    int status;
     const int64_t mode = c->op->param[0].as.i;
     x = view_of(c->op->operand[0]);
-    if ((rc = ad_call_input(c, 0, x.dtype, &v)) < 0 || (rc = indexing_init(c, 1, &x, &ix)) < 0) return rc;
+    if ((status = ad_call_input(c, 0, x.dtype, &v)) || (status = indexing_init(c, 1, &x, &ix))) return status;
     const int b = ix.index[0].ndim, ndim = b + x.ndim - ix.k;
     for (int i = 0; i < b; i++) plain.add(ix.index[0].shape[i], {broadcast_stride(v, i, ndim)});
     for (int i = b; i < ndim; i++)

@@ -56,14 +56,14 @@ template <class T> int qr(ad_call *c, const qr_job &job) {
     using lapack = ad_lapack<T>;
     const int m = int(job.m), n = int(job.n), k = std::min(m, n), columns_of_q = int(columns(job.q));
     ad_lapack_work<T> factor = {nullptr, nullptr, nullptr, -1, 0, 0}, make = factor;
-    int rc = linalg_ask(c, &factor, [&](const ad_lapack_work<T> &w) {
+    int status = linalg_ask(c, &factor, [&](const ad_lapack_work<T> &w) {
         return lapack::gelqf(n, m, reinterpret_cast<T *>(job.w.data), w.work, w);
     });
-    if (rc == 0)
-        rc = linalg_ask(c, &make, [&](const ad_lapack_work<T> &w) {
+    if (!status)
+        status = linalg_ask(c, &make, [&](const ad_lapack_work<T> &w) {
             return lapack::make_q(columns_of_q, m, k, reinterpret_cast<T *>(job.q.data), w.work, w);
         });
-    if (rc < 0) return rc;
+    if (status) return status;
     factor.lwork = make.lwork = std::max(factor.lwork, make.lwork);
     linalg_layout layout;
     const uint64_t tau_at = layout.add(k * int64_t(sizeof(T)));
@@ -87,10 +87,10 @@ template <class T> int qr_raw(ad_call *c, const array &w, const array &tau) {
     const int m = int(rows(w)), n = int(columns(w)), k = std::min(m, n);
     T *taus = reinterpret_cast<T *>(tau.data);
     ad_lapack_work<T> factor = {nullptr, nullptr, nullptr, -1, 0, 0};
-    int rc = linalg_ask(c, &factor, [&](const ad_lapack_work<T> &work) {
+    int status = linalg_ask(c, &factor, [&](const ad_lapack_work<T> &work) {
         return ad_lapack<T>::gelqf(n, m, reinterpret_cast<T *>(w.data), taus, work);
     });
-    if (rc < 0) return rc;
+    if (status) return status;
     linalg_layout layout;
     const linalg_work<T> work(&layout, factor);
     return linalg_each(c, matrices(w), 2 * double(m) * n * k, layout.size,
@@ -136,10 +136,10 @@ template <class T> int solve(ad_call *c, const array &a, const array &b, int64_t
 template <class T> int invert(ad_call *c, const array &a) {
     const int n = int(rows(a));
     ad_lapack_work<T> sizes = {nullptr, nullptr, nullptr, -1, 0, 0};
-    int rc = linalg_ask(c, &sizes, [&](const ad_lapack_work<T> &w) {
+    int status = linalg_ask(c, &sizes, [&](const ad_lapack_work<T> &w) {
         return ad_lapack<T>::getri(n, reinterpret_cast<T *>(a.data), w.iwork, w);
     });
-    if (rc < 0) return rc;
+    if (status) return status;
     linalg_layout layout;
     const uint64_t pivots_at = layout.add(n * int64_t(sizeof(int)));
     const linalg_work<T> work(&layout, sizes);
@@ -155,24 +155,24 @@ template <class T> int invert(ad_call *c, const array &a) {
 int ad_call_cholesky(ad_call *c) {
     const array in = linalg_input(c, 0);
     array out;
-    int rc;
-    if ((rc = linalg_fits(c, in)) < 0 || (rc = linalg_output(c, 0, c->op->loop, &out)) < 0) return rc;
+    int status;
+    if ((status = linalg_fits(c, in)) || (status = linalg_output(c, 0, c->op->loop, &out))) return status;
     if (count(out) == 0) return 0;
     c->run->wrote = true;
-    if ((rc = ad_call_copy(c, &out, &in)) < 0) return rc;
-    rc = visit_field(c->op->loop,
-                     [&](auto t) { return cholesky<typename decltype(t)::type>(c, out, c->op->param[0].as.b); });
-    return rc < 0 ? rc : ad_call_finish(c, 0, &out);
+    if ((status = ad_call_copy(c, &out, &in))) return status;
+    status = visit_field(c->op->loop,
+                         [&](auto t) { return cholesky<typename decltype(t)::type>(c, out, c->op->param[0].as.b); });
+    return status ? status : ad_call_finish(c, 0, &out);
 }
 
 int ad_call_qr(ad_call *c) {
     const array in = linalg_input(c, 0);
     const int loop = c->op->loop;
     qr_job job;
-    int rc;
-    if ((rc = linalg_fits(c, in)) < 0 || (rc = linalg_output(c, 0, loop, &job.q)) < 0 ||
-        (rc = linalg_output(c, 1, loop, &job.r)) < 0)
-        return rc;
+    int status;
+    if ((status = linalg_fits(c, in)) || (status = linalg_output(c, 0, loop, &job.q)) ||
+        (status = linalg_output(c, 1, loop, &job.r)))
+        return status;
     job.m = rows(in);
     job.n = columns(in);
     job.in_place = columns(job.q) == job.n;
@@ -180,12 +180,12 @@ int ad_call_qr(ad_call *c) {
     if (job.m == 0 || job.n == 0) {
         visit_field(loop, [&](auto t) { return identity<typename decltype(t)::type>(job.q), 0; });
     } else if (matrices(in) > 0) {
-        if (job.in_place) rc = ad_call_copy(c, &(job.w = job.q), &in);
-        else rc = linalg_copy(c, in, loop, false, &job.w);
-        if (rc < 0) return rc;
-        rc = visit_field(loop, [&](auto t) { return qr<typename decltype(t)::type>(c, job); });
+        if (job.in_place) status = ad_call_copy(c, &(job.w = job.q), &in);
+        else status = linalg_copy(c, in, loop, false, &job.w);
+        if (status) return status;
+        status = visit_field(loop, [&](auto t) { return qr<typename decltype(t)::type>(c, job); });
     }
-    if (rc < 0 || (rc = ad_call_finish(c, 0, &job.q)) < 0) return rc;
+    if (status || (status = ad_call_finish(c, 0, &job.q))) return status;
     return ad_call_finish(c, 1, &job.r);
 }
 
@@ -193,32 +193,32 @@ int ad_call_qr_raw(ad_call *c) {
     const array in = linalg_input(c, 0);
     const int loop = c->op->loop;
     array w, tau, h, by_columns;
-    int rc;
-    if ((rc = linalg_fits(c, in)) < 0 || (rc = linalg_output(c, 0, loop, &h)) < 0 ||
-        (rc = linalg_output(c, 1, loop, &tau)) < 0)
-        return rc;
+    int status;
+    if ((status = linalg_fits(c, in)) || (status = linalg_output(c, 0, loop, &h)) ||
+        (status = linalg_output(c, 1, loop, &tau)))
+        return status;
     if (count(in) == 0) return 0;
-    if ((rc = linalg_copy(c, in, loop, false, &w)) < 0) return rc;
+    if ((status = linalg_copy(c, in, loop, false, &w))) return status;
     c->run->wrote = true;
-    rc = visit_field(loop, [&](auto t) { return qr_raw<typename decltype(t)::type>(c, w, tau); });
+    status = visit_field(loop, [&](auto t) { return qr_raw<typename decltype(t)::type>(c, w, tau); });
     by_columns = transposed(w);
-    if (rc < 0 || (rc = ad_call_copy(c, &h, &by_columns)) < 0 || (rc = ad_call_finish(c, 0, &h)) < 0) return rc;
+    if (status || (status = ad_call_copy(c, &h, &by_columns)) || (status = ad_call_finish(c, 0, &h))) return status;
     return ad_call_finish(c, 1, &tau);
 }
 
 int ad_call_lu(ad_call *c) {
     const array in = linalg_input(c, 0);
     array a, out, pivots, by_rows;
-    int rc;
-    if ((rc = linalg_fits(c, in)) < 0 || (rc = linalg_copy(c, in, c->op->loop, true, &a)) < 0 ||
-        (rc = ad_call_output(c, 0, c->op->loop, &out)) < 0 || (rc = linalg_output(c, 1, AD_INT64, &pivots)) < 0)
-        return rc;
+    int status;
+    if ((status = linalg_fits(c, in)) || (status = linalg_copy(c, in, c->op->loop, true, &a)) ||
+        (status = ad_call_output(c, 0, c->op->loop, &out)) || (status = linalg_output(c, 1, AD_INT64, &pivots)))
+        return status;
     if (count(in) == 0) return 0;
     c->run->wrote = true;
-    rc = visit_field(c->op->loop, [&](auto t) { return lu<typename decltype(t)::type>(c, a, pivots); });
-    if (rc < 0) return rc;
+    status = visit_field(c->op->loop, [&](auto t) { return lu<typename decltype(t)::type>(c, a, pivots); });
+    if (status) return status;
     by_rows = transposed(a);
-    if ((rc = ad_call_copy(c, &out, &by_rows)) < 0 || (rc = ad_call_finish(c, 0, &out)) < 0) return rc;
+    if ((status = ad_call_copy(c, &out, &by_rows)) || (status = ad_call_finish(c, 0, &out))) return status;
     return ad_call_finish(c, 1, &pivots);
 }
 
@@ -227,36 +227,36 @@ int ad_call_solve(ad_call *c) {
     const array a = linalg_input(c, 0), b = linalg_input(c, 1);
     const int loop = c->op->loop;
     array factor, out, x, by_rows;
-    int rc;
-    if ((rc = linalg_fits(c, a)) < 0 || (rc = linalg_fits(c, b)) < 0 || (rc = ad_call_output(c, 0, loop, &out)) < 0)
-        return rc;
+    int status;
+    if ((status = linalg_fits(c, a)) || (status = linalg_fits(c, b)) || (status = ad_call_output(c, 0, loop, &out)))
+        return status;
     if (count(out) == 0) return 0;
     const bool shared = matrices(a) == 1;
     const array sides = linalg_broadcast(b, out);
-    if ((rc = linalg_copy(c, shared ? a : linalg_broadcast(a, out), loop, true, &factor)) < 0 ||
-        (rc = linalg_copy(c, sides, loop, true, &x)) < 0)
-        return rc;
+    if ((status = linalg_copy(c, shared ? a : linalg_broadcast(a, out), loop, true, &factor)) ||
+        (status = linalg_copy(c, sides, loop, true, &x)))
+        return status;
     const int64_t n = rows(out), k = columns(out) * (shared ? matrices(out) : 1);
     if (k > INT_MAX) return ad__fault(c->fault, AD_E_UNSUPPORTED, "more than %d right sides", INT_MAX);
-    rc = visit_field(loop, [&](auto t) { return solve<typename decltype(t)::type>(c, factor, x, n, k); });
-    if (rc < 0) return rc;
+    status = visit_field(loop, [&](auto t) { return solve<typename decltype(t)::type>(c, factor, x, n, k); });
+    if (status) return status;
     c->run->wrote = true;
     by_rows = transposed(x);
-    if ((rc = ad_call_copy(c, &out, &by_rows)) < 0) return rc;
+    if ((status = ad_call_copy(c, &out, &by_rows))) return status;
     return ad_call_finish(c, 0, &out);
 }
 
 int ad_call_inv(ad_call *c) {
     const array in = linalg_input(c, 0);
     array a, out, by_rows;
-    int rc;
-    if ((rc = linalg_fits(c, in)) < 0 || (rc = ad_call_output(c, 0, c->op->loop, &out)) < 0) return rc;
+    int status;
+    if ((status = linalg_fits(c, in)) || (status = ad_call_output(c, 0, c->op->loop, &out))) return status;
     if (count(out) == 0) return 0;
-    if ((rc = linalg_copy(c, in, c->op->loop, true, &a)) < 0) return rc;
-    rc = visit_field(c->op->loop, [&](auto t) { return invert<typename decltype(t)::type>(c, a); });
-    if (rc < 0) return rc;
+    if ((status = linalg_copy(c, in, c->op->loop, true, &a))) return status;
+    status = visit_field(c->op->loop, [&](auto t) { return invert<typename decltype(t)::type>(c, a); });
+    if (status) return status;
     c->run->wrote = true;
     by_rows = transposed(a);
-    if ((rc = ad_call_copy(c, &out, &by_rows)) < 0) return rc;
+    if ((status = ad_call_copy(c, &out, &by_rows))) return status;
     return ad_call_finish(c, 0, &out);
 }

@@ -78,7 +78,7 @@ template <class F> int linalg_each(ad_call *c, int64_t n, double work, uint64_t 
     int64_t parts = std::min<int64_t>(n, ad_cpu_parallel_threads());
     if (double(n) * work < double(parts) * PIECE) parts = std::max<int64_t>(1, int64_t(double(n) * work / PIECE));
     char *scratch = size > 0 ? static_cast<char *>(ad_call_workspace(c, size * uint64_t(parts))) : nullptr;
-    if (size > 0 && scratch == nullptr) return AD_E_MEMORY;
+    if (size > 0 && !scratch) return AD_E_MEMORY;
     std::atomic<bool> failed{false};
     ad_cpu_parallel(parts, 1, [&](int64_t begin, int64_t end) {
         for (int64_t p = begin; p < end; p++)

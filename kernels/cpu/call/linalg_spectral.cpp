@@ -61,10 +61,10 @@ template <class T> int svd(ad_call *c, const svd_job &job) {
         return ad_lapack<T>::gesdd(job.vectors, n, m, matrix<T>(job.w, i), line<real_t<T>>(job.s, i), vh, u, width, w);
     };
     ad_lapack_work<T> sizes = svd_sizes<T>(job);
-    int rc = sizes.lrwork == INT_MAX || sizes.liwork < 0
-                 ? ad__fault(c->fault, AD_E_UNSUPPORTED, "a matrix is too large for LAPACK")
-                 : linalg_ask(c, &sizes, [&](const ad_lapack_work<T> &w) { return decompose(0, w); });
-    if (rc < 0) return rc;
+    int status = sizes.lrwork == INT_MAX || sizes.liwork < 0
+                     ? ad__fault(c->fault, AD_E_UNSUPPORTED, "a matrix is too large for LAPACK")
+                     : linalg_ask(c, &sizes, [&](const ad_lapack_work<T> &w) { return decompose(0, w); });
+    if (status) return status;
     linalg_layout layout;
     const linalg_work<T> work(&layout, sizes);
     return linalg_each(c, matrices(job.w), 8 * double(m) * n * std::min(m, n), layout.size, "SVD did not converge",
@@ -92,8 +92,8 @@ template <class T> int eigh(ad_call *c, const array &a, const array &values, cha
         return ad_lapack<T>::eigh(job, uplo, n, matrix<T>(a, i), line<real_t<T>>(values, i), w);
     };
     ad_lapack_work<T> sizes = {nullptr, nullptr, nullptr, -1, is_complex<T> ? -1 : 0, -1};
-    int rc = linalg_ask(c, &sizes, [&](const ad_lapack_work<T> &w) { return decompose(0, w); });
-    if (rc < 0) return rc;
+    int status = linalg_ask(c, &sizes, [&](const ad_lapack_work<T> &w) { return decompose(0, w); });
+    if (status) return status;
     linalg_layout layout;
     const linalg_work<T> work(&layout, sizes);
     return linalg_each(c, matrices(a), 4 * double(n) * n * n, layout.size, "Eigenvalues did not converge",
@@ -132,7 +132,7 @@ template <class T> int eig_one(const eig_job &job, int64_t i, T *vectors, const 
         const int info = ad_lapack<T>::geev(job.want, job.n, matrix<T>(job.a, i), vectors, w);
         if (info != 0 || w.lwork < 0) return info;
         for (int j = 0; j < job.n; j++) values[j] = {w.rwork[j], w.rwork[job.n + j]};
-        if (out != nullptr) join_vectors(out, vectors, w.rwork + job.n, job.n);
+        if (out) join_vectors(out, vectors, w.rwork + job.n, job.n);
         return 0;
     }
 }
@@ -140,10 +140,11 @@ template <class T> int eig_one(const eig_job &job, int64_t i, T *vectors, const 
 template <class T> int eig(ad_call *c, const eig_job &job) {
     const int64_t n = job.n;
     ad_lapack_work<T> sizes = {nullptr, nullptr, nullptr, -1, 2 * job.n, 0};
-    int rc = job.n > INT_MAX / 2
-                 ? ad__fault(c->fault, AD_E_UNSUPPORTED, "a matrix is too large for LAPACK")
-                 : linalg_ask(c, &sizes, [&](const ad_lapack_work<T> &w) { return eig_one<T>(job, 0, nullptr, w); });
-    if (rc < 0) return rc;
+    int status =
+        job.n > INT_MAX / 2
+            ? ad__fault(c->fault, AD_E_UNSUPPORTED, "a matrix is too large for LAPACK")
+            : linalg_ask(c, &sizes, [&](const ad_lapack_work<T> &w) { return eig_one<T>(job, 0, nullptr, w); });
+    if (status) return status;
     linalg_layout layout;
     const linalg_work<T> work(&layout, sizes);
     const uint64_t room = layout.add(is_complex<T> || job.want == 'N' ? 0 : n * n * int64_t(sizeof(T)));
@@ -159,22 +160,22 @@ int run_eig(ad_call *c, bool vectors) {
     const int loop = c->op->loop, wide = complex_dtype(loop);
     eig_job job = {};
     array out;
-    int rc;
-    if ((rc = linalg_fits(c, in)) < 0 || (rc = linalg_output(c, 0, wide, &job.values)) < 0 ||
-        (vectors && (rc = ad_call_output(c, 1, wide, &out)) < 0))
-        return rc;
+    int status;
+    if ((status = linalg_fits(c, in)) || (status = linalg_output(c, 0, wide, &job.values)) ||
+        (vectors && (status = ad_call_output(c, 1, wide, &out))))
+        return status;
     if (count(in) == 0) return 0;
     job.n = int(rows(in));
     job.want = vectors ? 'V' : 'N';
     job.vectors = in;
     job.vectors.dtype = wide;
-    if ((rc = linalg_copy(c, in, loop, true, &job.a)) < 0 || (vectors && (rc = linalg_scratch(c, &job.vectors)) < 0))
-        return rc;
+    if ((status = linalg_copy(c, in, loop, true, &job.a)) || (vectors && (status = linalg_scratch(c, &job.vectors))))
+        return status;
     c->run->wrote = true;
-    rc = visit_field(loop, [&](auto t) { return eig<typename decltype(t)::type>(c, job); });
-    if (rc < 0 || (rc = ad_call_finish(c, 0, &job.values)) < 0 || !vectors) return rc;
+    status = visit_field(loop, [&](auto t) { return eig<typename decltype(t)::type>(c, job); });
+    if (status || (status = ad_call_finish(c, 0, &job.values)) || !vectors) return status;
     const array by_rows = transposed(job.vectors);
-    if ((rc = ad_call_copy(c, &out, &by_rows)) < 0) return rc;
+    if ((status = ad_call_copy(c, &out, &by_rows))) return status;
     return ad_call_finish(c, 1, &out);
 }
 
@@ -195,17 +196,18 @@ template <class T> int lstsq(ad_call *c, const lstsq_job &job) {
                                    real_t<T>(job.rcond), &rank, w);
     };
     ad_lapack_work<T> sizes = {nullptr, nullptr, nullptr, -1, is_complex<T> ? -1 : 0, -1};
-    int rc = linalg_ask(c, &sizes, solve);
-    if (rc < 0) return rc;
+    int status = linalg_ask(c, &sizes, solve);
+    if (status) return status;
     linalg_layout layout;
     const linalg_work<T> work(&layout, sizes);
-    rc = linalg_each(c, 1, 0, layout.size, "SVD did not converge in Linear Least Squares", [&](int64_t, char *scratch) {
-        const bool finite =
-            is_finite(matrix<T>(job.a, 0), job.m * job.n) && is_finite(matrix<T>(job.x, 0), most * job.k);
-        return finite ? solve(work.at(scratch)) : 1;
-    });
+    status =
+        linalg_each(c, 1, 0, layout.size, "SVD did not converge in Linear Least Squares", [&](int64_t, char *scratch) {
+            const bool finite =
+                is_finite(matrix<T>(job.a, 0), job.m * job.n) && is_finite(matrix<T>(job.x, 0), most * job.k);
+            return finite ? solve(work.at(scratch)) : 1;
+        });
     *job.rank = rank;
-    return rc;
+    return status;
 }
 
 /* The right sides by columns, in room for the solution. */
@@ -216,8 +218,8 @@ int right_sides(ad_call *c, const array &b, int64_t n, array *x) {
     x->dtype = c->op->loop;
     x->shape[0] = k;
     x->shape[1] = std::max(m, n);
-    int rc = linalg_scratch(c, x);
-    if (rc < 0) return rc;
+    int status = linalg_scratch(c, x);
+    if (status) return status;
     memset(x->data, 0, size_t(count(*x) * itemsize(x->dtype)));
     top = *x;
     top.shape[0] = columns(b);
@@ -226,34 +228,34 @@ int right_sides(ad_call *c, const array &b, int64_t n, array *x) {
 }
 
 int svd_outputs(ad_call *c, svd_job *job) {
-    int rc;
+    int status;
     if (c->op->nout == 1) return linalg_output(c, 0, real_dtype(c->op->loop), &job->s);
-    if ((rc = linalg_output(c, 0, c->op->loop, &job->u)) < 0 ||
-        (rc = linalg_output(c, 1, real_dtype(c->op->loop), &job->s)) < 0)
-        return rc;
+    if ((status = linalg_output(c, 0, c->op->loop, &job->u)) ||
+        (status = linalg_output(c, 1, real_dtype(c->op->loop), &job->s)))
+        return status;
     return linalg_output(c, 2, c->op->loop, &job->vh);
 }
 
 int svd_finish(ad_call *c, const svd_job *job) {
-    int rc;
+    int status;
     if (c->op->nout == 1) return ad_call_finish(c, 0, &job->s);
-    if ((rc = ad_call_finish(c, 0, &job->u)) < 0 || (rc = ad_call_finish(c, 1, &job->s)) < 0) return rc;
+    if ((status = ad_call_finish(c, 0, &job->u)) || (status = ad_call_finish(c, 1, &job->s))) return status;
     return ad_call_finish(c, 2, &job->vh);
 }
 
 int run_svd(ad_call *c, char vectors) {
     const array in = linalg_input(c, 0);
     svd_job job;
-    int rc;
-    if ((rc = linalg_fits(c, in)) < 0 || (rc = svd_outputs(c, &job)) < 0) return rc;
+    int status;
+    if ((status = linalg_fits(c, in)) || (status = svd_outputs(c, &job))) return status;
     job.m = rows(in);
     job.n = columns(in);
     job.vectors = vectors;
     c->run->wrote = true;
     if (count(in) > 0) {
-        if ((rc = linalg_copy(c, in, c->op->loop, false, &job.w)) < 0) return rc;
-        rc = visit_field(c->op->loop, [&](auto t) { return svd<typename decltype(t)::type>(c, job); });
-        if (rc < 0) return rc;
+        if ((status = linalg_copy(c, in, c->op->loop, false, &job.w))) return status;
+        status = visit_field(c->op->loop, [&](auto t) { return svd<typename decltype(t)::type>(c, job); });
+        if (status) return status;
     } else if (vectors != 'N') {
         identity(job.u, c->op->loop);
         identity(job.vh, c->op->loop);
@@ -269,35 +271,36 @@ int ad_call_svdvals(ad_call *c) { return run_svd(c, 'N'); }
 int ad_call_eigh(ad_call *c) {
     const array in = linalg_input(c, 0);
     array a, values, out, by_rows;
-    int rc;
-    if ((rc = linalg_fits(c, in)) < 0 || (rc = linalg_output(c, 0, real_dtype(c->op->loop), &values)) < 0 ||
-        (rc = ad_call_output(c, 1, c->op->loop, &out)) < 0)
-        return rc;
+    int status;
+    if ((status = linalg_fits(c, in)) || (status = linalg_output(c, 0, real_dtype(c->op->loop), &values)) ||
+        (status = ad_call_output(c, 1, c->op->loop, &out)))
+        return status;
     if (count(in) == 0) return 0;
-    if ((rc = linalg_copy(c, in, c->op->loop, true, &a)) < 0) return rc;
+    if ((status = linalg_copy(c, in, c->op->loop, true, &a))) return status;
     c->run->wrote = true;
-    rc = visit_field(c->op->loop, [&](auto t) {
+    status = visit_field(c->op->loop, [&](auto t) {
         return eigh<typename decltype(t)::type>(c, a, values, 'V', c->op->param[0].as.b ? 'U' : 'L');
     });
-    if (rc < 0 || (rc = ad_call_finish(c, 0, &values)) < 0) return rc;
+    if (status || (status = ad_call_finish(c, 0, &values))) return status;
     by_rows = transposed(a);
-    if ((rc = ad_call_copy(c, &out, &by_rows)) < 0) return rc;
+    if ((status = ad_call_copy(c, &out, &by_rows))) return status;
     return ad_call_finish(c, 1, &out);
 }
 
 int ad_call_eigvalsh(ad_call *c) {
     const array in = linalg_input(c, 0);
     array a, values;
-    int rc;
-    if ((rc = linalg_fits(c, in)) < 0 || (rc = linalg_output(c, 0, real_dtype(c->op->loop), &values)) < 0) return rc;
+    int status;
+    if ((status = linalg_fits(c, in)) || (status = linalg_output(c, 0, real_dtype(c->op->loop), &values)))
+        return status;
     if (count(in) == 0) return 0;
-    if ((rc = linalg_copy(c, in, c->op->loop, false, &a)) < 0) return rc;
+    if ((status = linalg_copy(c, in, c->op->loop, false, &a))) return status;
     c->run->wrote = true;
-    rc = visit_field(c->op->loop, [&](auto t) { /* by columns the triangles change places */
-                                                return eigh<typename decltype(t)::type>(
-                                                    c, a, values, 'N', c->op->param[0].as.b ? 'L' : 'U');
+    status = visit_field(c->op->loop, [&](auto t) { /* by columns the triangles change places */
+                                                    return eigh<typename decltype(t)::type>(
+                                                        c, a, values, 'N', c->op->param[0].as.b ? 'L' : 'U');
     });
-    return rc < 0 ? rc : ad_call_finish(c, 0, &values);
+    return status ? status : ad_call_finish(c, 0, &values);
 }
 
 int ad_call_eig(ad_call *c) { return run_eig(c, true); }
@@ -308,11 +311,11 @@ int ad_call_lstsq(ad_call *c) {
     const int loop = c->op->loop;
     array out, rank, top;
     lstsq_job job = {};
-    int rc;
-    if ((rc = linalg_fits(c, in)) < 0 || (rc = linalg_fits(c, b)) < 0 || (rc = ad_call_output(c, 0, loop, &out)) < 0 ||
-        (rc = ad_call_output(c, 1, AD_INT64, &rank)) < 0 || (rc = linalg_output(c, 2, real_dtype(loop), &job.s)) < 0 ||
-        (rc = right_sides(c, b, columns(in), &job.x)) < 0)
-        return rc;
+    int status;
+    if ((status = linalg_fits(c, in)) || (status = linalg_fits(c, b)) || (status = ad_call_output(c, 0, loop, &out)) ||
+        (status = ad_call_output(c, 1, AD_INT64, &rank)) || (status = linalg_output(c, 2, real_dtype(loop), &job.s)) ||
+        (status = right_sides(c, b, columns(in), &job.x)))
+        return status;
     job.m = rows(in);
     job.n = columns(in);
     job.k = job.x.shape[0];
@@ -322,15 +325,15 @@ int ad_call_lstsq(ad_call *c) {
     *job.rank = 0;
     if (job.m == 0) memset(job.x.data, 0, size_t(count(job.x) * itemsize(loop)));
     if (count(in) > 0) {
-        if ((rc = linalg_copy(c, in, loop, true, &job.a)) < 0) return rc;
-        rc = visit_field(loop, [&](auto t) { return lstsq<typename decltype(t)::type>(c, job); });
-        if (rc < 0) return rc;
+        if ((status = linalg_copy(c, in, loop, true, &job.a))) return status;
+        status = visit_field(loop, [&](auto t) { return lstsq<typename decltype(t)::type>(c, job); });
+        if (status) return status;
     }
     top = transposed(job.x);
     top.shape[0] = job.n;
     top.shape[1] = columns(out);
-    if ((rc = ad_call_copy(c, &out, &top)) < 0 || (rc = ad_call_finish(c, 0, &out)) < 0 ||
-        (rc = ad_call_finish(c, 1, &rank)) < 0)
-        return rc;
+    if ((status = ad_call_copy(c, &out, &top)) || (status = ad_call_finish(c, 0, &out)) ||
+        (status = ad_call_finish(c, 1, &rank)))
+        return status;
     return ad_call_finish(c, 2, &job.s);
 }

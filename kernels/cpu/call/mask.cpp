@@ -34,14 +34,14 @@ int64_t count_true(const uint8_t *m, int64_t n) {
 
 /* Input `index` as a mask; other types than bool are true where they are not zero. */
 int mask_init(ad_call *c, int index, array *a, mask *m) {
-    int rc = ad_call_input_packed(c, index, AD_BOOL, a);
-    if (rc < 0) return rc;
+    int status = ad_call_input_packed(c, index, AD_BOOL, a);
+    if (status) return status;
     m->data = reinterpret_cast<const uint8_t *>(a->data);
     m->size = count(*a);
     m->blocks = (m->size + BLOCK - 1) / BLOCK;
     m->total = 0;
     m->before = static_cast<int64_t *>(ad_call_workspace(c, uint64_t(m->blocks) * 8));
-    if (m->before == nullptr) return AD_E_MEMORY;
+    if (!m->before) return AD_E_MEMORY;
     ad_cpu_parallel(m->blocks, 4, [&](int64_t begin, int64_t end) {
         for (int64_t b = begin; b < end; b++)
             m->before[b] = count_true(m->data + b * BLOCK, b + 1 < m->blocks ? BLOCK : m->size - b * BLOCK);
@@ -151,10 +151,10 @@ void write_places(const mask *m, int64_t *out) {
 int ad_call_nonzero(ad_call *c) {
     array x;
     mask m;
-    int rc = mask_init(c, 0, &x, &m);
-    if (rc < 0) return rc;
+    int status = mask_init(c, 0, &x, &m);
+    if (status) return status;
     array out = {nullptr, AD_INT64, 2, {x.ndim, m.total}, {m.total * 8, 8}};
-    if ((rc = ad_call_sized(c, 0, &out)) < 0) return rc;
+    if ((status = ad_call_sized(c, 0, &out))) return status;
     if (x.ndim == 1) write_places(&m, reinterpret_cast<int64_t *>(out.data));
     else if (x.ndim > 1) write_indices(&m, &x, reinterpret_cast<int64_t *>(out.data));
     c->run->values[0] = m.total;
@@ -166,8 +166,8 @@ int ad_call_compress(ad_call *c) {
     array x, masked, out;
     mask m;
     ad_move move;
-    int rc;
-    if ((rc = ad_call_input(c, 0, c->op->loop, &x)) < 0 || (rc = mask_init(c, 1, &masked, &m)) < 0) return rc;
+    int status;
+    if ((status = ad_call_input(c, 0, c->op->loop, &x)) || (status = mask_init(c, 1, &masked, &m))) return status;
     if (x.ndim - masked.ndim >= AD_MAX_NDIM)
         return ad__fault(c->fault, AD_E_VALUE, "compress: the result has more than %d dimensions", AD_MAX_NDIM);
     out = x;
@@ -175,7 +175,7 @@ int ad_call_compress(ad_call *c) {
     out.shape[0] = m.total;
     for (int i = 1; i < out.ndim; i++) out.shape[i] = x.shape[masked.ndim + i - 1];
     pack(&out);
-    if ((rc = ad_call_sized(c, 0, &out)) < 0) return rc;
+    if ((status = ad_call_sized(c, 0, &out))) return status;
     c->run->values[0] = m.total;
     c->run->nvalues = 1;
     if (count(out) == 0) return 0;
@@ -191,8 +191,8 @@ int ad_call_place(ad_call *c) {
     array x = view_of(c->op->operand[0]), masked, v;
     mask m;
     ad_move move;
-    int rc;
-    if ((rc = mask_init(c, 0, &masked, &m)) < 0 || (rc = ad_call_input(c, 1, x.dtype, &v)) < 0) return rc;
+    int status;
+    if ((status = mask_init(c, 0, &masked, &m)) || (status = ad_call_input(c, 1, x.dtype, &v))) return status;
     const int64_t n = v.shape[0];
     if (n != m.total)
         return ad__fault(c->fault, AD_E_VALUE,

@@ -145,7 +145,7 @@ int lay_out(ad_call *c, product *p, array *out) {
     int64_t bytes = pack(out);
     out->data = static_cast<char *>(ad_call_workspace(c, uint64_t(bytes)));
     p->c = matrix_of(out);
-    return out->data == nullptr ? AD_E_MEMORY : 0;
+    return !out->data ? AD_E_MEMORY : 0;
 }
 
 bool readable(const array *a) {
@@ -158,13 +158,13 @@ bool readable(const array *a) {
 int choose_function(ad_call *c, array *a, array *b, product *p) {
     const int64_t inner = a->shape[a->ndim - 1];
     const int64_t work = work_of(a->shape[a->ndim - 2], b->shape[b->ndim - 1], inner);
-    int rc;
+    int status;
     p->multiply = work < SMALL || inner > TILE_MOST ? nullptr : ad_matmul_blas(a->dtype);
-    if (p->multiply != nullptr)
+    if (p->multiply)
         for (array *x : {a, b})
-            if (!readable(x) && (rc = ad_call_packed(c, x, x->dtype, x->ndim - 2, x)) < 0) return rc;
+            if (!readable(x) && (status = ad_call_packed(c, x, x->dtype, x->ndim - 2, x))) return status;
     p->most = BLAS_MOST;
-    if (p->multiply == nullptr || !readable(a) || !readable(b)) {
+    if (!p->multiply || !readable(a) || !readable(b)) {
         p->multiply = ad_matmul_loops(a->dtype);
         p->most = LOOPS_MOST;
     }
@@ -176,9 +176,9 @@ int choose_function(ad_call *c, array *a, array *b, product *p) {
 int multiply(ad_call *c, array *a, array *b, array *out) {
     const int ndim = out->ndim;
     product p;
-    int rc;
-    if ((rc = choose_function(c, a, b, &p)) < 0 || (rc = lay_out(c, &p, out)) < 0) return rc;
-    const array *first = rc > 0 ? b : a, *second = rc > 0 ? a : b;
+    int result;
+    if ((result = choose_function(c, a, b, &p)) < 0 || (result = lay_out(c, &p, out)) < 0) return result;
+    const array *first = result > 0 ? b : a, *second = result > 0 ? a : b;
     for (int i = 0; i < ndim - 2; i++)
         p.batch.add(out->shape[i],
                     {out->stride[i], broadcast_stride(*first, i, ndim), broadcast_stride(*second, i, ndim)});
@@ -191,15 +191,15 @@ int multiply(ad_call *c, array *a, array *b, array *out) {
 
 int ad_call_matmul(ad_call *c) {
     array a, b, out;
-    int rc, dtype = c->op->loop;
+    int status, dtype = c->op->loop;
     if (dtype == AD_FLOAT16 || dtype == AD_BFLOAT16) dtype = AD_FLOAT32;
-    if ((rc = ad_call_input(c, 0, dtype, &a)) < 0 || (rc = ad_call_input(c, 1, dtype, &b)) < 0 ||
-        (rc = ad_call_output(c, 0, dtype, &out)) < 0)
-        return rc;
+    if ((status = ad_call_input(c, 0, dtype, &a)) || (status = ad_call_input(c, 1, dtype, &b)) ||
+        (status = ad_call_output(c, 0, dtype, &out)))
+        return status;
     if (count(out) == 0) return 0;
     if (a.shape[a.ndim - 1] == 0) {
         c->run->wrote = true;
-        if ((rc = zero(c, &out)) < 0) return rc;
-    } else if ((rc = multiply(c, &a, &b, &out)) < 0) return rc;
+        if ((status = zero(c, &out))) return status;
+    } else if ((status = multiply(c, &a, &b, &out))) return status;
     return ad_call_finish(c, 0, &out);
 }

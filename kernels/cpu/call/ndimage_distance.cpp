@@ -22,11 +22,11 @@ int open_field(ad_call *c, int64_t count, distance_field *f) {
     for (int i = 0; i < 2; i++) {
         f->square[i] = static_cast<double *>(ad_call_workspace(c, uint64_t(count) * 8));
         f->nearest[i] = static_cast<int64_t *>(ad_call_workspace(c, uint64_t(count) * 8));
-        if (f->square[i] == nullptr || f->nearest[i] == nullptr) return AD_E_MEMORY;
+        if (!f->square[i] || !f->nearest[i]) return AD_E_MEMORY;
     }
     f->start = static_cast<double *>(ad_call_workspace(c, uint64_t(count) * 8));
     f->parabola = static_cast<int32_t *>(ad_call_workspace(c, uint64_t(count) * 4));
-    return f->start == nullptr || f->parabola == nullptr ? AD_E_MEMORY : 0;
+    return !f->start || !f->parabola ? AD_E_MEMORY : 0;
 }
 
 void begin_field(const array *x, const distance_field *f) {
@@ -57,12 +57,12 @@ void go_along(const array *x, int axis, double sampling, distance_field *f) {
 int ad_call_nearest_zero(ad_call *c) {
     array x, sampling, square, nearest;
     distance_field f;
-    int rc;
-    if ((rc = ad_call_input_packed(c, 0, AD_BOOL, &x)) < 0 || (rc = ad_call_input(c, 1, AD_FLOAT64, &sampling)) < 0 ||
-        (rc = ad_call_output(c, 0, AD_FLOAT64, &square)) < 0 || (rc = ad_call_output(c, 1, AD_INT64, &nearest)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input_packed(c, 0, AD_BOOL, &x)) || (status = ad_call_input(c, 1, AD_FLOAT64, &sampling)) ||
+        (status = ad_call_output(c, 0, AD_FLOAT64, &square)) || (status = ad_call_output(c, 1, AD_INT64, &nearest)))
+        return status;
     if (count(x) == 0) return 0;
-    if ((rc = open_field(c, count(x), &f)) < 0) return rc;
+    if ((status = open_field(c, count(x), &f))) return status;
     begin_field(&x, &f);
     for (int i = 0; i < x.ndim; i++)
         go_along(&x, i, *reinterpret_cast<const double *>(sampling.data + i * sampling.stride[0]), &f);
@@ -70,9 +70,9 @@ int ad_call_nearest_zero(ad_call *c) {
     pack(&own);
     own.data = reinterpret_cast<char *>(f.square[0]);
     c->run->wrote = true;
-    if ((rc = ad_call_copy(c, &square, &own)) < 0) return rc;
+    if ((status = ad_call_copy(c, &square, &own))) return status;
     own.dtype = AD_INT64;
     own.data = reinterpret_cast<char *>(f.nearest[0]);
-    if ((rc = ad_call_copy(c, &nearest, &own)) < 0 || (rc = ad_call_finish(c, 0, &square)) < 0) return rc;
+    if ((status = ad_call_copy(c, &nearest, &own)) || (status = ad_call_finish(c, 0, &square))) return status;
     return ad_call_finish(c, 1, &nearest);
 }

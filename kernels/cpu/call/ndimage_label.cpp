@@ -1,7 +1,7 @@
 /* label: numbers of connected elements. Each element has a parent, an earlier one that it is connected with or itself.
  * Pieces of the array are joined in parallel, what crosses their borders afterwards, and roots are numbered in order.
- * Nearly always an element is connected with the one to its left. Then a run of elements has its first one for parent at
- * once, and of two runs that touch each other only the first elements that do are joined. */
+ * Nearly always an element is connected with the one to its left. Then a run of elements has its first one for parent
+ * at once, and of two runs that touch each other only the first elements that do are joined. */
 #include "kernels/call.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct field {
     int32_t *parent;
     int ndim;
     int64_t count, row, neighbours;
-    int64_t left; /* the neighbour that is the element to the left; -1: it is none */
+    int64_t left;                 /* the neighbour that is the element to the left; -1: it is none */
     const int64_t *offset, *away; /* of each neighbour along each axis, and in elements */
     int64_t shape[AD_MAX_NDIM];
 };
@@ -107,7 +107,8 @@ void join_elements(const field *f) {
     });
     for (int64_t p = 1; p < pieces; p++) {
         const int64_t first = p * piece;
-        join_range(f, std::min(first, f->count), std::min(first + reach, std::min(first + piece, f->count)), first, true);
+        join_range(f, std::min(first, f->count), std::min(first + reach, std::min(first + piece, f->count)), first,
+                   true);
     }
 }
 
@@ -126,11 +127,11 @@ int64_t number_elements(const field *f, int32_t *label) {
 /* Copy those offsets that lead to earlier elements, turned round: how far those are. */
 int copy_neighbours(ad_call *c, field *f) {
     array offsets;
-    int rc = ad_call_input(c, 1, AD_INT64, &offsets);
-    if (rc < 0) return rc;
+    int status = ad_call_input(c, 1, AD_INT64, &offsets);
+    if (status) return status;
     const int64_t n = offsets.shape[0];
     int64_t *copy = static_cast<int64_t *>(ad_call_workspace(c, uint64_t(n * (f->ndim + 1) + 1) * 8)), *away;
-    if (copy == nullptr) return AD_E_MEMORY;
+    if (!copy) return AD_E_MEMORY;
     f->offset = copy;
     f->away = away = copy + n * f->ndim;
     f->neighbours = 0;
@@ -155,10 +156,10 @@ int copy_neighbours(ad_call *c, field *f) {
 int ad_call_label(ad_call *c) {
     array x, out, total;
     field f;
-    int rc;
-    if ((rc = ad_call_input_packed(c, 0, AD_BOOL, &x)) < 0 || (rc = ad_call_output(c, 0, AD_INT32, &out)) < 0 ||
-        (rc = ad_call_output(c, 1, AD_INT64, &total)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input_packed(c, 0, AD_BOOL, &x)) || (status = ad_call_output(c, 0, AD_INT32, &out)) ||
+        (status = ad_call_output(c, 1, AD_INT64, &total)))
+        return status;
     f.x = reinterpret_cast<const bool8 *>(x.data);
     f.ndim = x.ndim;
     f.count = count(x);
@@ -167,13 +168,14 @@ int ad_call_label(ad_call *c) {
     array label = out;
     const uint64_t size = uint64_t(pack(&label));
     f.parent = static_cast<int32_t *>(ad_call_workspace(c, size));
-    if (f.parent == nullptr) return AD_E_MEMORY;
-    if ((rc = copy_neighbours(c, &f)) < 0) return rc;
+    if (!f.parent) return AD_E_MEMORY;
+    if ((status = copy_neighbours(c, &f))) return status;
     if (!is_packed(out)) label.data = static_cast<char *>(ad_call_workspace(c, size));
-    if (label.data == nullptr) return AD_E_MEMORY;
+    if (!label.data) return AD_E_MEMORY;
     if (f.count > 0) join_elements(&f);
     c->run->wrote = true;
-    *reinterpret_cast<int64_t *>(total.data) = f.count > 0 ? number_elements(&f, reinterpret_cast<int32_t *>(label.data)) : 0;
-    if (label.data != out.data && (rc = ad_call_copy(c, &out, &label)) < 0) return rc;
-    return (rc = ad_call_finish(c, 0, &out)) < 0 ? rc : ad_call_finish(c, 1, &total);
+    *reinterpret_cast<int64_t *>(total.data) =
+        f.count > 0 ? number_elements(&f, reinterpret_cast<int32_t *>(label.data)) : 0;
+    if (label.data != out.data && (status = ad_call_copy(c, &out, &label))) return status;
+    return (status = ad_call_finish(c, 0, &out)) ? status : ad_call_finish(c, 1, &total);
 }

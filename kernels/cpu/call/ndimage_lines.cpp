@@ -15,11 +15,11 @@ namespace {
 
 using namespace ad;
 
-constexpr int64_t LANES = 32;                 /* of a tile at most */
-constexpr int64_t RESULTS = 2048;             /* elements of a tile at most, */
-constexpr int64_t REACH = 2048;               /* ... and of what is beyond it, in one pass */
-constexpr int64_t BLOCK = 32;                 /* sums that stay in registers */
-constexpr int64_t GRAIN = 1 << 15;            /* products */
+constexpr int64_t LANES = 32;      /* of a tile at most */
+constexpr int64_t RESULTS = 2048;  /* elements of a tile at most, */
+constexpr int64_t REACH = 2048;    /* ... and of what is beyond it, in one pass */
+constexpr int64_t BLOCK = 32;      /* sums that stay in registers */
+constexpr int64_t GRAIN = 1 << 15; /* products */
 
 /* An array of (outer, n, inner) elements without gaps, of which windows of `size` go along n. */
 struct lines {
@@ -171,10 +171,9 @@ template <class T, class F> void filter_lines(const lines *l, F f) {
 
 int open_lines(ad_call *c, int64_t size, int64_t before, int mode, const ad_scalar *value, lines *l) {
     array x;
-    int rc;
-    if ((rc = ad_call_input_packed(c, 0, c->op->loop, &x)) < 0 ||
-        (rc = ad_call_output(c, 0, c->op->loop, &l->out)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input_packed(c, 0, c->op->loop, &x)) || (status = ad_call_output(c, 0, c->op->loop, &l->out)))
+        return status;
     l->x = x.data;
     l->axis = int(c->op->param[0].as.i);
     l->mode = mode;
@@ -204,8 +203,8 @@ int ad_call_correlate1d(ad_call *c) {
     const ad_scalar *param = c->op->param;
     array w;
     lines l;
-    int rc = ad_call_input_packed(c, 1, c->op->loop, &w);
-    if (rc < 0 || (rc = open_lines(c, w.shape[0], param[3].as.i, int(param[1].as.i), &param[2], &l)) < 0) return rc;
+    int status = ad_call_input_packed(c, 1, c->op->loop, &w);
+    if (status || (status = open_lines(c, w.shape[0], param[3].as.i, int(param[1].as.i), &param[2], &l))) return status;
     if (count(l.out) == 0) return 0;
     c->run->wrote = true;
     visit(c->op->loop, [&](auto t) {
@@ -218,8 +217,8 @@ int ad_call_correlate1d(ad_call *c) {
 int ad_call_window1d(ad_call *c) {
     const ad_scalar *param = c->op->param;
     lines l;
-    int rc = open_lines(c, param[2].as.i, param[5].as.i, int(param[3].as.i), &param[4], &l);
-    if (rc < 0) return rc;
+    int status = open_lines(c, param[2].as.i, param[5].as.i, int(param[3].as.i), &param[4], &l);
+    if (status) return status;
     if (count(l.out) == 0) return 0;
     c->run->wrote = true;
     visit(c->op->loop, [&](auto t) { combine_lines<typename decltype(t)::type>(&l, param[1].as.i); });

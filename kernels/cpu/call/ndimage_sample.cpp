@@ -11,8 +11,8 @@ namespace {
 
 using namespace ad;
 
-constexpr int64_t LANES = 16;          /* filtered side by side */
-constexpr int64_t GRAIN = 1 << 12;     /* points */
+constexpr int64_t LANES = 16;           /* filtered side by side */
+constexpr int64_t GRAIN = 1 << 12;      /* points */
 constexpr int64_t LANE_GRAIN = 1 << 14; /* elements */
 
 /* ---- spline1d ---- */
@@ -154,10 +154,10 @@ template <class T> samples<T> make_samples(const ad_call *c, const array *x) {
 }
 
 int make_packed_output(ad_call *c, array *out) {
-    int rc = ad_call_output(c, 0, c->op->loop, out);
-    if (rc < 0 || is_packed(*out)) return rc;
+    int status = ad_call_output(c, 0, c->op->loop, out);
+    if (status || is_packed(*out)) return status;
     out->data = static_cast<char *>(ad_call_workspace(c, uint64_t(pack(out))));
-    return out->data == nullptr ? AD_E_MEMORY : 0;
+    return !out->data ? AD_E_MEMORY : 0;
 }
 
 } // namespace
@@ -166,11 +166,11 @@ int ad_call_spline1d(ad_call *c) {
     const int axis = int(c->op->param[0].as.i);
     const spline s = make_spline(int(c->op->param[1].as.i), int(c->op->param[2].as.i));
     array x, out;
-    int rc;
-    if ((rc = ad_call_input(c, 0, c->op->loop, &x)) < 0 || (rc = make_packed_output(c, &out)) < 0) return rc;
+    int status;
+    if ((status = ad_call_input(c, 0, c->op->loop, &x)) || (status = make_packed_output(c, &out))) return status;
     if (count(out) == 0) return 0;
     c->run->wrote = true;
-    if ((rc = ad_call_copy(c, &out, &x)) < 0) return rc;
+    if ((status = ad_call_copy(c, &out, &x))) return status;
     if (out.shape[axis] > 1 && s.poles > 0) {
         if (c->op->loop == AD_FLOAT32) filter_axis<float>(&out, axis, &s);
         else filter_axis<double>(&out, axis, &s);
@@ -182,12 +182,12 @@ int ad_call_sample(ad_call *c) {
     const ad_scalar *param = c->op->param;
     array x, where, out;
     points p;
-    int rc;
+    int status;
     p.affine = param[0].as.b;
     p.dtype = c->op->operand[2].desc.dtype;
-    if ((rc = ad_call_input_packed(c, 0, c->op->loop, &x)) < 0 ||
-        (rc = ad_call_input_packed(c, 1, p.dtype, &where)) < 0 || (rc = make_packed_output(c, &out)) < 0)
-        return rc;
+    if ((status = ad_call_input_packed(c, 0, c->op->loop, &x)) ||
+        (status = ad_call_input_packed(c, 1, p.dtype, &where)) || (status = make_packed_output(c, &out)))
+        return status;
     if (count(out) == 0) return 0;
     pack(&x);
     p.where = where.data;

@@ -16,11 +16,11 @@ namespace {
 
 using namespace ad;
 
-constexpr int64_t BLOCK = 512;      /* results of a row made together */
-constexpr int64_t SORTED = 64;      /* elements of a window up to which a network sorts blocks of LANES windows */
+constexpr int64_t BLOCK = 512; /* results of a row made together */
+constexpr int64_t SORTED = 64; /* elements of a window up to which a network sorts blocks of LANES windows */
 constexpr int64_t LANES = 32;
-constexpr int64_t GRAIN = 1 << 16;  /* elements of windows */
-constexpr int64_t GATHERED = 16;    /* larger windows that are gathered side by side */
+constexpr int64_t GRAIN = 1 << 16; /* elements of windows */
+constexpr int64_t GATHERED = 16;   /* larger windows that are gathered side by side */
 
 /* An array without gaps, its rows, and the window's offsets, of which nobody can write this copy. */
 struct windows {
@@ -95,24 +95,24 @@ template <class F> void make_blocks(const windows *w, F make) {
 
 int copy_offsets(ad_call *c, windows *w) {
     array offsets;
-    int rc = ad_call_input(c, 1, AD_INT64, &offsets);
-    if (rc < 0) return rc;
+    int status = ad_call_input(c, 1, AD_INT64, &offsets);
+    if (status) return status;
     w->taps = offsets.shape[0];
     int64_t *to = static_cast<int64_t *>(ad_call_workspace(c, uint64_t(count(offsets)) * 8));
-    if (to == nullptr) return AD_E_MEMORY;
+    if (!to) return AD_E_MEMORY;
     w->offset = to;
     for (int64_t k = 0; k < w->taps; k++)
         for (int i = 0; i < w->x.ndim; i++)
-            *to++ = limit_offset(*reinterpret_cast<const int64_t *>(offsets.data + k * offsets.stride[0] +
-                                                                    i * offsets.stride[1]));
+            *to++ = limit_offset(
+                *reinterpret_cast<const int64_t *>(offsets.data + k * offsets.stride[0] + i * offsets.stride[1]));
     return 0;
 }
 
 int open_windows(ad_call *c, int mode, const ad_scalar *value, int64_t block, windows *w) {
-    int rc;
-    if ((rc = ad_call_input_packed(c, 0, c->op->loop, &w->x)) < 0 ||
-        (rc = ad_call_output(c, 0, c->op->loop, &w->out)) < 0 || (rc = copy_offsets(c, w)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input_packed(c, 0, c->op->loop, &w->x)) ||
+        (status = ad_call_output(c, 0, c->op->loop, &w->out)) || (status = copy_offsets(c, w)))
+        return status;
     w->mode = mode;
     w->row = w->x.shape[w->x.ndim - 1];
     w->rows = count(w->x, 0, w->x.ndim - 1);
@@ -212,7 +212,8 @@ template <class K, bool Greatest> void limit_windows(const windows *w) {
             const K *x = load_tap(w, b, k, buffer);
             if (k == 0) std::copy(x, x + b->n, best);
             else
-                for (int64_t i = 0; i < b->n; i++) best[i] = (Greatest ? x[i] > best[i] : x[i] < best[i]) ? x[i] : best[i];
+                for (int64_t i = 0; i < b->n; i++)
+                    best[i] = (Greatest ? x[i] > best[i] : x[i] < best[i]) ? x[i] : best[i];
         }
         store_block(w, b, best);
     });
@@ -224,7 +225,7 @@ template <class K> int select_windows(ad_call *c, const windows *w, int64_t rank
     const int64_t units = w->rows * w->blocks, pieces = std::min(units, int64_t(4) * ad_cpu_parallel_threads());
     const uint64_t own = uint64_t(w->taps) * (GATHERED + 1);
     K *memory = static_cast<K *>(ad_call_workspace(c, uint64_t(pieces) * own * sizeof(K)));
-    if (memory == nullptr) return AD_E_MEMORY;
+    if (!memory) return AD_E_MEMORY;
     c->run->wrote = true;
     ad_cpu_parallel(pieces, 1, [&](int64_t begin, int64_t end) {
         for (int64_t p = begin; p < end; p++) {
@@ -266,9 +267,9 @@ template <class S> int rank_windows(ad_call *c, windows *w, int64_t rank) {
     using K = typename order<S>::key;
     const array out = w->out;
     array keys = w->x;
-    int rc = ad_call_packed(c, &w->x, c->op->loop, 0, &w->x);
-    keys.data = rc < 0 ? nullptr : static_cast<char *>(ad_call_workspace(c, uint64_t(pack(&keys))));
-    if (keys.data == nullptr) return AD_E_MEMORY;
+    int status = ad_call_packed(c, &w->x, c->op->loop, 0, &w->x);
+    keys.data = status ? nullptr : static_cast<char *>(ad_call_workspace(c, uint64_t(pack(&keys))));
+    if (!keys.data) return AD_E_MEMORY;
     w->out = keys;
     convert_keys<S, K>(w->x.data, count(w->x), false);
     const K value = order<S>::of(*reinterpret_cast<const S *>(w->value));
@@ -276,8 +277,8 @@ template <class S> int rank_windows(ad_call *c, windows *w, int64_t rank) {
     if (rank == 0) limit_windows<K, false>(w);
     else if (rank == w->taps - 1) limit_windows<K, true>(w);
     else if (w->taps <= SORTED) sort_windows<K>(w, rank);
-    else rc = select_windows<K>(c, w, rank);
-    if (rc < 0) return rc;
+    else status = select_windows<K>(c, w, rank);
+    if (status) return status;
     convert_keys<S, K>(keys.data, count(keys), true);
     c->run->wrote = true;
     return ad_call_copy(c, &out, &keys);
@@ -289,8 +290,8 @@ int ad_call_correlate(ad_call *c) {
     const ad_scalar *param = c->op->param;
     array weights;
     windows w;
-    int rc = ad_call_input_packed(c, 2, c->op->loop, &weights);
-    if (rc < 0 || (rc = open_windows(c, int(param[0].as.i), &param[1], BLOCK, &w)) < 0) return rc;
+    int status = ad_call_input_packed(c, 2, c->op->loop, &weights);
+    if (status || (status = open_windows(c, int(param[0].as.i), &param[1], BLOCK, &w))) return status;
     if (count(w.out) == 0) return 0;
     c->run->wrote = true;
     visit(c->op->loop, [&](auto t) {
@@ -305,8 +306,8 @@ int ad_call_grey_filter(ad_call *c) {
     const ad_scalar *param = c->op->param;
     array heights;
     windows w;
-    int rc = ad_call_input_packed(c, 2, c->op->loop, &heights);
-    if (rc < 0 || (rc = open_windows(c, int(param[1].as.i), &param[2], BLOCK, &w)) < 0) return rc;
+    int status = ad_call_input_packed(c, 2, c->op->loop, &heights);
+    if (status || (status = open_windows(c, int(param[1].as.i), &param[2], BLOCK, &w))) return status;
     if (count(w.out) == 0) return 0;
     c->run->wrote = true;
     visit(c->op->loop, [&](auto t) {
@@ -323,17 +324,17 @@ int ad_call_rank_filter(ad_call *c) {
     const ad_scalar *param = c->op->param;
     const int64_t rank = param[0].as.i;
     windows w;
-    int rc = open_windows(c, int(param[1].as.i), &param[2], BLOCK, &w);
-    if (rc < 0) return rc;
+    int status = open_windows(c, int(param[1].as.i), &param[2], BLOCK, &w);
+    if (status) return status;
     if (count(w.out) == 0) return 0;
     if (rank > 0 && rank < w.taps - 1) {
         w.block = std::min(w.block, w.taps <= SORTED ? LANES : GATHERED);
         w.blocks = (w.row + w.block - 1) / w.block;
     }
-    rc = visit(c->op->loop, [&](auto t) {
+    status = visit(c->op->loop, [&](auto t) {
         using S = typename decltype(t)::type;
         if constexpr (is_complex<S>) return int(AD_E_TYPE);
         else return rank_windows<S>(c, &w, rank);
     });
-    return rc < 0 ? rc : ad_call_finish(c, 0, &w.out);
+    return status ? status : ad_call_finish(c, 0, &w.out);
 }

@@ -228,9 +228,9 @@ void ad_cpu_random_make(const random_source *r, int64_t begin, int64_t n, void *
 
 int ad_call_random(ad_call *c) {
     random_call r;
-    int rc = random_open(c, &r);
-    if (rc < 0 || r.places.count == 0) return rc;
-    if ((rc = ad_cpu_random_check(&r, c->fault)) < 0) return rc;
+    int status = random_open(c, &r);
+    if (status || r.places.count == 0) return status;
+    if ((status = ad_cpu_random_check(&r, c->fault))) return status;
     c->run->wrote = true;
     fill(&r);
     return ad_call_finish(c, 0, &r.out);

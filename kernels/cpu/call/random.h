@@ -44,7 +44,7 @@ template <class P> struct random_cursor {
         }
     }
     static void look(const char **from, int64_t by, P *to) {
-        if (*from == nullptr) return;
+        if (!*from) return;
         *to = *reinterpret_cast<const P *>(*from);
         *from += by;
     }

@@ -59,7 +59,7 @@ struct lane {
     lane from_element(int64_t i) const {
         lane l = *this;
         l.to += i * to_step;
-        if (values == nullptr) l.from += i * from_step;
+        if (!values) l.from += i * from_step;
         l.first += i;
         l.n -= i;
         return l;
@@ -70,20 +70,20 @@ struct lane {
 lane lane_at(const lane *first, int64_t to, int64_t from, int64_t size) {
     lane l = *first;
     l.to += to;
-    if (l.values == nullptr) l.from += from;
+    if (!l.values) l.from += from;
     l.first = from / size;
     return l;
 }
 
 /* Load n elements of the lane from i on, as contiguous elements of S. buffer: room for BLOCK. */
 template <class S> const S *load_block(const lane *l, int64_t i, int64_t n, S *buffer) {
-    if (l->values != nullptr) {
+    if (l->values) {
         ad_cpu_chain_make(l->values, l->first + i, l->first + i + n, buffer);
         return buffer;
     }
     const char *from = l->from + i * l->from_step;
-    if (l->cast == nullptr && l->from_step == int64_t(sizeof(S))) return reinterpret_cast<const S *>(from);
-    if (l->cast != nullptr) l->cast(buffer, sizeof(S), from, l->from_step, n);
+    if (!l->cast && l->from_step == int64_t(sizeof(S))) return reinterpret_cast<const S *>(from);
+    if (l->cast) l->cast(buffer, sizeof(S), from, l->from_step, n);
     else
         for (int64_t j = 0; j < n; j++, from += l->from_step) buffer[j] = *reinterpret_cast<const S *>(from);
     return buffer;
@@ -152,21 +152,21 @@ template <class Op> struct wave {
 template <class Op> int make_wave(ad_call *c, const lane *l, wave<Op> *w) {
     using C = typename Op::C;
     w->fours = l->n / BLOCK / 4;
-    if (l->values != nullptr) w->fours = std::min({w->fours, WAVE * ad_cpu_parallel_threads(), LARGEST_WAVE});
+    if (l->values) w->fours = std::min({w->fours, WAVE * ad_cpu_parallel_threads(), LARGEST_WAVE});
     w->before = static_cast<C *>(ad_call_workspace(c, uint64_t(8 * w->fours + 1) * sizeof(C)));
     w->after = w->before + 4 * w->fours + 1;
     w->made = nullptr;
-    if (w->before == nullptr) return AD_E_MEMORY;
-    if (l->values == nullptr) return 0;
+    if (!w->before) return AD_E_MEMORY;
+    if (!l->values) return 0;
     const uint64_t size = uint64_t(w->fours) * 4 * BLOCK * sizeof *w->made;
     w->made = static_cast<typename Op::type *>(ad_call_workspace(c, size));
-    return w->made == nullptr ? AD_E_MEMORY : 0;
+    return !w->made ? AD_E_MEMORY : 0;
 }
 
 /* Block b of the wave that begins where the lane does. */
 template <class Op>
 const typename Op::type *load_of_wave(const lane *l, const wave<Op> *w, int64_t b, typename Op::type *buffer) {
-    return load_block(l, b * BLOCK, BLOCK, w->made != nullptr ? w->made + b * BLOCK : buffer);
+    return load_block(l, b * BLOCK, BLOCK, w->made ? w->made + b * BLOCK : buffer);
 }
 
 /* Compute the blocks' totals, then what comes before each, then the blocks. The first and the last step are parallel.
@@ -184,7 +184,7 @@ template <class Op> void scan_wave(const lane *l, const wave<Op> *w, int64_t fou
     }
     w->before[fours * 4] = *sum;
     lane there = *l;
-    if (w->made != nullptr) {
+    if (w->made) {
         there.from = reinterpret_cast<const char *>(w->made);
         there.from_step = sizeof(S);
         there.values = nullptr;
@@ -331,16 +331,16 @@ int ad_cpu_scan(ad_call *c, const ad_chain_program *values) {
     const ad_operand *source = &c->op->operand[1];
     const int loop = c->op->loop, type = source->is_scalar ? loop : source->desc.dtype;
     const int axis = int(c->op->param[0].as.i);
-    int rc;
-    if ((rc = ad_call_input(c, 0, type, &x)) < 0 || (rc = ad_call_output(c, 0, loop, &out)) < 0) return rc;
+    int status;
+    if ((status = ad_call_input(c, 0, type, &x)) || (status = ad_call_output(c, 0, loop, &out))) return status;
     if (count(out) == 0) return 0;
     const ad_cast_kernel cast = type == loop ? nullptr : ad_cpu_kernels_get()->cast[type][loop];
     const walk<2> lanes = walk_of(out, x, axis);
     const lane first = {out.data, x.data, out.stride[axis], x.stride[axis], out.shape[axis], cast, values, 0};
     c->run->wrote = true;
-    if (!with_scan(c->op, [&](auto t) { rc = scan<decltype(t)>(c, &first, &lanes); }))
+    if (!with_scan(c->op, [&](auto t) { status = scan<decltype(t)>(c, &first, &lanes); }))
         return ad__fault(c->fault, AD_E_INTERNAL, "a running sum has no loop for this type");
-    return rc < 0 ? rc : ad_call_finish(c, 0, &out);
+    return status ? status : ad_call_finish(c, 0, &out);
 }
 
 int ad_call_cumsum(ad_call *c) { return ad_cpu_scan(c, nullptr); }

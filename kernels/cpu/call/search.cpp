@@ -72,7 +72,7 @@ int check_values(ad_call *c, const array *x, int64_t n, int64_t bins) {
 int count_parallel(ad_call *c, const array *x, int64_t n, const array *out, int64_t bins) {
     const int64_t pieces = ad_cpu_parallel_threads(), piece = (n + pieces - 1) / pieces;
     int64_t *table = static_cast<int64_t *>(ad_call_workspace(c, uint64_t(pieces * bins) * 8));
-    if (table == nullptr) return AD_E_MEMORY;
+    if (!table) return AD_E_MEMORY;
     memset(table, 0, size_t(pieces * bins) * 8);
     ad_cpu_parallel(pieces, 1, [&](int64_t begin, int64_t end) {
         for (int64_t p = begin; p < end; p++)
@@ -95,7 +95,7 @@ template <class T> void count_serial(const array *x, int64_t n, const array *wei
     ad_cpu_in_order(n, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; i++) {
             T *bin = reinterpret_cast<T *>(out->data + value_at(x, i) * step);
-            *bin += weights == nullptr ? T(1) : *reinterpret_cast<const T *>(weights->data + i * weights->stride[0]);
+            *bin += !weights ? T(1) : *reinterpret_cast<const T *>(weights->data + i * weights->stride[0]);
         }
     });
 }
@@ -105,10 +105,10 @@ template <class T> void count_serial(const array *x, int64_t n, const array *wei
 int ad_call_searchsorted(ad_call *c) {
     array x, v, out;
     const int dtype = c->op->loop;
-    int rc;
-    if ((rc = ad_call_input_packed(c, 0, dtype, &x)) < 0 || (rc = ad_call_input(c, 1, dtype, &v)) < 0 ||
-        (rc = ad_call_output(c, 0, AD_INT64, &out)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input_packed(c, 0, dtype, &x)) || (status = ad_call_input(c, 1, dtype, &v)) ||
+        (status = ad_call_output(c, 0, AD_INT64, &out)))
+        return status;
     c->run->wrote = true;
     visit(dtype, [&](auto t) {
         using S = typename decltype(t)::type;
@@ -121,15 +121,15 @@ int ad_call_searchsorted(ad_call *c) {
 int ad_call_bincount(ad_call *c) {
     array x, weights, out;
     const bool weighted = c->op->nin > 1;
-    int rc;
-    if ((rc = ad_call_input(c, 0, AD_INT64, &x)) < 0 ||
-        (weighted && (rc = ad_call_input(c, 1, AD_FLOAT64, &weights)) < 0) ||
-        (rc = ad_call_output(c, 0, weighted ? AD_FLOAT64 : AD_INT64, &out)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input(c, 0, AD_INT64, &x)) ||
+        (weighted && (status = ad_call_input(c, 1, AD_FLOAT64, &weights))) ||
+        (status = ad_call_output(c, 0, weighted ? AD_FLOAT64 : AD_INT64, &out)))
+        return status;
     const int64_t n = x.shape[0], bins = out.shape[0];
-    if ((rc = check_values(c, &x, n, bins)) < 0) return rc;
+    if ((status = check_values(c, &x, n, bins))) return status;
     if (!weighted && n >= 2 * COUNT_GRAIN && bins <= OWN_BINS && ad_cpu_parallel_threads() > 1) {
-        if ((rc = count_parallel(c, &x, n, &out, bins)) < 0) return rc;
+        if ((status = count_parallel(c, &x, n, &out, bins))) return status;
         return ad_call_finish(c, 0, &out);
     }
     c->run->wrote = true;

@@ -10,10 +10,10 @@ namespace {
 
 using namespace ad;
 
-constexpr int64_t LANES = 16;        /* filtered side by side */
-constexpr int64_t FEW = 3;           /* lanes that are filtered one after another */
-constexpr int64_t PIECE = 1 << 12;   /* elements of a lane for one section after another: they stay in the cache */
-constexpr int64_t GRAIN = 1 << 14;   /* elements times coefficients */
+constexpr int64_t LANES = 16;      /* filtered side by side */
+constexpr int64_t FEW = 3;         /* lanes that are filtered one after another */
+constexpr int64_t PIECE = 1 << 12; /* elements of a lane for one section after another: they stay in the cache */
+constexpr int64_t GRAIN = 1 << 14; /* elements times coefficients */
 
 /* Lanes in arrays without gaps: (outer, n, inner) elements, and of the state (sections, order, outer * inner). */
 template <class T> struct filter {
@@ -100,7 +100,8 @@ template <class T> void filter_lanes(const filter<T> *f, T *x, T *state, int64_t
         filter_sections(f, x + first * f->inner, state, lanes, apart, std::min(PIECE, f->n - first));
 }
 
-/* Neighbouring lanes of the state are neighbours of x where there is something behind the axis; else they are n apart. */
+/* Neighbouring lanes of the state are neighbours of x where there is something behind the axis; else they are n apart.
+ */
 template <class T> void filter_all(const filter<T> *f) {
     const bool across = f->inner > 1;
     const int64_t row = across ? f->inner : f->lanes, apart = across ? 1 : f->n;
@@ -118,8 +119,8 @@ template <class T> void filter_all(const filter<T> *f) {
 /* A copy of an operand in scratch memory, which is changed in place. */
 int copy_operand(ad_call *c, int index, array *out) {
     array x;
-    const int rc = ad_call_input(c, index, c->op->loop, &x);
-    return rc < 0 ? rc : ad_call_packed(c, &x, c->op->loop, 0, out);
+    const int status = ad_call_input(c, index, c->op->loop, &x);
+    return status ? status : ad_call_packed(c, &x, c->op->loop, 0, out);
 }
 
 } // namespace
@@ -127,25 +128,30 @@ int copy_operand(ad_call *c, int index, array *out) {
 int ad_call_iir(ad_call *c) {
     const int axis = int(c->op->param[0].as.i);
     array x, section, state, out, last;
-    int rc;
-    if ((rc = copy_operand(c, 0, &x)) < 0 || (rc = copy_operand(c, 1, &section)) < 0 ||
-        (rc = copy_operand(c, 2, &state)) < 0 || (rc = ad_call_output(c, 0, c->op->loop, &out)) < 0 ||
-        (rc = ad_call_output(c, 1, c->op->loop, &last)) < 0)
-        return rc;
+    int status;
+    if ((status = copy_operand(c, 0, &x)) || (status = copy_operand(c, 1, &section)) ||
+        (status = copy_operand(c, 2, &state)) || (status = ad_call_output(c, 0, c->op->loop, &out)) ||
+        (status = ad_call_output(c, 1, c->op->loop, &last)))
+        return status;
     c->run->wrote = true;
     if (count(x) > 0)
         visit(c->op->loop, [&](auto t) {
             using S = typename decltype(t)::type;
             if constexpr (is_float<S> || is_complex<S>) {
                 const int64_t n = x.shape[axis];
-                const filter<S> f = {reinterpret_cast<const S *>(section.data), reinterpret_cast<S *>(x.data),
-                                     reinterpret_cast<S *>(state.data), section.shape[0], section.shape[2] - 1, n,
-                                     count(x, axis + 1, x.ndim), count(x) / n};
+                const filter<S> f = {reinterpret_cast<const S *>(section.data),
+                                     reinterpret_cast<S *>(x.data),
+                                     reinterpret_cast<S *>(state.data),
+                                     section.shape[0],
+                                     section.shape[2] - 1,
+                                     n,
+                                     count(x, axis + 1, x.ndim),
+                                     count(x) / n};
                 filter_all(&f);
             }
         });
-    if ((rc = ad_call_copy(c, &out, &x)) < 0 || (rc = ad_call_copy(c, &last, &state)) < 0 ||
-        (rc = ad_call_finish(c, 0, &out)) < 0)
-        return rc;
+    if ((status = ad_call_copy(c, &out, &x)) || (status = ad_call_copy(c, &last, &state)) ||
+        (status = ad_call_finish(c, 0, &out)))
+        return status;
     return ad_call_finish(c, 1, &last);
 }

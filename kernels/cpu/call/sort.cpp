@@ -42,7 +42,7 @@ int rooms_init(ad_call *c, rooms *r, int64_t each, bool parallel) {
     r->each = (each + 63) / 64 * 64;
     for (int i = 0; i < r->n; i++) r->taken[i].store(false);
     r->base = static_cast<char *>(ad_call_workspace(c, uint64_t(r->each) * uint64_t(r->n)));
-    return r->base == nullptr ? AD_E_MEMORY : 0;
+    return !r->base ? AD_E_MEMORY : 0;
 }
 
 /* A lane to sort, element by element `step` bytes apart, into another. */
@@ -240,8 +240,8 @@ int sort_lanes(ad_call *c, int axis, const array *out, const array *x, const ad_
     const int chunks = divide ? RADIX_CHUNKS : 1;
     const int64_t counts = int64_t(sizeof(radix_counts::at[0])) * chunks;
     rooms r;
-    int rc = rooms_init(c, &r, 2 * capacity * int64_t(sizeof(E)) + counts, !divide && lanes.count > 1);
-    if (rc < 0) return rc;
+    int status = rooms_init(c, &r, 2 * capacity * int64_t(sizeof(E)) + counts, !divide && lanes.count > 1);
+    if (status) return status;
     if (n > AD_SORT_MOST || !kernel->sort) kernel = nullptr;
     c->run->wrote = true;
     const int64_t grain = std::max<int64_t>(kernel ? kernel->lanes : 1, SORT_GRAIN / n);
@@ -282,12 +282,12 @@ template <class S, bool Indices> int sort_type(ad_call *c, int axis, const array
 template <bool Indices> int sort_call(ad_call *c) {
     array x, out;
     const int dtype = c->op->loop, axis = int(c->op->param[0].as.i);
-    int rc;
-    if ((rc = ad_call_input(c, 0, dtype, &x)) < 0 || (rc = ad_call_output(c, 0, Indices ? AD_INT64 : dtype, &out)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input(c, 0, dtype, &x)) || (status = ad_call_output(c, 0, Indices ? AD_INT64 : dtype, &out)))
+        return status;
     if (count(out) == 0) return 0;
-    rc = visit(dtype, [&](auto t) { return sort_type<typename decltype(t)::type, Indices>(c, axis, &out, &x); });
-    return rc < 0 ? rc : ad_call_finish(c, 0, &out);
+    status = visit(dtype, [&](auto t) { return sort_type<typename decltype(t)::type, Indices>(c, axis, &out, &x); });
+    return status ? status : ad_call_finish(c, 0, &out);
 }
 
 } // namespace

@@ -143,31 +143,30 @@ void solve_rows(const csr<T, I> &m, bool lower, bool unit, const panel<T> &x, ba
 
 int ad_call_spmm(ad_call *c) {
     array in, out;
-    int rc;
-    if ((rc = ad_call_input_packed(c, 3, c->op->loop, &in)) < 0 || (rc = linalg_output(c, 0, c->op->loop, &out)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input_packed(c, 3, c->op->loop, &in)) || (status = linalg_output(c, 0, c->op->loop, &out)))
+        return status;
     return visit_sparse(c, [&](auto t, auto u) {
         using T = typename decltype(t)::type;
         using I = typename decltype(u)::type;
         csr<T, I> m;
         bad_index bad;
-        int status;
-        if ((status = get_csr_input(c, &m)) < 0 || (status = check_indptr(c, m)) < 0) return status;
+        if ((status = get_csr_input(c, &m)) || (status = check_indptr(c, m))) return status;
         const panel<const T> x = panel_of<const T>(in);
         const panel<T> y = panel_of<T>(out);
         c->run->wrote = true;
         if (c->op->param[1].as.b) multiply_transposed(m, x, y, &bad);
         else multiply_rows(m, x, y, &bad);
         status = finish_indices(c, bad, c->op->param[1].as.b ? y.rows : x.rows);
-        return status < 0 ? status : ad_call_finish(c, 0, &out);
+        return status ? status : ad_call_finish(c, 0, &out);
     });
 }
 
 int ad_call_sptrsm(ad_call *c) {
     array in, out;
-    int rc;
-    if ((rc = ad_call_input(c, 3, c->op->loop, &in)) < 0 || (rc = linalg_output(c, 0, c->op->loop, &out)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input(c, 3, c->op->loop, &in)) || (status = linalg_output(c, 0, c->op->loop, &out)))
+        return status;
     return visit_sparse(c, [&](auto t, auto u) {
         using T = typename decltype(t)::type;
         using I = typename decltype(u)::type;
@@ -175,13 +174,12 @@ int ad_call_sptrsm(ad_call *c) {
         else {
             csr<T, I> m;
             bad_index bad;
-            int status;
-            if ((status = get_csr_input(c, &m)) < 0 || (status = check_indptr(c, m)) < 0) return status;
+            if ((status = get_csr_input(c, &m)) || (status = check_indptr(c, m))) return status;
             c->run->wrote = true;
-            if ((status = ad_call_copy(c, &out, &in)) < 0) return status;
+            if ((status = ad_call_copy(c, &out, &in))) return status;
             solve_rows(m, c->op->param[0].as.b, c->op->param[1].as.b, panel_of<T>(out), &bad);
             status = finish_indices(c, bad, m.rows);
-            return status < 0 ? status : ad_call_finish(c, 0, &out);
+            return status ? status : ad_call_finish(c, 0, &out);
         }
     });
 }

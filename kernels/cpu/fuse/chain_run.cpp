@@ -127,8 +127,8 @@ int run_with_end(const ad_chain *chain, ad_run *run, ad_chain_program *p, ad_str
     if (!value->data) return 0; /* one by one they may yet find room */
     ad_cpu_chain_plan(p, chain, value);
     ad_cpu_chain_run(p);
-    int rc = scan ? ad__call_run(stream, &end.op, run, fault) : ad_cpu_reduce(stream, &end.op, run, fault);
-    return rc < 0 ? rc : 1;
+    int status = scan ? ad__call_run(stream, &end.op, run, fault) : ad_cpu_reduce(stream, &end.op, run, fault);
+    return status ? status : 1;
 }
 
 /* A scan that has elements made where it would read them, as its own type. */
@@ -141,8 +141,8 @@ int run_scan(const ad_chain *chain, ad_run *run, ad_chain_program *p, ad_stream 
     ad__strides_contiguous(d->ndim, d->shape, ad__dtypes[d->dtype].size, strides);
     ad_cpu_chain_plan(p, chain, &end.operand[1]);
     ad_call c = {stream, &end.op, run, fault};
-    int rc = ad_cpu_scan(&c, p);
-    return rc < 0 ? rc : 1;
+    int status = ad_cpu_scan(&c, p);
+    return status ? status : 1;
 }
 
 } // namespace

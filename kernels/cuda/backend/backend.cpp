@@ -23,9 +23,9 @@ int dispatch(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
 int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
     ad_range range([op] { return ad__op_name(op); });
     ad_faults *faults = &stream->device->faults;
-    int rc = ad_faults_check(faults, AD_SITE_run, fault);
-    if (rc < 0 || (rc = ad_cuda_enter(stream->device, fault)) < 0) return rc;
-    if (ad_faults_due(faults, AD_SITE_wild) && (rc = ad_cuda_wild(stream, fault)) < 0) return rc;
+    int status = ad_faults_check(faults, AD_SITE_run, fault);
+    if (status || (status = ad_cuda_enter(stream->device, fault))) return status;
+    if (ad_faults_due(faults, AD_SITE_wild) && (status = ad_cuda_wild(stream, fault))) return status;
     try {
         return dispatch(stream, op, run, fault);
     } catch (const std::bad_alloc &) {
@@ -40,7 +40,7 @@ int run_chain(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *f
     return ad_cuda_fuse(stream, chain, run, fault);
 }
 
-int run_launch(ad_stream *stream, const ad_launch *launch, ad_run *run, ad_fault *fault) {
+int run_launch(ad_stream *stream, const ad_kernel_launch *launch, ad_run *run, ad_fault *fault) {
     ad_range range([] { return "kernel of a user"; });
     return ad_cuda_launch(stream, launch, run, fault);
 }

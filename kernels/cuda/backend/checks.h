@@ -39,7 +39,7 @@ static __device__ inline void ad_cuda_report(ad_check *check, int what, int64_t 
                                        AD_CHECKS(AD_CHECK)
 #undef AD_CHECK
     };
-    if (check == nullptr || atomicCAS(&check->what, 0, what) != 0) return;
+    if (!check || atomicCAS(&check->what, 0, what) != 0) return;
     check->value[0] = a;
     check->value[1] = b;
     check->value[2] = c;

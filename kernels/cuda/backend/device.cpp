@@ -49,8 +49,8 @@ bool is_absent(cudaError_t error) {
 
 int identity(ad_device *device, ad_fault *fault) {
     cudaDeviceProp p;
-    int rc = ad_cuda_status(cudaGetDeviceProperties(&p, device->index), "cudaGetDeviceProperties", fault);
-    if (rc < 0) return rc;
+    int status = ad_cuda_status(cudaGetDeviceProperties(&p, device->index), "cudaGetDeviceProperties", fault);
+    if (status) return status;
     device->multiprocessors = p.multiProcessorCount;
     device->major = p.major;
     device->minor = p.minor;
@@ -65,12 +65,12 @@ int identity(ad_device *device, ad_fault *fault) {
 }
 
 int properties(ad_device *device, ad_fault *fault) {
-    int least = 0, rc, n = 0;
-    if ((rc = identity(device, fault)) < 0 ||
-        (rc = ad_cuda_status(cudaDeviceGetStreamPriorityRange(&least, &device->urgent),
-                             "cudaDeviceGetStreamPriorityRange", fault)) < 0 ||
-        (rc = ad_cuda_devices(&n, fault)) < 0)
-        return rc;
+    int least = 0, status, n = 0;
+    if ((status = identity(device, fault)) ||
+        (status = ad_cuda_status(cudaDeviceGetStreamPriorityRange(&least, &device->urgent),
+                                 "cudaDeviceGetStreamPriorityRange", fault)) ||
+        (status = ad_cuda_devices(&n, fault)))
+        return status;
     for (int other = 0; other < n && other < 64; other++) {
         int can = 0;
         if (other != device->index && cudaDeviceCanAccessPeer(&can, device->index, other) == cudaSuccess && can)
@@ -82,12 +82,12 @@ int properties(ad_device *device, ad_fault *fault) {
 
 /* Spinning answers soonest, and the worker's threads wait for little else. */
 int start(ad_device *device, ad_fault *fault) {
-    int rc;
-    if ((rc = ad_cuda_status(cudaInitDevice(device->index, cudaDeviceScheduleSpin, cudaInitDeviceFlagsAreValid),
-                             "opening the device", fault)) < 0 ||
-        (rc = ad_cuda_enter(device, fault)) < 0 || (rc = properties(device, fault)) < 0 ||
-        (rc = ad_cuda_driver_load(fault)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_cuda_status(cudaInitDevice(device->index, cudaDeviceScheduleSpin, cudaInitDeviceFlagsAreValid),
+                                 "opening the device", fault)) ||
+        (status = ad_cuda_enter(device, fault)) || (status = properties(device, fault)) ||
+        (status = ad_cuda_driver_load(fault)))
+        return status;
     return ad_cuda_status(cudaStreamCreateWithFlags(&device->own, cudaStreamNonBlocking), "cudaStreamCreate", fault);
 }
 
@@ -99,7 +99,7 @@ void dispose(ad_device *device) {
     ad_cuda_libraries_close(device);
     ad_cuda_ring_close(device);
     ad_cuda_streams_close(device);
-    if (device->own != nullptr) cudaStreamDestroy(device->own);
+    if (device->own) cudaStreamDestroy(device->own);
     delete device;
 }
 
@@ -120,9 +120,9 @@ int ad_cuda_launched(const char *what, ad_fault *fault) { return ad_cuda_status(
 
 int ad_cuda_enter(const ad_device *device, ad_fault *fault) {
     if (current == device->index) return 0;
-    int rc = ad_cuda_status(cudaSetDevice(device->index), "cudaSetDevice", fault);
-    if (rc == 0) current = device->index;
-    return rc;
+    int status = ad_cuda_status(cudaSetDevice(device->index), "cudaSetDevice", fault);
+    if (!status) current = device->index;
+    return status;
 }
 
 int ad_cuda_devices(int *count, ad_fault *fault) {
@@ -135,22 +135,22 @@ int ad_cuda_devices(int *count, ad_fault *fault) {
 }
 
 int ad_cuda_device_open(int index, int, ad_compiler *compiler, ad_device **out, ad_fault *fault) {
-    int rc, n = 0;
-    if ((rc = ad_cuda_devices(&n, fault)) < 0) return rc;
+    int status, n = 0;
+    if ((status = ad_cuda_devices(&n, fault))) return status;
     if (index < 0 || index >= n)
         return ad__fault(fault, AD_E_VALUE,
                          n == 0 ? "there is no GPU with a driver for CUDA 13 here, so no device %d"
                                 : "there is no device %d: this host has GPUs 0 to %d",
                          index, n - 1);
     ad_device *device = new (std::nothrow) ad_device();
-    if (device == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    if (!device) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     device->index = index;
     device->compiler = compiler;
-    if ((rc = ad_faults_parse(&device->faults, getenv("ARRAYD_FAULT"), fault)) < 0 || (rc = start(device, fault)) < 0 ||
-        (rc = ad_cuda_slab_open(device, fault)) < 0 || (rc = ad_cuda_ring_open(device, fault)) < 0 ||
-        (rc = ad_cuda_streams_prepare(device, fault)) < 0 || (rc = ad_cuda_warm(device, fault)) < 0) {
+    if ((status = ad_faults_parse(&device->faults, getenv("ARRAYD_FAULT"), fault)) || (status = start(device, fault)) ||
+        (status = ad_cuda_slab_open(device, fault)) || (status = ad_cuda_ring_open(device, fault)) ||
+        (status = ad_cuda_streams_prepare(device, fault)) || (status = ad_cuda_warm(device, fault))) {
         dispose(device);
-        return rc;
+        return status;
     }
     ad_cuda_warmer_open(device);
     *out = device;
@@ -170,7 +170,7 @@ void ad_cuda_device_info(ad_device *device, ad_device_info *info) {
     info->peers = device->peers;
     if (cudaRuntimeGetVersion(&info->runtime) != cudaSuccess || cudaDriverGetVersion(&info->driver) != cudaSuccess)
         cudaGetLastError();
-    if (ad_cuda_enter(device, nullptr) < 0 || cudaMemGetInfo(&available, &total) != cudaSuccess) return;
+    if (ad_cuda_enter(device, nullptr) || cudaMemGetInfo(&available, &total) != cudaSuccess) return;
     info->memory = total;
     info->free = available;
 }

@@ -11,11 +11,11 @@ bool loaded;
 
 int look_up(const char *name, unsigned version, void **out, ad_fault *fault) {
     cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-    int rc =
+    int status =
         ad_cuda_status(cudaGetDriverEntryPointByVersion(name, out, version, cudaEnableDefault, &found), name, fault);
-    if (rc == 0 && found != cudaDriverEntryPointSuccess)
-        rc = ad__fault(fault, AD_E_DEVICE, "the CUDA driver is too old: it has no %s", name);
-    return rc;
+    if (!status && found != cudaDriverEntryPointSuccess)
+        status = ad__fault(fault, AD_E_DEVICE, "the CUDA driver is too old: it has no %s", name);
+    return status;
 }
 
 } // namespace
@@ -23,14 +23,14 @@ int look_up(const char *name, unsigned version, void **out, ad_fault *fault) {
 const ad_cuda_driver *ad_cuda_driver_get() { return loaded ? &functions : nullptr; }
 
 int ad_cuda_driver_load(ad_fault *fault) {
-    int rc = 0;
+    int status = 0;
     if (loaded) return 0;
 #define AD_DRIVER(name, version) \
-    if (rc == 0) rc = look_up(#name, version, reinterpret_cast<void **>(&functions.name), fault);
+    if (!status) status = look_up(#name, version, reinterpret_cast<void **>(&functions.name), fault);
     AD_DRIVERS(AD_DRIVER)
 #undef AD_DRIVER
-    loaded = rc == 0;
-    return rc;
+    loaded = !status;
+    return status;
 }
 
 /* The runtime's error codes are the driver's. */

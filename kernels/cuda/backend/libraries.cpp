@@ -14,29 +14,29 @@ struct ad_cuda_libraries {
 namespace {
 
 int libraries_of(ad_device *device, ad_cuda_libraries **out, ad_fault *fault) {
-    if (device->libraries == nullptr) device->libraries = new (std::nothrow) ad_cuda_libraries();
-    if (device->libraries == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    if (!device->libraries) device->libraries = new (std::nothrow) ad_cuda_libraries();
+    if (!device->libraries) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     *out = device->libraries;
     return 0;
 }
 
 /* A failure of a library may be the device's own, which then says more. */
-int library_fault(const char *what, const char *library, int status, bool memory, ad_fault *fault) {
+int library_fault(const char *what, const char *library, int number, bool memory, ad_fault *fault) {
     cudaError_t error = cudaPeekAtLastError();
     if (error != cudaSuccess) {
-        int rc = ad_cuda_status(error, what, fault);
-        if (rc == AD_E_DEVICE_LOST) return rc;
+        int status = ad_cuda_status(error, what, fault);
+        if (status == AD_E_DEVICE_LOST) return status;
         cudaGetLastError();
     }
     if (memory) return ad__fault(fault, AD_E_MEMORY, "%s: %s is out of memory", what, library);
-    return ad__fault(fault, AD_E_DEVICE, "%s: %s failed with status %d", what, library, status);
+    return ad__fault(fault, AD_E_DEVICE, "%s: %s failed with status %d", what, library, number);
 }
 
 int make_blas(cublasHandle_t *out, ad_fault *fault) {
     cublasHandle_t made;
-    int rc = ad_cuda_blas_status(cublasCreate(&made), "cublasCreate", fault);
-    if (rc == 0) *out = made;
-    return rc;
+    int status = ad_cuda_blas_status(cublasCreate(&made), "cublasCreate", fault);
+    if (!status) *out = made;
+    return status;
 }
 
 /* Get workspace. Less of it than wanted is no reason to fail: the session's limit may be small. */
@@ -44,7 +44,7 @@ void *workspace_of(ad_call *c, uint64_t *size) {
     constexpr uint64_t LEAST = 256 << 10;
     for (; *size >= LEAST; *size /= 4) {
         void *memory = c->run->workspace(c->run, *size);
-        if (memory != nullptr) return memory;
+        if (memory) return memory;
     }
     *size = 0;
     return nullptr;
@@ -56,24 +56,24 @@ uint64_t ad_cuda_blas_workspace(const ad_device *device) { return device->major 
 
 int ad_cuda_blas(ad_call *c, uint64_t workspace, cublasHandle_t *out) {
     ad_cuda_libraries *l = nullptr;
-    int rc = libraries_of(c->stream->device, &l, c->fault);
-    if (rc < 0 || (l->blas == nullptr && (rc = make_blas(&l->blas, c->fault)) < 0)) return rc;
-    if ((rc = ad_cuda_blas_status(cublasSetStream(l->blas, c->stream->cuda), "cublasSetStream", c->fault)) < 0)
-        return rc;
+    int status = libraries_of(c->stream->device, &l, c->fault);
+    if (status || (!l->blas && (status = make_blas(&l->blas, c->fault)))) return status;
+    if ((status = ad_cuda_blas_status(cublasSetStream(l->blas, c->stream->cuda), "cublasSetStream", c->fault)))
+        return status;
     void *memory = workspace_of(c, &workspace);
-    rc = ad_cuda_blas_status(cublasSetWorkspace(l->blas, memory, workspace), "cublasSetWorkspace", c->fault);
-    if (rc == 0) *out = l->blas;
-    return rc;
+    status = ad_cuda_blas_status(cublasSetWorkspace(l->blas, memory, workspace), "cublasSetWorkspace", c->fault);
+    if (!status) *out = l->blas;
+    return status;
 }
 
 int ad_cuda_solver(ad_call *c, cusolverDnHandle_t *out) {
     ad_stream *stream = c->stream;
-    if (stream->solver == nullptr) {
+    if (!stream->solver) {
         cusolverDnHandle_t made;
-        int rc = ad_cuda_solver_status(cusolverDnCreate(&made), "cusolverDnCreate", c->fault);
-        if (rc == 0)
-            rc = ad_cuda_solver_status(cusolverDnSetStream(made, stream->cuda), "cusolverDnSetStream", c->fault);
-        if (rc < 0) return rc;
+        int status = ad_cuda_solver_status(cusolverDnCreate(&made), "cusolverDnCreate", c->fault);
+        if (!status)
+            status = ad_cuda_solver_status(cusolverDnSetStream(made, stream->cuda), "cusolverDnSetStream", c->fault);
+        if (status) return status;
         stream->solver = made;
     }
     *out = stream->solver;
@@ -81,18 +81,18 @@ int ad_cuda_solver(ad_call *c, cusolverDnHandle_t *out) {
 }
 
 void ad_cuda_solver_close(ad_stream *stream) {
-    if (stream->solver != nullptr) cusolverDnDestroy(stream->solver);
+    if (stream->solver) cusolverDnDestroy(stream->solver);
     stream->solver = nullptr;
 }
 
 int ad_cuda_solver_parameters(ad_call *c, cusolverDnParams_t *out) {
     ad_cuda_libraries *l = nullptr;
-    int rc = libraries_of(c->stream->device, &l, c->fault);
-    if (rc < 0) return rc;
-    if (l->parameters == nullptr) {
+    int status = libraries_of(c->stream->device, &l, c->fault);
+    if (status) return status;
+    if (!l->parameters) {
         cusolverDnParams_t made;
-        rc = ad_cuda_solver_status(cusolverDnCreateParams(&made), "cusolverDnCreateParams", c->fault);
-        if (rc < 0) return rc;
+        status = ad_cuda_solver_status(cusolverDnCreateParams(&made), "cusolverDnCreateParams", c->fault);
+        if (status) return status;
         l->parameters = made;
     }
     *out = l->parameters;
@@ -101,14 +101,14 @@ int ad_cuda_solver_parameters(ad_call *c, cusolverDnParams_t *out) {
 
 int ad_cuda_fft_plans_of(ad_call *c, ad_cuda_fft_plans ***out) {
     ad_cuda_libraries *l = nullptr;
-    int rc = libraries_of(c->stream->device, &l, c->fault);
-    if (rc == 0) *out = &l->fft_plans;
-    return rc;
+    int status = libraries_of(c->stream->device, &l, c->fault);
+    if (!status) *out = &l->fft_plans;
+    return status;
 }
 
 void ad_cuda_device_plans(ad_device *device, ad_plans *plans) {
     *plans = {};
-    if (device->libraries != nullptr) ad_cuda_fft_plans_count(device->libraries->fft_plans, plans);
+    if (device->libraries) ad_cuda_fft_plans_count(device->libraries->fft_plans, plans);
 }
 
 int ad_cuda_blas_status(cublasStatus_t status, const char *what, ad_fault *fault) {
@@ -128,10 +128,10 @@ int ad_cuda_solver_status(cusolverStatus_t status, const char *what, ad_fault *f
 
 void ad_cuda_libraries_close(ad_device *device) {
     ad_cuda_libraries *l = device->libraries;
-    if (l == nullptr) return;
+    if (!l) return;
     ad_cuda_fft_plans_close(l->fft_plans);
-    if (l->parameters != nullptr) cusolverDnDestroyParams(l->parameters);
-    if (l->blas != nullptr) cublasDestroy(l->blas);
+    if (l->parameters) cusolverDnDestroyParams(l->parameters);
+    if (l->blas) cublasDestroy(l->blas);
     delete l;
     device->libraries = nullptr;
 }

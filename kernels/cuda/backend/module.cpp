@@ -8,7 +8,7 @@
 #include "kernels/launch.h"
 #include "kernels/run.h"
 
-struct ad_module {
+struct ad_device_module {
     ad_device *device;
     CUmodule cuda;
     ad_kernel *kernels;
@@ -42,7 +42,7 @@ int read_parameters(ad_kernel *k, ad_fault *fault) {
     if (n > AD_MAX_ARGUMENTS)
         return ad__fault(fault, AD_E_LIMIT, "kernel %s: it takes more than %d parameters", k->name, AD_MAX_ARGUMENTS);
     k->sizes = new (std::nothrow) uint32_t[size_t(n) + 1];
-    if (k->sizes == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    if (!k->sizes) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     for (int i = 0; i < n; i++) {
         driver()->cuFuncGetParamInfo(k->cuda, size_t(i), &offset, &size);
         k->sizes[i] = uint32_t(size);
@@ -52,10 +52,10 @@ int read_parameters(ad_kernel *k, ad_fault *fault) {
 }
 
 int read_limits(ad_kernel *k, ad_fault *fault) {
-    int rc = attribute(k, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &k->max_threads, fault);
-    if (rc == 0) rc = attribute(k, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &k->shared, fault);
-    if (rc == 0) rc = attribute(k, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, &k->max_dynamic, fault);
-    return rc == 0 ? read_parameters(k, fault) : rc;
+    int status = attribute(k, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &k->max_threads, fault);
+    if (!status) status = attribute(k, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &k->shared, fault);
+    if (!status) status = attribute(k, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, &k->max_dynamic, fault);
+    return !status ? read_parameters(k, fault) : status;
 }
 
 void forget(ad_kernel *k) {
@@ -64,13 +64,13 @@ void forget(ad_kernel *k) {
 }
 
 /* Check a launch, because the driver's own errors say less. */
-int check(const ad_launch *l, ad_fault *fault) {
+int check(const ad_kernel_launch *l, ad_fault *fault) {
     const ad_kernel *k = l->kernel;
     const ad_launch_limits limits = {k->name, k->sizes, k->nparameters, k->max_threads, k->max_dynamic};
     return ad_launch_check(l, &limits, fault);
 }
 
-CUresult start(const ad_launch *l, CUstream stream, void **argument) {
+CUresult start(const ad_kernel_launch *l, CUstream stream, void **argument) {
     const uint32_t *g = l->grid, *b = l->block;
     if (l->cooperative)
         return driver()->cuLaunchCooperativeKernel(l->kernel->cuda, g[0], g[1], g[2], b[0], b[1], b[2], l->shared,
@@ -83,7 +83,7 @@ CUresult start(const ad_launch *l, CUstream stream, void **argument) {
 
 int ad_cuda_module_job(ad_device *device, ad_compile_job *job, ad_arena *arena, ad_fault *fault) {
     char *arch = static_cast<char *>(ad__arena_alloc(arena, 16));
-    if (arch == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    if (!arch) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     snprintf(arch, 16, "sm_%d%d", device->major, device->minor);
     job->target = AD_COMPILE_CUDA;
     job->arch = arch;
@@ -91,58 +91,58 @@ int ad_cuda_module_job(ad_device *device, ad_compile_job *job, ad_arena *arena, 
     return 0;
 }
 
-int ad_cuda_module_open(ad_device *device, const ad_binary *binary, ad_module **out, ad_fault *fault) {
-    int rc = ad_cuda_enter(device, fault);
-    if (rc < 0) return rc;
-    ad_module *m = new (std::nothrow) ad_module{device, nullptr, nullptr};
-    if (m == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
-    rc = ad_cuda_driver_status(driver()->cuModuleLoadData(&m->cuda, binary->data), "loading the module", fault);
-    if (rc < 0) delete m;
+int ad_cuda_module_open(ad_device *device, const ad_binary *binary, ad_device_module **out, ad_fault *fault) {
+    int status = ad_cuda_enter(device, fault);
+    if (status) return status;
+    ad_device_module *m = new (std::nothrow) ad_device_module{device, nullptr, nullptr};
+    if (!m) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    status = ad_cuda_driver_status(driver()->cuModuleLoadData(&m->cuda, binary->data), "loading the module", fault);
+    if (status) delete m;
     else *out = m;
-    return rc;
+    return status;
 }
 
-void ad_cuda_module_close(ad_module *m) {
-    while (m->kernels != nullptr) {
+void ad_cuda_module_close(ad_device_module *m) {
+    while (m->kernels) {
         ad_kernel *k = m->kernels;
         m->kernels = k->next;
         forget(k);
     }
-    if (ad_cuda_enter(m->device, nullptr) == 0) driver()->cuModuleUnload(m->cuda);
+    if (!ad_cuda_enter(m->device, nullptr)) driver()->cuModuleUnload(m->cuda);
     delete m;
 }
 
-int ad_cuda_module_kernel(ad_module *m, const char *name, ad_kernel **out, ad_fault *fault) {
-    int rc = ad_cuda_enter(m->device, fault);
-    if (rc < 0) return rc;
+int ad_cuda_module_kernel(ad_device_module *m, const char *name, ad_kernel **out, ad_fault *fault) {
+    int status = ad_cuda_enter(m->device, fault);
+    if (status) return status;
     ad_kernel *k = new (std::nothrow) ad_kernel();
-    if (k == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    if (!k) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     snprintf(k->name, sizeof k->name, "%s", name);
     k->device = m->device;
     const CUresult found = driver()->cuModuleGetFunction(&k->cuda, m->cuda, name);
     if (found == CUDA_ERROR_NOT_FOUND)
-        rc = ad__fault(fault, AD_E_VALUE,
-                       "there is no kernel %s: name expressions and extern \"C\" functions are known", name);
-    else rc = ad_cuda_driver_status(found, "cuModuleGetFunction", fault);
-    if (rc == 0) rc = read_limits(k, fault);
-    if (rc < 0) {
+        status = ad__fault(fault, AD_E_VALUE,
+                           "there is no kernel %s: name expressions and extern \"C\" functions are known", name);
+    else status = ad_cuda_driver_status(found, "cuModuleGetFunction", fault);
+    if (!status) status = read_limits(k, fault);
+    if (status) {
         forget(k);
-        return rc;
+        return status;
     }
     k->next = m->kernels;
     *out = m->kernels = k;
     return 0;
 }
 
-int ad_cuda_module_global(ad_module *m, const char *name, void **address, uint64_t *size, ad_fault *fault) {
+int ad_cuda_module_global(ad_device_module *m, const char *name, void **address, uint64_t *size, ad_fault *fault) {
     CUdeviceptr at = 0;
     size_t bytes = 0;
-    int rc = ad_cuda_enter(m->device, fault);
-    if (rc < 0) return rc;
+    int status = ad_cuda_enter(m->device, fault);
+    if (status) return status;
     const CUresult found = driver()->cuModuleGetGlobal(&at, &bytes, m->cuda, name);
     if (found == CUDA_ERROR_NOT_FOUND)
         return ad__fault(fault, AD_E_VALUE, "there is no variable %s in the module", name);
-    if ((rc = ad_cuda_driver_status(found, "cuModuleGetGlobal", fault)) < 0) return rc;
+    if ((status = ad_cuda_driver_status(found, "cuModuleGetGlobal", fault))) return status;
     *address = reinterpret_cast<void *>(at);
     *size = bytes;
     return 0;
@@ -159,38 +159,38 @@ int ad_cuda_kernel_info(ad_kernel *k, ad_kernel_info *out, ad_fault *fault) {
                                &out->cache_mode_ca,
                                &out->max_dynamic_shared_bytes,
                                &out->preferred_shared_carveout};
-    int rc = ad_cuda_enter(k->device, fault);
-    for (int i = 0; rc == 0 && i < int(sizeof places / sizeof *places); i++) {
+    int status = ad_cuda_enter(k->device, fault);
+    for (int i = 0; !status && i < int(sizeof places / sizeof *places); i++) {
         int value = 0; /* CUfunction_attribute counts in this order */
-        rc = attribute(k, static_cast<CUfunction_attribute>(i), &value, fault);
+        status = attribute(k, static_cast<CUfunction_attribute>(i), &value, fault);
         *places[i] = value;
     }
-    return rc;
+    return status;
 }
 
 int ad_cuda_kernel_set(ad_kernel *k, int64_t max_dynamic_shared, int64_t carveout, ad_fault *fault) {
-    int rc = ad_cuda_enter(k->device, fault);
-    if (rc == 0 && (max_dynamic_shared > INT32_MAX || carveout > 100))
-        rc = ad__fault(fault, AD_E_VALUE,
-                       "kernel %s: shared memory of %lld bytes or a carveout of %lld percent is too much", k->name,
-                       (long long)max_dynamic_shared, (long long)carveout);
-    if (rc == 0 && max_dynamic_shared >= 0) {
-        rc =
+    int status = ad_cuda_enter(k->device, fault);
+    if (!status && (max_dynamic_shared > INT32_MAX || carveout > 100))
+        status = ad__fault(fault, AD_E_VALUE,
+                           "kernel %s: shared memory of %lld bytes or a carveout of %lld percent is too much", k->name,
+                           (long long)max_dynamic_shared, (long long)carveout);
+    if (!status && max_dynamic_shared >= 0) {
+        status =
             ad_cuda_driver_status(driver()->cuFuncSetAttribute(k->cuda, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                                                int(max_dynamic_shared)),
                                   "setting max_dynamic_shared_size_bytes", fault);
-        if (rc == 0) k->max_dynamic = int(max_dynamic_shared);
+        if (!status) k->max_dynamic = int(max_dynamic_shared);
     }
-    if (rc == 0 && carveout >= 0)
-        rc = ad_cuda_driver_status(
+    if (!status && carveout >= 0)
+        status = ad_cuda_driver_status(
             driver()->cuFuncSetAttribute(k->cuda, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, int(carveout)),
             "setting preferred_shared_memory_carveout", fault);
-    return rc;
+    return status;
 }
 
-int ad_cuda_launch(ad_stream *stream, const ad_launch *l, ad_run *run, ad_fault *fault) {
-    int rc = ad_faults_check(&stream->device->faults, AD_SITE_run, fault);
-    if (rc < 0 || (rc = ad_cuda_enter(stream->device, fault)) < 0 || (rc = check(l, fault)) < 0) return rc;
+int ad_cuda_launch(ad_stream *stream, const ad_kernel_launch *l, ad_run *run, ad_fault *fault) {
+    int status = ad_faults_check(&stream->device->faults, AD_SITE_run, fault);
+    if (status || (status = ad_cuda_enter(stream->device, fault)) || (status = check(l, fault))) return status;
     char what[300];
     const CUresult result = start(l, reinterpret_cast<CUstream>(stream->cuda), const_cast<void **>(l->argument));
     if (result == CUDA_SUCCESS) {

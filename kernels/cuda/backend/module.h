@@ -5,12 +5,12 @@
 #include "kernels/backend.h"
 
 int ad_cuda_module_job(ad_device *device, ad_compile_job *job, ad_arena *arena, ad_fault *fault);
-int ad_cuda_module_open(ad_device *device, const ad_binary *binary, ad_module **out, ad_fault *fault);
-void ad_cuda_module_close(ad_module *module);
-int ad_cuda_module_kernel(ad_module *module, const char *name, ad_kernel **out, ad_fault *fault);
-int ad_cuda_module_global(ad_module *module, const char *name, void **address, uint64_t *size, ad_fault *fault);
+int ad_cuda_module_open(ad_device *device, const ad_binary *binary, ad_device_module **out, ad_fault *fault);
+void ad_cuda_module_close(ad_device_module *module);
+int ad_cuda_module_kernel(ad_device_module *module, const char *name, ad_kernel **out, ad_fault *fault);
+int ad_cuda_module_global(ad_device_module *module, const char *name, void **address, uint64_t *size, ad_fault *fault);
 int ad_cuda_kernel_info(ad_kernel *kernel, ad_kernel_info *out, ad_fault *fault);
 int ad_cuda_kernel_set(ad_kernel *kernel, int64_t max_dynamic_shared, int64_t carveout, ad_fault *fault);
-int ad_cuda_launch(ad_stream *stream, const ad_launch *launch, ad_run *run, ad_fault *fault);
+int ad_cuda_launch(ad_stream *stream, const ad_kernel_launch *launch, ad_run *run, ad_fault *fault);
 
 #endif

@@ -45,16 +45,16 @@ CUmemAllocationProp properties_of(const ad_device *device) {
 int grant_plain(int owner, int device, ad_fault *fault) {
     int before = 0;
     if (device == owner) return 0;
-    int rc = ad_cuda_status(cudaGetDevice(&before), "cudaGetDevice", fault);
-    if (rc < 0 || (rc = ad_cuda_status(cudaSetDevice(device), "cudaSetDevice", fault)) < 0) return rc;
+    int status = ad_cuda_status(cudaGetDevice(&before), "cudaGetDevice", fault);
+    if (status || (status = ad_cuda_status(cudaSetDevice(device), "cudaSetDevice", fault))) return status;
     cudaError_t error = cudaDeviceEnablePeerAccess(owner, 0);
     if (error == cudaErrorPeerAccessAlreadyEnabled) {
         cudaGetLastError();
         error = cudaSuccess;
     }
-    rc = ad_cuda_status(error, "cudaDeviceEnablePeerAccess", fault);
+    status = ad_cuda_status(error, "cudaDeviceEnablePeerAccess", fault);
     cudaSetDevice(before);
-    return rc;
+    return status;
 }
 
 int grant(const mapping *m, int device, ad_fault *fault) {
@@ -84,10 +84,10 @@ int round_up(uint64_t grain, uint64_t size, uint64_t *rounded, ad_fault *fault) 
 
 /* Let the device and its peers in, and remember it. The lock is held. */
 int let_in(const ad_device *device, mapping *m, ad_fault *fault) {
-    int rc = grant(m, device->index, fault);
-    for (int other = 0; other < 64 && rc == 0; other++)
-        if ((device->peers & opened) >> other & 1) rc = grant(m, other, fault);
-    if (rc < 0) return rc;
+    int status = grant(m, device->index, fault);
+    for (int other = 0; other < 64 && !status; other++)
+        if ((device->peers & opened) >> other & 1) status = grant(m, other, fault);
+    if (status) return status;
     m->next = mappings;
     mappings = m;
     return 0;
@@ -97,12 +97,12 @@ int let_in(const ad_device *device, mapping *m, ad_fault *fault) {
 int map(const ad_device *device, CUmemGenericAllocationHandle handle, uint64_t size, mapping **out, ad_fault *fault) {
     const ad_cuda_driver *d = ad_cuda_driver_get();
     mapping *m = new (std::nothrow) mapping{0, size, device->index, SHAREABLE, nullptr};
-    if (m == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    if (!m) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     std::lock_guard<std::mutex> hold(lock);
-    int rc = size_status("cuMemAddressReserve", size, d->cuMemAddressReserve(&m->base, size, 0, 0, 0), fault);
-    if (rc < 0) goto free_mapping;
-    if ((rc = size_status("cuMemMap", size, d->cuMemMap(m->base, size, 0, handle, 0), fault)) < 0) goto free_address;
-    if ((rc = let_in(device, m, fault)) < 0) goto unmap;
+    int status = size_status("cuMemAddressReserve", size, d->cuMemAddressReserve(&m->base, size, 0, 0, 0), fault);
+    if (status) goto free_mapping;
+    if ((status = size_status("cuMemMap", size, d->cuMemMap(m->base, size, 0, handle, 0), fault))) goto free_address;
+    if ((status = let_in(device, m, fault))) goto unmap;
     *out = m;
     return 0;
 
@@ -112,13 +112,13 @@ free_address:
     d->cuMemAddressFree(m->base, size);
 free_mapping:
     delete m;
-    return rc;
+    return status;
 }
 
 void unmap(CUdeviceptr base) {
     const ad_cuda_driver *d = ad_cuda_driver_get();
     std::lock_guard<std::mutex> hold(lock);
-    for (mapping **at = &mappings; *at != nullptr; at = &(*at)->next) {
+    for (mapping **at = &mappings; *at; at = &(*at)->next) {
         mapping *m = *at;
         if (m->base != base) continue;
         *at = m->next;
@@ -138,9 +138,9 @@ void unmap(CUdeviceptr base) {
 
 /* Clear memory, so that nobody sees what another user has freed. */
 int clear(const ad_device *device, const mapping *m, ad_fault *fault) {
-    int rc = ad_cuda_status(cudaMemsetAsync(reinterpret_cast<void *>(m->base), 0, m->size, device->own),
-                            "zeroing a slab", fault);
-    return rc < 0 ? rc : ad_cuda_status(cudaStreamSynchronize(device->own), "zeroing a slab", fault);
+    int status = ad_cuda_status(cudaMemsetAsync(reinterpret_cast<void *>(m->base), 0, m->size, device->own),
+                                "zeroing a slab", fault);
+    return status ? status : ad_cuda_status(cudaStreamSynchronize(device->own), "zeroing a slab", fault);
 }
 
 void fill_in(const mapping *m, int fd, ad_slab_map *out) {
@@ -154,14 +154,14 @@ void fill_in(const mapping *m, int fd, ad_slab_map *out) {
 int ad_cuda_slab_open(ad_device *device, ad_fault *fault) {
     CUmemAllocationProp p = properties_of(device);
     size_t granularity = 0;
-    int rc = ad_cuda_driver_status(
+    int status = ad_cuda_driver_status(
         ad_cuda_driver_get()->cuMemGetAllocationGranularity(&granularity, &p, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
         "cuMemGetAllocationGranularity", fault);
-    if (rc < 0) return rc;
+    if (status) return status;
     device->granularity = granularity;
     std::lock_guard<std::mutex> hold(lock);
-    for (const mapping *m = mappings; m != nullptr; m = m->next)
-        if (device->peers >> m->device & 1 && (rc = grant(m, device->index, fault)) < 0) return rc;
+    for (const mapping *m = mappings; m; m = m->next)
+        if (device->peers >> m->device & 1 && (status = grant(m, device->index, fault))) return status;
     opened |= uint64_t(1) << device->index;
     return 0;
 }
@@ -177,17 +177,18 @@ int ad_cuda_slab_create(ad_device *device, uint64_t size, ad_slab_map *out, ad_f
     CUmemGenericAllocationHandle handle;
     mapping *m = nullptr;
     uint64_t rounded = 0;
-    int fd = -1, rc = ad_faults_check(&device->faults, AD_SITE_slab_create, fault);
-    if (rc < 0 || (rc = round_up(device->granularity, size, &rounded, fault)) < 0 ||
-        (rc = ad_cuda_enter(device, fault)) < 0)
-        return rc;
-    if ((rc = size_status("cuMemCreate", rounded, d->cuMemCreate(&handle, rounded, &p, 0), fault)) < 0) return rc;
-    rc = size_status("cuMemExportToShareableHandle", rounded,
-                     d->cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), fault);
-    if (rc < 0) goto release;
+    int fd = -1, status = ad_faults_check(&device->faults, AD_SITE_slab_create, fault);
+    if (status || (status = round_up(device->granularity, size, &rounded, fault)) ||
+        (status = ad_cuda_enter(device, fault)))
+        return status;
+    if ((status = size_status("cuMemCreate", rounded, d->cuMemCreate(&handle, rounded, &p, 0), fault))) return status;
+    status =
+        size_status("cuMemExportToShareableHandle", rounded,
+                    d->cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), fault);
+    if (status) goto release;
     fcntl(fd, F_SETFD, FD_CLOEXEC);
-    if ((rc = map(device, handle, rounded, &m, fault)) < 0) goto close_fd;
-    if ((rc = clear(device, m, fault)) < 0) goto unmap;
+    if ((status = map(device, handle, rounded, &m, fault))) goto close_fd;
+    if ((status = clear(device, m, fault))) goto unmap;
     fill_in(m, fd, out);
     goto release;
 
@@ -197,25 +198,25 @@ close_fd:
     close(fd);
 release: /* the mapping and the descriptor keep the memory */
     d->cuMemRelease(handle);
-    return rc;
+    return status;
 }
 
 int ad_cuda_slab_create_plain(ad_device *device, uint64_t size, ad_slab_map *out, ad_fault *fault) {
     char what[64];
     void *base = nullptr;
     uint64_t rounded = 0;
-    int rc = ad_faults_check(&device->faults, AD_SITE_slab_create, fault);
-    if (rc < 0 || (rc = round_up(PLAIN_GRAIN, size, &rounded, fault)) < 0 || (rc = ad_cuda_enter(device, fault)) < 0)
-        return rc;
+    int status = ad_faults_check(&device->faults, AD_SITE_slab_create, fault);
+    if (status || (status = round_up(PLAIN_GRAIN, size, &rounded, fault)) || (status = ad_cuda_enter(device, fault)))
+        return status;
     mapping *m = new (std::nothrow) mapping{0, rounded, device->index, PLAIN, nullptr};
-    if (m == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    if (!m) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     snprintf(what, sizeof what, "a slab of %llu bytes: cudaMalloc", (unsigned long long)rounded);
-    if ((rc = ad_cuda_status(cudaMalloc(&base, rounded), what, fault)) < 0) goto free_mapping;
+    if ((status = ad_cuda_status(cudaMalloc(&base, rounded), what, fault))) goto free_mapping;
     m->base = CUdeviceptr(reinterpret_cast<uintptr_t>(base));
-    if ((rc = clear(device, m, fault)) < 0) goto free_memory;
+    if ((status = clear(device, m, fault))) goto free_memory;
     {
         std::lock_guard<std::mutex> hold(lock);
-        if ((rc = let_in(device, m, fault)) < 0) goto free_memory;
+        if ((status = let_in(device, m, fault))) goto free_memory;
     }
     fill_in(m, -1, out);
     return 0;
@@ -224,15 +225,15 @@ free_memory:
     cudaFree(base);
 free_mapping:
     delete m;
-    return rc;
+    return status;
 }
 
 int ad_cuda_slab_handle(ad_device *device, const ad_slab_map *slab, uint8_t handle[AD_SLAB_HANDLE], ad_fault *fault) {
     cudaIpcMemHandle_t made;
     static_assert(sizeof made == AD_SLAB_HANDLE, "a handle has 64 bytes");
-    int rc = ad_cuda_enter(device, fault);
-    if (rc < 0 || (rc = ad_cuda_status(cudaIpcGetMemHandle(&made, slab->base), "cudaIpcGetMemHandle", fault)) < 0)
-        return rc;
+    int status = ad_cuda_enter(device, fault);
+    if (status || (status = ad_cuda_status(cudaIpcGetMemHandle(&made, slab->base), "cudaIpcGetMemHandle", fault)))
+        return status;
     memcpy(handle, &made, sizeof made);
     return 0;
 }
@@ -244,14 +245,14 @@ int measure(const ad_device *device, void *base, uint64_t *size, ad_fault *fault
     cudaPointerAttributes of = {};
     CUdeviceptr at = CUdeviceptr(reinterpret_cast<uintptr_t>(base)), begin = 0;
     size_t all = 0;
-    int rc = ad_cuda_status(cudaPointerGetAttributes(&of, base), "cudaPointerGetAttributes", fault);
-    if (rc < 0) return rc;
+    int status = ad_cuda_status(cudaPointerGetAttributes(&of, base), "cudaPointerGetAttributes", fault);
+    if (status) return status;
     if (of.type != cudaMemoryTypeDevice || of.device != device->index)
         return ad__fault(fault, AD_E_VALUE, "the handle is of memory of device %d, not %d", of.device, device->index);
-    rc = ad_cuda_driver_status(ad_cuda_driver_get()->cuMemGetAddressRange(&begin, &all, at), "cuMemGetAddressRange",
-                               fault);
-    if (rc == 0) *size = all - uint64_t(at - begin);
-    return rc;
+    status = ad_cuda_driver_status(ad_cuda_driver_get()->cuMemGetAddressRange(&begin, &all, at), "cuMemGetAddressRange",
+                                   fault);
+    if (!status) *size = all - uint64_t(at - begin);
+    return status;
 }
 
 } // namespace
@@ -261,18 +262,18 @@ int ad_cuda_slab_import(ad_device *device, const uint8_t handle[AD_SLAB_HANDLE],
     cudaIpcMemHandle_t theirs;
     void *base = nullptr;
     memcpy(&theirs, handle, sizeof theirs);
-    int rc = ad_faults_check(&device->faults, AD_SITE_slab_attach, fault);
-    if (rc < 0 || (rc = ad_cuda_enter(device, fault)) < 0) return rc;
+    int status = ad_faults_check(&device->faults, AD_SITE_slab_attach, fault);
+    if (status || (status = ad_cuda_enter(device, fault))) return status;
     mapping *m = new (std::nothrow) mapping{0, 0, device->index, BORROWED, nullptr};
-    if (m == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
-    rc = ad_cuda_status(cudaIpcOpenMemHandle(&base, theirs, cudaIpcMemLazyEnablePeerAccess), "cudaIpcOpenMemHandle",
-                        fault);
-    if (rc < 0) goto free_mapping;
+    if (!m) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    status = ad_cuda_status(cudaIpcOpenMemHandle(&base, theirs, cudaIpcMemLazyEnablePeerAccess), "cudaIpcOpenMemHandle",
+                            fault);
+    if (status) goto free_mapping;
     m->base = CUdeviceptr(reinterpret_cast<uintptr_t>(base));
-    if ((rc = measure(device, base, &m->size, fault)) < 0) goto close_handle;
+    if ((status = measure(device, base, &m->size, fault))) goto close_handle;
     {
         std::lock_guard<std::mutex> hold(lock);
-        if ((rc = let_in(device, m, fault)) < 0) goto close_handle;
+        if ((status = let_in(device, m, fault))) goto close_handle;
     }
     fill_in(m, -1, out);
     return 0;
@@ -281,7 +282,7 @@ close_handle:
     cudaIpcCloseMemHandle(base);
 free_mapping:
     delete m;
-    return rc;
+    return status;
 }
 
 /* The driver says little about descriptors that are something else. */
@@ -295,47 +296,46 @@ static int import_slab(const ad_device *device, int fd, CUmemGenericAllocationHa
         result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_OPERATING_SYSTEM ||
         result == CUDA_ERROR_INVALID_DEVICE || result == CUDA_ERROR_UNKNOWN)
         return ad__fault(fault, AD_E_VALUE, "the descriptor is no slab of this driver");
-    int rc = ad_cuda_driver_status(result, "cuMemImportFromShareableHandle", fault);
-    if (rc < 0) return rc;
-    rc = ad_cuda_driver_status(d->cuMemGetAllocationPropertiesFromHandle(&p, handle),
-                               "cuMemGetAllocationPropertiesFromHandle", fault);
-    if (rc == 0 && (p.location.type != CU_MEM_LOCATION_TYPE_DEVICE || p.location.id != device->index))
-        rc = ad__fault(fault, AD_E_VALUE, "the slab is of device %d, not %d", p.location.id, device->index);
-    if (rc < 0) d->cuMemRelease(handle);
+    int status = ad_cuda_driver_status(result, "cuMemImportFromShareableHandle", fault);
+    if (status) return status;
+    status = ad_cuda_driver_status(d->cuMemGetAllocationPropertiesFromHandle(&p, handle),
+                                   "cuMemGetAllocationPropertiesFromHandle", fault);
+    if (!status && (p.location.type != CU_MEM_LOCATION_TYPE_DEVICE || p.location.id != device->index))
+        status = ad__fault(fault, AD_E_VALUE, "the slab is of device %d, not %d", p.location.id, device->index);
+    if (status) d->cuMemRelease(handle);
     else *out = handle;
-    return rc;
+    return status;
 }
 
 int ad_cuda_slab_attach(ad_device *device, int fd, uint64_t size, ad_slab_map *out, ad_fault *fault) {
     CUmemGenericAllocationHandle handle = 0;
     mapping *m = nullptr;
     uint64_t rounded = 0;
-    int own, rc = ad_faults_check(&device->faults, AD_SITE_slab_attach, fault);
-    if (rc < 0 || (rc = round_up(device->granularity, size, &rounded, fault)) < 0 ||
-        (rc = ad_cuda_enter(device, fault)) < 0)
-        return rc;
+    int own, status = ad_faults_check(&device->faults, AD_SITE_slab_attach, fault);
+    if (status || (status = round_up(device->granularity, size, &rounded, fault)) ||
+        (status = ad_cuda_enter(device, fault)))
+        return status;
     if ((own = fcntl(fd, F_DUPFD_CLOEXEC, 0)) < 0)
         return ad__fault(fault, AD_E_SYSTEM, "a slab of %llu bytes: dup: %s", (unsigned long long)rounded,
                          strerror(errno));
-    if ((rc = import_slab(device, own, &handle, fault)) < 0) goto close_fd;
-    rc = map(device, handle, rounded, &m, fault);
+    if ((status = import_slab(device, own, &handle, fault))) goto close_fd;
+    status = map(device, handle, rounded, &m, fault);
     ad_cuda_driver_get()->cuMemRelease(handle);
-    if (rc == AD_E_DEVICE)
-        rc = ad__fault(fault, AD_E_EXTENT, "the slab has not %llu bytes", (unsigned long long)rounded);
-    if (rc < 0) goto close_fd;
+    if (status == AD_E_DEVICE)
+        status = ad__fault(fault, AD_E_EXTENT, "the slab has not %llu bytes", (unsigned long long)rounded);
+    if (status) goto close_fd;
     fill_in(m, own, out);
     return 0;
 
 close_fd:
     close(own);
-    return rc;
+    return status;
 }
 
 /* Close a slab that nothing uses any more, as its owner has seen by events. To wait here for the whole device would be
  * to wait for everybody else's work, too. */
 void ad_cuda_slab_close(ad_device *device, ad_slab_map *slab) {
-    if (slab->base != nullptr && ad_cuda_enter(device, nullptr) == 0)
-        unmap(CUdeviceptr(reinterpret_cast<uintptr_t>(slab->base)));
+    if (slab->base && !ad_cuda_enter(device, nullptr)) unmap(CUdeviceptr(reinterpret_cast<uintptr_t>(slab->base)));
     if (slab->fd >= 0) close(slab->fd);
     slab->base = nullptr;
     slab->size = 0;

@@ -10,17 +10,17 @@
 
 static int stream_make(ad_device *device, int priority, ad_stream **out, ad_fault *fault) {
     ad_stream *stream = new (std::nothrow) ad_stream{device, nullptr, priority, nullptr, nullptr};
-    if (stream == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
-    int rc = ad_cuda_status(cudaStreamCreateWithPriority(&stream->cuda, cudaStreamNonBlocking, priority),
-                            "cudaStreamCreate", fault);
-    if (rc < 0) delete stream;
+    if (!stream) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    int status = ad_cuda_status(cudaStreamCreateWithPriority(&stream->cuda, cudaStreamNonBlocking, priority),
+                                "cudaStreamCreate", fault);
+    if (status) delete stream;
     else *out = stream;
-    return rc;
+    return status;
 }
 
 /* A spare one of that priority; NULL: there is none. */
 static ad_stream *stream_take(ad_device *device, int priority) {
-    for (ad_stream **at = &device->spare; *at != nullptr; at = &(*at)->next) {
+    for (ad_stream **at = &device->spare; *at; at = &(*at)->next) {
         if ((*at)->priority != priority) continue;
         ad_stream *stream = *at;
         *at = stream->next;
@@ -31,7 +31,7 @@ static ad_stream *stream_take(ad_device *device, int priority) {
 
 /* Streams are kept for whoever needs one next, with their handles of cuSOLVER, and destroyed with the device only. */
 void ad_cuda_stream_close(ad_stream *stream) {
-    if (stream == nullptr) return;
+    if (!stream) return;
     stream->next = stream->device->spare;
     stream->device->spare = stream;
 }
@@ -40,17 +40,17 @@ void ad_cuda_stream_close(ad_stream *stream) {
  * default streams of sessions, leaves nothing for clients to pay. */
 int ad_cuda_streams_prepare(ad_device *device, ad_fault *fault) {
     constexpr int MOST = 40, USUAL = 8;
-    int rc = 0;
-    for (int n = 0; n < MOST && rc == 0; n++) {
+    int status = 0;
+    for (int n = 0; n < MOST && !status; n++) {
         ad_stream *stream = nullptr;
-        rc = stream_make(device, n < USUAL ? 0 : std::max(device->urgent, -1), &stream, fault);
-        if (rc == 0) ad_cuda_stream_close(stream);
+        status = stream_make(device, n < USUAL ? 0 : std::max(device->urgent, -1), &stream, fault);
+        if (!status) ad_cuda_stream_close(stream);
     }
-    return rc;
+    return status;
 }
 
 void ad_cuda_streams_close(ad_device *device) {
-    while (device->spare != nullptr) {
+    while (device->spare) {
         ad_stream *stream = device->spare;
         device->spare = stream->next;
         ad_cuda_solver_close(stream);
@@ -60,41 +60,41 @@ void ad_cuda_streams_close(ad_device *device) {
 }
 
 int ad_cuda_stream_open(ad_device *device, int priority, ad_stream **out, ad_fault *fault) {
-    int rc = ad_faults_check(&device->faults, AD_SITE_stream_open, fault);
-    if (rc < 0 || (rc = ad_cuda_enter(device, fault)) < 0) return rc;
+    int status = ad_faults_check(&device->faults, AD_SITE_stream_open, fault);
+    if (status || (status = ad_cuda_enter(device, fault))) return status;
     priority = std::clamp(priority, device->urgent, 0);
     *out = stream_take(device, priority);
-    return *out != nullptr ? 0 : stream_make(device, priority, out, fault);
+    return *out ? 0 : stream_make(device, priority, out, fault);
 }
 
 int ad_cuda_stream_wait(ad_stream *stream, ad_fault *fault) {
-    int rc = ad_faults_check(&stream->device->faults, AD_SITE_stream_wait, fault);
-    if (rc < 0 || (rc = ad_cuda_enter(stream->device, fault)) < 0) return rc;
+    int status = ad_faults_check(&stream->device->faults, AD_SITE_stream_wait, fault);
+    if (status || (status = ad_cuda_enter(stream->device, fault))) return status;
     return ad_cuda_status(cudaStreamSynchronize(stream->cuda), "waiting for the device", fault);
 }
 
 int ad_cuda_event_open(ad_device *device, bool timed, ad_event **out, ad_fault *fault) {
-    int rc = ad_cuda_enter(device, fault);
-    if (rc < 0) return rc;
+    int status = ad_cuda_enter(device, fault);
+    if (status) return status;
     ad_event *event = new (std::nothrow) ad_event{device, nullptr, false};
-    if (event == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
-    rc = ad_cuda_status(cudaEventCreateWithFlags(&event->cuda, timed ? cudaEventDefault : cudaEventDisableTiming),
-                        "cudaEventCreate", fault);
-    if (rc < 0) delete event;
+    if (!event) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    status = ad_cuda_status(cudaEventCreateWithFlags(&event->cuda, timed ? cudaEventDefault : cudaEventDisableTiming),
+                            "cudaEventCreate", fault);
+    if (status) delete event;
     else *out = event;
-    return rc;
+    return status;
 }
 
 void ad_cuda_event_close(ad_event *event) {
-    if (event == nullptr) return;
-    if (ad_cuda_enter(event->device, nullptr) == 0) cudaEventDestroy(event->cuda);
+    if (!event) return;
+    if (!ad_cuda_enter(event->device, nullptr)) cudaEventDestroy(event->cuda);
     delete event;
 }
 
 int ad_cuda_event_record(ad_event *event, ad_stream *stream, ad_fault *fault) {
-    int rc = ad_cuda_enter(stream->device, fault);
-    if (rc < 0 || (rc = ad_cuda_status(cudaEventRecord(event->cuda, stream->cuda), "cudaEventRecord", fault)) < 0)
-        return rc;
+    int status = ad_cuda_enter(stream->device, fault);
+    if (status || (status = ad_cuda_status(cudaEventRecord(event->cuda, stream->cuda), "cudaEventRecord", fault)))
+        return status;
     event->recorded = true;
     return 0;
 }
@@ -108,13 +108,14 @@ int ad_cuda_event_done(ad_event *event, ad_fault *fault) {
 int ad_cuda_event_elapsed(ad_event *from, ad_event *to, float *ms, ad_fault *fault) {
     if (!from->recorded || !to->recorded)
         return ad__fault(fault, AD_E_VALUE, "an event that was never recorded has no time");
-    int rc = ad_cuda_enter(from->device, fault);
-    return rc < 0 ? rc : ad_cuda_status(cudaEventElapsedTime(ms, from->cuda, to->cuda), "cudaEventElapsedTime", fault);
+    int status = ad_cuda_enter(from->device, fault);
+    return status ? status
+                  : ad_cuda_status(cudaEventElapsedTime(ms, from->cuda, to->cuda), "cudaEventElapsedTime", fault);
 }
 
 int ad_cuda_stream_follow(ad_stream *stream, ad_event *event, ad_fault *fault) {
-    int rc = ad_cuda_enter(stream->device, fault);
-    return rc < 0 ? rc
+    int status = ad_cuda_enter(stream->device, fault);
+    return status ? status
                   : ad_cuda_status(cudaStreamWaitEvent(stream->cuda, event->cuda, 0), "cudaStreamWaitEvent", fault);
 }
 
@@ -122,8 +123,8 @@ int ad_cuda_stream_follow(ad_stream *stream, ad_event *event, ad_fault *fault) {
 int ad_cuda_check_open(ad_device *device, int n, ad_check **out, ad_fault *fault) {
     void *memory = nullptr;
     const size_t size = size_t(n) * sizeof(ad_check);
-    int rc = ad_cuda_host_alloc(device, size, &memory, fault);
-    if (rc < 0) return rc;
+    int status = ad_cuda_host_alloc(device, size, &memory, fault);
+    if (status) return status;
     memset(memory, 0, size);
     *out = static_cast<ad_check *>(memory);
     return 0;

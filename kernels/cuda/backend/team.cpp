@@ -97,7 +97,7 @@ void start(ad_cuda_team *t) {
 ad_cuda_team *ad_cuda_team_open() { return new (std::nothrow) ad_cuda_team; }
 
 void ad_cuda_team_close(ad_cuda_team *team) {
-    if (team == nullptr) return;
+    if (!team) return;
     pthread_mutex_lock(&team->lock);
     team->stop.store(true);
     pthread_cond_broadcast(&team->wake);

@@ -28,27 +28,27 @@ namespace {
 /* The next chunk, once the device has fetched what was in it. */
 int chunk_of(ad_cuda_ring *r, int *out, ad_fault *fault) {
     const int i = r->next;
-    int rc = ad_cuda_status(cudaEventSynchronize(r->fetched[i]), "an upload", fault);
-    if (rc < 0) return rc;
+    int status = ad_cuda_status(cudaEventSynchronize(r->fetched[i]), "an upload", fault);
+    if (status) return status;
     r->next = (i + 1) % CHUNKS;
     *out = i;
     return 0;
 }
 
 int upload_chunk(ad_stream *stream, ad_cuda_ring *r, char *to, const char *host, uint64_t size, ad_fault *fault) {
-    int i = 0, rc = chunk_of(r, &i, fault);
-    if (rc < 0) return rc;
+    int i = 0, status = chunk_of(r, &i, fault);
+    if (status) return status;
     char *chunk = r->memory + uint64_t(i) * CHUNK;
     ad_cuda_team_copy(r->team, chunk, host, size);
-    rc = ad_cuda_status(cudaMemcpyAsync(to, chunk, size, cudaMemcpyHostToDevice, stream->cuda), "an upload", fault);
-    return rc < 0 ? rc : ad_cuda_status(cudaEventRecord(r->fetched[i], stream->cuda), "an upload", fault);
+    status = ad_cuda_status(cudaMemcpyAsync(to, chunk, size, cudaMemcpyHostToDevice, stream->cuda), "an upload", fault);
+    return status ? status : ad_cuda_status(cudaEventRecord(r->fetched[i], stream->cuda), "an upload", fault);
 }
 
 int copy(ad_stream *stream, void *to, const void *from, uint64_t size, cudaMemcpyKind kind, const char *what,
          ad_fault *fault) {
     if (size == 0) return 0;
-    int rc = ad_cuda_enter(stream->device, fault);
-    return rc < 0 ? rc : ad_cuda_status(cudaMemcpyAsync(to, from, size, kind, stream->cuda), what, fault);
+    int status = ad_cuda_enter(stream->device, fault);
+    return status ? status : ad_cuda_status(cudaMemcpyAsync(to, from, size, kind, stream->cuda), what, fault);
 }
 
 } // namespace
@@ -57,21 +57,22 @@ int copy(ad_stream *stream, void *to, const void *from, uint64_t size, cudaMemcp
 int ad_cuda_ring_open(ad_device *device, ad_fault *fault) {
     void *memory = nullptr;
     ad_cuda_ring *r = new (std::nothrow) ad_cuda_ring();
-    if (r == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    if (!r) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     device->ring = r;
-    if ((r->team = ad_cuda_team_open()) == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
-    int rc = ad_cuda_host_alloc(device, CHUNKS * CHUNK, &memory, fault);
+    if (!(r->team = ad_cuda_team_open())) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    int status = ad_cuda_host_alloc(device, CHUNKS * CHUNK, &memory, fault);
     r->memory = static_cast<char *>(memory);
-    for (int i = 0; rc == 0 && i < CHUNKS; i++)
-        rc = ad_cuda_status(cudaEventCreateWithFlags(&r->fetched[i], cudaEventDisableTiming), "cudaEventCreate", fault);
-    return rc;
+    for (int i = 0; !status && i < CHUNKS; i++)
+        status =
+            ad_cuda_status(cudaEventCreateWithFlags(&r->fetched[i], cudaEventDisableTiming), "cudaEventCreate", fault);
+    return status;
 }
 
 void ad_cuda_ring_close(ad_device *device) {
     ad_cuda_ring *r = device->ring;
-    if (r == nullptr) return;
+    if (!r) return;
     for (cudaEvent_t event : r->fetched) {
-        if (event == nullptr) continue;
+        if (!event) continue;
         cudaEventSynchronize(event);
         cudaEventDestroy(event);
     }
@@ -82,21 +83,21 @@ void ad_cuda_ring_close(ad_device *device) {
 }
 
 int ad_cuda_host_alloc(ad_device *device, uint64_t size, void **out, ad_fault *fault) {
-    int rc = ad_cuda_enter(device, fault);
-    if (rc < 0) return rc;
+    int status = ad_cuda_enter(device, fault);
+    if (status) return status;
     return ad_cuda_status(cudaHostAlloc(out, size > 0 ? size : 1, cudaHostAllocPortable | cudaHostAllocMapped),
                           "pinning host memory", fault);
 }
 
 void ad_cuda_host_free(ad_device *device, void *memory) {
-    if (memory != nullptr && ad_cuda_enter(device, nullptr) == 0) cudaFreeHost(memory);
+    if (memory && !ad_cuda_enter(device, nullptr)) cudaFreeHost(memory);
 }
 
 /* Memory that this process may only read has to be called so. */
 int ad_cuda_host_register(ad_device *device, void *memory, uint64_t size, ad_fault *fault) {
     constexpr unsigned FLAGS = cudaHostRegisterPortable | cudaHostRegisterMapped;
-    int rc = ad_cuda_enter(device, fault);
-    if (rc < 0) return rc;
+    int status = ad_cuda_enter(device, fault);
+    if (status) return status;
     if (cudaHostRegister(memory, size, FLAGS) == cudaSuccess) return 0;
     cudaGetLastError();
     return ad_cuda_status(cudaHostRegister(memory, size, FLAGS | cudaHostRegisterReadOnly), "pinning host memory",
@@ -104,42 +105,42 @@ int ad_cuda_host_register(ad_device *device, void *memory, uint64_t size, ad_fau
 }
 
 void ad_cuda_host_unregister(ad_device *device, void *memory) {
-    if (ad_cuda_enter(device, nullptr) == 0 && cudaHostUnregister(memory) != cudaSuccess) cudaGetLastError();
+    if (!ad_cuda_enter(device, nullptr) && cudaHostUnregister(memory) != cudaSuccess) cudaGetLastError();
 }
 
 int ad_cuda_zero(ad_stream *stream, void *to, uint64_t size, ad_fault *fault) {
-    int rc = ad_faults_check(&stream->device->faults, AD_SITE_zero, fault);
-    if (rc < 0 || size == 0 || (rc = ad_cuda_enter(stream->device, fault)) < 0) return rc;
+    int status = ad_faults_check(&stream->device->faults, AD_SITE_zero, fault);
+    if (status || size == 0 || (status = ad_cuda_enter(stream->device, fault))) return status;
     return ad_cuda_status(cudaMemsetAsync(to, 0, size, stream->cuda), "zeroing memory", fault);
 }
 
 int ad_cuda_upload(ad_stream *stream, void *to, const void *host, uint64_t size, ad_fault *fault) {
     ad_cuda_ring *r = stream->device->ring;
-    int rc = ad_faults_check(&stream->device->faults, AD_SITE_upload, fault);
-    if (rc < 0) return rc;
+    int status = ad_faults_check(&stream->device->faults, AD_SITE_upload, fault);
+    if (status) return status;
     if (size <= SMALL) return copy(stream, to, host, size, cudaMemcpyHostToDevice, "an upload", fault);
-    if ((rc = ad_cuda_enter(stream->device, fault)) < 0) return rc;
-    for (uint64_t at = 0; rc == 0 && at < size; at += CHUNK)
-        rc = upload_chunk(stream, r, static_cast<char *>(to) + at, static_cast<const char *>(host) + at,
-                          std::min(CHUNK, size - at), fault);
-    return rc;
+    if ((status = ad_cuda_enter(stream->device, fault))) return status;
+    for (uint64_t at = 0; !status && at < size; at += CHUNK)
+        status = upload_chunk(stream, r, static_cast<char *>(to) + at, static_cast<const char *>(host) + at,
+                              std::min(CHUNK, size - at), fault);
+    return status;
 }
 
 int ad_cuda_upload_pinned(ad_stream *stream, void *to, const void *host, uint64_t size, ad_fault *fault) {
-    int rc = ad_faults_check(&stream->device->faults, AD_SITE_upload, fault);
-    return rc < 0 ? rc : copy(stream, to, host, size, cudaMemcpyHostToDevice, "an upload", fault);
+    int status = ad_faults_check(&stream->device->faults, AD_SITE_upload, fault);
+    return status ? status : copy(stream, to, host, size, cudaMemcpyHostToDevice, "an upload", fault);
 }
 
 /* A kernel follows another at once, the copy engine only after 8 us more: half of what a small answer takes. */
 int ad_cuda_download(ad_stream *stream, void *host, const void *from, uint64_t size, ad_fault *fault) {
-    int rc = ad_faults_check(&stream->device->faults, AD_SITE_download, fault);
-    if (rc < 0) return rc;
+    int status = ad_faults_check(&stream->device->faults, AD_SITE_download, fault);
+    if (status) return status;
     if (size == 0 || size > DIRECT) return copy(stream, host, from, size, cudaMemcpyDeviceToHost, "a download", fault);
     void *seen = nullptr; /* the device's address of host memory: the same, on all but the smallest boards */
-    if ((rc = ad_cuda_enter(stream->device, fault)) < 0) return rc;
+    if ((status = ad_cuda_enter(stream->device, fault))) return status;
     if (!stream->device->one_address &&
-        (rc = ad_cuda_status(cudaHostGetDevicePointer(&seen, host, 0), "a download", fault)) < 0)
-        return rc;
+        (status = ad_cuda_status(cudaHostGetDevicePointer(&seen, host, 0), "a download", fault)))
+        return status;
     return ad_cuda_copy_small(stream, stream->device->one_address ? host : seen, from, size, fault);
 }
 

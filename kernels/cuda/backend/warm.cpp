@@ -73,7 +73,7 @@ void *warm(void *argument) {
     cudaStream_t stream = nullptr;
     cublasHandle_t blas = nullptr;
     void *memory = nullptr;
-    if (ad_cuda_enter(w->device, nullptr) < 0) return nullptr;
+    if (ad_cuda_enter(w->device, nullptr)) return nullptr;
     for (int i = 0; i < ad_cuda_kernels_count() && wait_a_little(w, 0); i++) ad_cuda_kernel_load(i);
     if (!wait_a_little(w, DELAY)) return nullptr;
     const size_t workspace = ad_cuda_blas_workspace(w->device);
@@ -85,8 +85,8 @@ void *warm(void *argument) {
         multiply_all(w, blas, static_cast<char *>(memory), workspace);
         transform(w);
     }
-    if (blas != nullptr) cublasDestroy(blas);
-    if (memory != nullptr) cudaFreeAsync(memory, stream);
+    if (blas) cublasDestroy(blas);
+    if (memory) cudaFreeAsync(memory, stream);
     cudaStreamSynchronize(stream);
     cudaStreamDestroy(stream);
     cudaGetLastError();
@@ -99,7 +99,7 @@ void *warm(void *argument) {
 void ad_cuda_warmer_open(ad_device *device) {
     pthread_condattr_t clock;
     ad_cuda_warmer *w = new (std::nothrow) ad_cuda_warmer{};
-    if (w == nullptr) return;
+    if (!w) return;
     w->device = device;
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -111,7 +111,7 @@ void ad_cuda_warmer_open(ad_device *device) {
 
 void ad_cuda_warmer_close(ad_device *device) {
     ad_cuda_warmer *w = device->warmer;
-    if (w == nullptr) return;
+    if (!w) return;
     pthread_mutex_lock(&w->lock);
     w->stop = true;
     pthread_cond_signal(&w->wake);

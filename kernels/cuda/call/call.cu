@@ -53,11 +53,11 @@ int ad_cuda_wild(ad_stream *stream, ad_fault *fault) {
 /* A first launch loads the module's code and makes the driver's queues. */
 int ad_cuda_warm(ad_device *device, ad_fault *fault) {
     void *memory = nullptr;
-    int rc = ad_cuda_status(cudaMallocAsync(&memory, 256, device->own), "a first allocation", fault);
-    if (rc < 0) return rc;
+    int status = ad_cuda_status(cudaMallocAsync(&memory, 256, device->own), "a first allocation", fault);
+    if (status) return status;
     store_kernel<<<1, 16, 0, device->own>>>(static_cast<char *>(memory), small_value{}, 16);
-    rc = ad_cuda_launched("a first kernel", fault);
+    status = ad_cuda_launched("a first kernel", fault);
     cudaFreeAsync(memory, device->own);
-    if (rc < 0) return rc;
+    if (status) return status;
     return ad_cuda_status(cudaStreamSynchronize(device->own), "a first kernel", fault);
 }

@@ -30,11 +30,11 @@ template <class S> void launch(const ad_call *c, const array *out) {
 
 int ad_call_iota(ad_call *c) {
     array out;
-    int rc = ad_call_output(c, 0, c->op->loop, &out);
-    if (rc < 0) return rc;
+    int status = ad_call_output(c, 0, c->op->loop, &out);
+    if (status) return status;
     c->run->wrote = true;
     if (out.shape[0] == 0) return 0;
     visit(c->op->loop, [&](auto t) { launch<typename decltype(t)::type>(c, &out); });
-    if ((rc = ad_cuda_launched("iota", c->fault)) < 0) return rc;
+    if ((status = ad_cuda_launched("iota", c->fault))) return status;
     return ad_call_finish(c, 0, &out);
 }

@@ -61,8 +61,8 @@ struct count_check {
 
 __device__ void tell_total(const mask &m, const count_check &v, int64_t total) {
     m.before[m.tiles] = total;
-    if (v.answer != nullptr) *v.answer = total;
-    if (m.stop != nullptr) *m.stop = total != v.wanted;
+    if (v.answer) *v.answer = total;
+    if (m.stop) *m.stop = total != v.wanted;
     if (v.wanted >= 0 && total != v.wanted) ad_cuda_report(v.check, AD_CHECK_place_count, v.wanted, total, 0);
 }
 
@@ -258,7 +258,7 @@ __device__ void move_some(const move &t, const uint16_t *list, int first, int fo
 
 template <class W, int How> __global__ void __launch_bounds__(THREADS) move_tiles(const __grid_constant__ move t) {
     __shared__ uint16_t list[TILE];
-    if (t.m.stop != nullptr && *t.m.stop != 0) return;
+    if (t.m.stop && *t.m.stop != 0) return;
     const int64_t rank = t.m.before[blockIdx.x], start = int64_t(blockIdx.x) * TILE - t.m.lead;
     const int found = list_tile(t.m, list);
     int k = int(threadIdx.x);
@@ -297,14 +297,14 @@ int answer_place(ad_call *c, int64_t **out) {
 
 /* Input `index` as a mask; other types than bool are true where they are not zero. */
 int mask_init(ad_call *c, int index, array *a, mask *m) {
-    int rc = ad_call_input_packed(c, index, AD_BOOL, a);
-    if (rc < 0) return rc;
+    int status = ad_call_input_packed(c, index, AD_BOOL, a);
+    if (status) return status;
     m->lead = int64_t(reinterpret_cast<uintptr_t>(a->data) % CHUNK);
     m->chunks = reinterpret_cast<const uint8_t *>(a->data) - m->lead;
     m->end = m->lead + count(*a);
     m->tiles = (m->end + TILE - 1) / TILE;
     m->before = static_cast<int64_t *>(ad_call_workspace(c, uint64_t(m->tiles + 1) * 12 + 16));
-    if (m->before == nullptr) return AD_E_MEMORY;
+    if (!m->before) return AD_E_MEMORY;
     m->counts = reinterpret_cast<uint32_t *>(m->before + m->tiles + 1);
     m->stop = nullptr;
     return 0;
@@ -319,11 +319,11 @@ int mask_count(ad_call *c, const mask *m, const count_check *v) {
 /* The count, for which the stream is waited for. */
 int mask_total(ad_call *c, const mask *m, int64_t *total) {
     count_check v = {nullptr, -1, nullptr};
-    int rc = answer_place(c, &v.answer);
-    if (rc < 0 || (rc = mask_count(c, m, &v)) < 0) return rc;
-    rc = ad_cuda_status(cudaStreamSynchronize(c->stream->cuda), "counting a mask", c->fault);
+    int status = answer_place(c, &v.answer);
+    if (status || (status = mask_count(c, m, &v))) return status;
+    status = ad_cuda_status(cudaStreamSynchronize(c->stream->cuda), "counting a mask", c->fault);
     *total = *static_cast<volatile int64_t *>(v.answer);
-    return rc;
+    return status;
 }
 
 /* The masked array's axes, merged where they lie behind each other. */
@@ -381,9 +381,9 @@ walk<1> first_axes(const array *a, int n) {
 int move_rows(ad_call *c, const mask *m, const array *masked, const array *x, const array *rows, bool pick) {
     const int64_t n = rows->shape[0];
     int64_t *places = static_cast<int64_t *>(ad_call_workspace(c, uint64_t(n * masked->ndim) * 8));
-    if (places == nullptr) return AD_E_MEMORY;
-    int rc = tell_places(c, m, masked, places);
-    if (rc < 0) return rc;
+    if (!places) return AD_E_MEMORY;
+    int status = tell_places(c, m, masked, places);
+    if (status) return status;
     ad_cuda_request r;
     r.k = masked->ndim;
     r.stop = m->stop;
@@ -433,13 +433,14 @@ int ad_call_nonzero(ad_call *c) {
     array x;
     mask m;
     int64_t total = 0;
-    int rc = mask_init(c, 0, &x, &m);
-    if (rc < 0 || (rc = mask_total(c, &m, &total)) < 0) return rc;
+    int status = mask_init(c, 0, &x, &m);
+    if (status || (status = mask_total(c, &m, &total))) return status;
     array out = {nullptr, AD_INT64, 2, {x.ndim, total}, {total * 8, 8}};
-    if ((rc = ad_call_sized(c, 0, &out)) < 0) return rc;
+    if ((status = ad_call_sized(c, 0, &out))) return status;
     c->run->values[0] = total;
     c->run->nvalues = 1;
-    if (x.ndim > 0 && total > 0 && (rc = tell_places(c, &m, &x, reinterpret_cast<int64_t *>(out.data))) < 0) return rc;
+    if (x.ndim > 0 && total > 0 && (status = tell_places(c, &m, &x, reinterpret_cast<int64_t *>(out.data))))
+        return status;
     return ad_call_finish(c, 0, &out);
 }
 
@@ -447,11 +448,11 @@ int ad_call_compress(ad_call *c) {
     array x, masked, out;
     mask m;
     int64_t total = 0;
-    int rc;
-    if ((rc = ad_call_input(c, 0, c->op->loop, &x)) < 0 || (rc = mask_init(c, 1, &masked, &m)) < 0) return rc;
+    int status;
+    if ((status = ad_call_input(c, 0, c->op->loop, &x)) || (status = mask_init(c, 1, &masked, &m))) return status;
     if (x.ndim - masked.ndim >= AD_MAX_NDIM)
         return ad__fault(c->fault, AD_E_VALUE, "compress: the result has more than %d dimensions", AD_MAX_NDIM);
-    if ((rc = mask_total(c, &m, &total)) < 0) return rc;
+    if ((status = mask_total(c, &m, &total))) return status;
     if (masked.ndim == 0) {
         give_axis(&masked);
         give_axis(&x);
@@ -461,28 +462,28 @@ int ad_call_compress(ad_call *c) {
     out.shape[0] = total;
     for (int i = 1; i < out.ndim; i++) out.shape[i] = x.shape[masked.ndim + i - 1];
     pack(&out);
-    if ((rc = ad_call_sized(c, 0, &out)) < 0) return rc;
+    if ((status = ad_call_sized(c, 0, &out))) return status;
     c->run->values[0] = total;
     c->run->nvalues = 1;
-    if (count(out) > 0 && (rc = move_masked(c, &m, &masked, &x, &out, true)) < 0) return rc;
+    if (count(out) > 0 && (status = move_masked(c, &m, &masked, &x, &out, true))) return status;
     return ad_call_finish(c, 0, &out);
 }
 
 int ad_call_place(ad_call *c) {
     array x = view_of(c->op->operand[0]), masked, v;
     mask m;
-    int rc;
-    if ((rc = mask_init(c, 0, &masked, &m)) < 0 || (rc = ad_call_input(c, 1, x.dtype, &v)) < 0) return rc;
+    int status;
+    if ((status = mask_init(c, 0, &masked, &m)) || (status = ad_call_input(c, 1, x.dtype, &v))) return status;
     m.stop = reinterpret_cast<int *>(m.counts + m.tiles);
     c->run->checked = true;
     const count_check wanted = {nullptr, v.shape[0], c->run->check};
-    if ((rc = mask_count(c, &m, &wanted)) < 0) return rc;
+    if ((status = mask_count(c, &m, &wanted))) return status;
     if (masked.ndim == 0) {
         give_axis(&masked);
         give_axis(&x);
     }
     if (count(v) == 0 || count(x) == 0) return 0;
-    rc = move_masked(c, &m, &masked, &x, &v, false);
-    c->run->wrote = rc < 0; /* where the count is wrong nothing is written */
-    return rc;
+    status = move_masked(c, &m, &masked, &x, &v, false);
+    c->run->wrote = status; /* where the count is wrong nothing is written */
+    return status;
 }

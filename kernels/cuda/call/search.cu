@@ -149,10 +149,10 @@ template <class T, class O> void count_all(ad_call *c, counting *k) {
 int ad_call_searchsorted(ad_call *c) {
     array x, v, out;
     const int dtype = c->op->loop;
-    int rc;
-    if ((rc = ad_call_input_packed(c, 0, dtype, &x)) < 0 || (rc = ad_call_input(c, 1, dtype, &v)) < 0 ||
-        (rc = ad_call_output(c, 0, AD_INT64, &out)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input_packed(c, 0, dtype, &x)) || (status = ad_call_input(c, 1, dtype, &v)) ||
+        (status = ad_call_output(c, 0, AD_INT64, &out)))
+        return status;
     if (count(out) == 0) return 0;
     c->run->wrote = true;
     const walk<2> w = walk_of(out, v);
@@ -173,18 +173,18 @@ int ad_call_searchsorted(ad_call *c) {
         using S = typename decltype(t)::type;
         search<S><<<unsigned(blocks), THREADS, 0, c->stream->cuda>>>(s);
     });
-    if ((rc = ad_cuda_launched("searchsorted", c->fault)) < 0) return rc;
+    if ((status = ad_cuda_launched("searchsorted", c->fault))) return status;
     return ad_call_finish(c, 0, &out);
 }
 
 int ad_call_bincount(ad_call *c) {
     array x, weights, out;
     const bool weighted = c->op->nin > 1;
-    int rc;
-    if ((rc = ad_call_input(c, 0, AD_INT64, &x)) < 0 ||
-        (weighted && (rc = ad_call_input(c, 1, AD_FLOAT64, &weights)) < 0) ||
-        (rc = ad_call_output(c, 0, weighted ? AD_FLOAT64 : AD_INT64, &out)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input(c, 0, AD_INT64, &x)) ||
+        (weighted && (status = ad_call_input(c, 1, AD_FLOAT64, &weights))) ||
+        (status = ad_call_output(c, 0, weighted ? AD_FLOAT64 : AD_INT64, &out)))
+        return status;
     counting k = {x.data,
                   weighted ? weights.data : nullptr,
                   out.data,
@@ -201,6 +201,6 @@ int ad_call_bincount(ad_call *c) {
         if (weighted) count_all<double, double>(c, &k);
         else count_all<unsigned, int64_t>(c, &k);
     }
-    if ((rc = ad_cuda_launched("bincount", c->fault)) < 0) return rc;
+    if ((status = ad_cuda_launched("bincount", c->fault))) return status;
     return ad_call_finish(c, 0, &out);
 }

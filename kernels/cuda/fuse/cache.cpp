@@ -59,9 +59,9 @@ struct ad_cuda_fuser {
 namespace {
 
 ad_cuda_fuser *fuser_of(ad_device *device) {
-    if (device->fuser == nullptr) {
+    if (!device->fuser) {
         device->fuser = new (std::nothrow) ad_cuda_fuser{};
-        if (device->fuser != nullptr)
+        if (device->fuser)
             snprintf(device->fuser->arch, sizeof device->fuser->arch, "sm_%d%d", device->major, device->minor);
     }
     return device->fuser;
@@ -71,7 +71,7 @@ void drop(ad_cuda_fuser *f, entry **at) {
     entry *e = *at;
     *at = e->next;
     f->count--;
-    if (e->library != nullptr) cudaLibraryUnload(e->library);
+    if (e->library) cudaLibraryUnload(e->library);
     delete e;
 }
 
@@ -79,11 +79,10 @@ void drop(ad_cuda_fuser *f, entry **at) {
 bool make_room(ad_cuda_fuser *f, int64_t time) {
     entry **oldest = nullptr;
     for (entry *&first : f->bucket)
-        for (entry **at = &first; *at != nullptr; at = &(*at)->next)
-            if (((*at)->state != READY || time - (*at)->used > IN_USE) &&
-                (oldest == nullptr || (*at)->used < (*oldest)->used))
+        for (entry **at = &first; *at; at = &(*at)->next)
+            if (((*at)->state != READY || time - (*at)->used > IN_USE) && (!oldest || (*at)->used < (*oldest)->used))
                 oldest = at;
-    if (oldest != nullptr) drop(f, oldest);
+    if (oldest) drop(f, oldest);
     return oldest != nullptr;
 }
 
@@ -107,15 +106,16 @@ entry *add(ad_cuda_fuser *f, uint64_t hash, const uint8_t *key, int size, int64_
 /* A cubin that does not load is as good as none, but a device that is lost is. */
 int load(entry *e, const ad_binary *binary, ad_fault *fault) {
     ad_fault why;
-    int rc = ad_cuda_status(cudaLibraryLoadData(&e->library, binary->data, nullptr, nullptr, 0, nullptr, nullptr, 0),
-                            "loading the kernel of a chain", &why);
-    if (rc == 0)
-        rc = ad_cuda_status(cudaLibraryGetKernel(&e->kernel, e->library, AD_FUSE_KERNEL),
-                            "finding the kernel of a chain", &why);
-    if (rc == 0) e->state = READY;
-    if (rc != AD_E_DEVICE_LOST) return 0;
+    int status =
+        ad_cuda_status(cudaLibraryLoadData(&e->library, binary->data, nullptr, nullptr, 0, nullptr, nullptr, 0),
+                       "loading the kernel of a chain", &why);
+    if (!status)
+        status = ad_cuda_status(cudaLibraryGetKernel(&e->kernel, e->library, AD_FUSE_KERNEL),
+                                "finding the kernel of a chain", &why);
+    if (!status) e->state = READY;
+    if (status != AD_E_DEVICE_LOST) return 0;
     *fault = why;
-    return rc;
+    return status;
 }
 
 int ask(ad_device *device, entry *e, int64_t time, ad_fault *fault) {
@@ -123,19 +123,19 @@ int ask(ad_device *device, entry *e, int64_t time, ad_fault *fault) {
     const ad_binary *binary = nullptr;
     ad_fault why; /* nobody's concern: the chain is executed in another way */
     ad_fuse_job(e->source.data(), e->source.size(), device->fuser->arch, e->includes, &job);
-    int rc = device->compiler->get(device->compiler, &job, &binary, &why);
-    if (rc < 0) e->again = time + REFUSED;
-    if (rc == 0) {
+    int result = device->compiler->get(device->compiler, &job, &binary, &why);
+    if (result < 0) e->again = time + REFUSED;
+    if (result == 0) {
         e->again = time + e->pause;
         e->pause = e->pause < SELDOM ? e->pause * 2 : SELDOM;
     }
-    if (rc <= 0) return 0;
+    if (result <= 0) return 0;
     e->state = FAILED;
-    rc = binary->data != nullptr ? load(e, binary, fault) : 0;
+    result = binary->data ? load(e, binary, fault) : 0;
     device->compiler->release(device->compiler, binary);
     e->source.clear();
     e->source.shrink_to_fit();
-    return rc;
+    return result;
 }
 
 } // namespace
@@ -145,20 +145,20 @@ int ad_fuse_kernel(ad_device *device, const ad_chain *chain, const ad_fuse_form 
     uint8_t key[AD_FUSE_KEY];
     const int size = ad_fuse_signature(chain, form, key);
     ad_cuda_fuser *f = fuser_of(device);
-    if (size == 0 || f == nullptr) return 0;
+    if (size == 0 || !f) return 0;
     const uint64_t hash = hash_of(key, size);
     const int64_t time = now();
     entry *e = f->bucket[hash % BUCKETS];
-    while (e != nullptr && (e->hash != hash || e->size != size || memcmp(e->key, key, size_t(size)) != 0)) e = e->next;
-    if (e == nullptr) {
-        if ((e = add(f, hash, key, size, time)) == nullptr) return 0;
+    while (e && (e->hash != hash || e->size != size || memcmp(e->key, key, size_t(size)) != 0)) e = e->next;
+    if (!e) {
+        if (!(e = add(f, hash, key, size, time))) return 0;
         e->includes = ad_fuse_includes(form);
         e->source = ad_fuse_source(chain, form);
     }
     e->used = time;
     if (e->state == ASKED && time >= e->again) {
-        int rc = ask(device, e, time, fault);
-        if (rc < 0) return rc;
+        int status = ask(device, e, time, fault);
+        if (status) return status;
     }
     *kernel = e->kernel;
     return e->state == READY;
@@ -166,9 +166,9 @@ int ad_fuse_kernel(ad_device *device, const ad_chain *chain, const ad_fuse_form 
 
 void ad_cuda_fuser_close(ad_device *device) {
     ad_cuda_fuser *f = device->fuser;
-    if (f == nullptr) return;
+    if (!f) return;
     for (entry *&first : f->bucket)
-        while (first != nullptr) drop(f, &first);
+        while (first) drop(f, &first);
     delete f;
     device->fuser = nullptr;
 }

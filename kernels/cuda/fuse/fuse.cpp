@@ -89,12 +89,12 @@ template <class End> int launch_end(ad_call *c, const ad_chain *chain, cudaKerne
                         sizeof(ad_fuse_scalar) * size_t(ad_fuse_scalars(&p->form));
     a.end = end;
     memcpy(a.chain, &p->head, used);
-    int rc = launch(c->stream, kernel, blocks, &a, c->fault);
-    return rc < 0 ? rc : 1;
+    int status = launch(c->stream, kernel, blocks, &a, c->fault);
+    return status ? status : 1;
 }
 
 int launch_fold(ad_call *c, const ad_chain *chain, cudaKernel_t kernel, ad_fold_layout *lay, ad_fuse_plan *p) {
-    if (ad_fold_scratch(c, &lay->fold, lay->groups, lay->state) < 0) return 0;
+    if (ad_fold_scratch(c, &lay->fold, lay->groups, lay->state)) return 0;
     if (c->op->operand[0].desc.form == AD_VIEW) c->run->wrote = true;
     return launch_end(c, chain, kernel, lay->fold, unsigned(lay->groups * lay->fold.blocks), p);
 }
@@ -113,15 +113,15 @@ int try_fold(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fa
     const ad_fuse_end end = {uint8_t(lay.family), uint8_t(lay.way), uint8_t(lay.input), uint8_t(lay.loop)};
     if (!ad_fuse_plan_end(chain, &end, lay.way != AD_FOLD_WIDE || lay.fold.loose == 0, &p)) return 0;
     *tried = true;
-    int rc = ad_fuse_kernel(stream->device, chain, &p.form, &kernel, fault);
-    return rc <= 0 ? rc : launch_fold(&c, chain, kernel, &lay, &p);
+    int result = ad_fuse_kernel(stream->device, chain, &p.form, &kernel, fault);
+    return result <= 0 ? result : launch_fold(&c, chain, kernel, &lay, &p);
 }
 
 int launch_scan(ad_call *c, const ad_chain *chain, cudaKernel_t kernel, ad_scan_layout *lay, ad_fuse_plan *p) {
     if (lay->messages > 0) {
         lay->scan.messages = static_cast<char *>(c->run->workspace(c->run, uint64_t(lay->messages)));
         lay->scan.tag = ad_fold_tag();
-        if (lay->scan.messages == nullptr) return 0;
+        if (!lay->scan.messages) return 0;
     }
     return launch_end(c, chain, kernel, lay->scan, unsigned(lay->blocks), p);
 }
@@ -139,8 +139,8 @@ int try_scan(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fa
                              uint8_t(lay.input), uint8_t(lay.loop)};
     if ((!whole && lay.scan.lanes > 1) || !ad_fuse_plan_end(chain, &end, whole, &p)) return 0;
     *tried = true;
-    int rc = ad_fuse_kernel(stream->device, chain, &p.form, &kernel, fault);
-    return rc <= 0 ? rc : launch_scan(&c, chain, kernel, &lay, &p);
+    int result = ad_fuse_kernel(stream->device, chain, &p.form, &kernel, fault);
+    return result <= 0 ? result : launch_scan(&c, chain, kernel, &lay, &p);
 }
 
 /* ---- chains ---- */
@@ -158,39 +158,40 @@ int fuse(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fault)
     const ad_op *end = chain->end.op;
     const bool scan = ad_chain_end_scans(end);
     bool tried = false;
-    int rc;
+    int result;
     if (!has_good_randoms(chain)) return 0;
-    if (end != nullptr) {
+    if (end) {
         if (!takes_end(chain)) return 0;
-        rc = (scan ? try_scan : try_fold)(stream, chain, run, fault, &tried);
-        if (tried) return rc;
+        result = (scan ? try_scan : try_fold)(stream, chain, run, fault, &tried);
+        if (tried) return result;
     }
     if (!ad_fuse_plan_make(chain, stream->device->multiprocessors, &p)) return 0;
-    if ((rc = ad_fuse_kernel(stream->device, chain, &p.form, &kernel, fault)) <= 0) return rc;
+    if ((result = ad_fuse_kernel(stream->device, chain, &p.form, &kernel, fault)) <= 0) return result;
     store_scalars(chain, &p);
-    if (end != nullptr) { /* by way of scratch memory, or of the output's: a scan reads what it writes over before */
+    if (end) { /* by way of scratch memory, or of the output's: a scan reads what it writes over before */
         const int last = p.form.nout - 1, dtype = p.form.dtype[last];
         const bool stays = scan && dtype == end->loop && dtype == end->operand[0].desc.dtype;
         value = stays ? end->operand[0].data : run->workspace(run, value_size(chain, dtype));
-        if (value == nullptr) return 0;
+        if (!value) return 0;
         p.operand[last].base = static_cast<char *>(value);
     }
     for (int k = 0; k < chain->noutputs; k++)
         if (chain->output[k].view.desc.form == AD_VIEW) run->wrote = true;
-    if ((rc = launch(stream, kernel, p.blocks, &p.head, fault)) < 0) return rc;
-    if (end != nullptr) {
+    if ((result = launch(stream, kernel, p.blocks, &p.head, fault)) < 0) return result;
+    if (end) {
         end_op of_value(end, value);
-        rc = scan ? ad__call_run(stream, &of_value.op, run, fault) : ad_cuda_reduce(stream, &of_value.op, run, fault);
+        result =
+            scan ? ad__call_run(stream, &of_value.op, run, fault) : ad_cuda_reduce(stream, &of_value.op, run, fault);
     }
-    return rc < 0 ? rc : 1;
+    return result < 0 ? result : 1;
 }
 
 } // namespace
 
 int ad_cuda_fuse(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fault) {
-    if (stream->device->compiler == nullptr) return 0;
-    int rc = ad_cuda_enter(stream->device, fault);
-    if (rc < 0) return rc;
+    if (!stream->device->compiler) return 0;
+    int result = ad_cuda_enter(stream->device, fault);
+    if (result < 0) return result;
     try {
         return fuse(stream, chain, run, fault);
     } catch (const std::bad_alloc &) {

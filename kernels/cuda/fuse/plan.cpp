@@ -289,7 +289,7 @@ void add_output(walk *w, const ad_chain *c, const ad_chain_output *o, ad_fuse_fo
 bool lay_out(const ad_chain *chain, walk *w, ad_fuse_form *f) {
     set_shape(w, chain);
     for (int k = 0; k < chain->noutputs; k++) add_output(w, chain, &chain->output[k], f);
-    if (chain->end.op != nullptr) {
+    if (chain->end.op) {
         const int stored = chain->end.op->operand[chain->end.op->nout].desc.dtype;
         const int dtype = ad_fuse_scans(f) ? f->end.input : stored;
         f->dtype[w->nop] = uint8_t(dtype);
@@ -332,7 +332,7 @@ int chunks_of_end(const ad_fuse_form *f) {
 
 bool ad_fuse_has_row(int row, int loop) {
     const ad_ufunc_row *u = ad__ufunc(uint64_t(row));
-    if (u == nullptr || !(ad__rules[u->rule].loops >> loop & 1)) return false;
+    if (!u || !(ad__rules[u->rule].loops >> loop & 1)) return false;
     if (u->traits & AD_U_BODY) return false;
     return !is_complex(loop) || !(u->traits & (AD_U_COMPLEX_LIBRARY | AD_U_SPECIAL));
 }

@@ -110,7 +110,7 @@ template <template <class> class A, class T, class O> struct any_work {
                     fold_locate(f.over, f.nover, j, &at);
                 }
                 p[u] = in + at.in;
-                want[u] = j < part.end && (f.mask == nullptr || mask[at.mask] != 0);
+                want[u] = j < part.end && (!f.mask || mask[at.mask] != 0);
             }
             fold_fetch(x, p, want, f.input, f.through);
 #pragma unroll

@@ -129,7 +129,7 @@ void choose_any(plan *p) {
 void choose_kernel(plan *p) {
     p->start = p->loop;
     if (!p->masked && !p->nothing) choose_fast(p);
-    if (p->ways[AD_FOLD_UNIT].function == nullptr) choose_any(p);
+    if (!p->ways[AD_FOLD_UNIT].function) choose_any(p);
 }
 
 /* ---- operands ---- */
@@ -140,7 +140,7 @@ void plan_mask(plan *p, const ad_operand *mask) {
     ad::array *to = &p->arrays.mask;
     to->data = nullptr;
     p->masked = false;
-    if (mask == nullptr) return;
+    if (!mask) return;
     if (mask->is_scalar) {
         uint8_t value[16];
         ad_scalar_store(&mask->scalar, AD_BOOL, value);
@@ -166,8 +166,8 @@ int plan_operands(plan *p) {
     p->row = simpler(op->row, p->input, p->loop, &p->fold.flags);
     a->x = ad::view_of(op->operand[1]);
     if (is_truth(p->row) && p->input != p->loop) {
-        int rc = ad_call_input(&p->call, 0, p->loop, &a->x);
-        if (rc < 0) return rc;
+        int status = ad_call_input(&p->call, 0, p->loop, &a->x);
+        if (status) return status;
         p->input = p->loop;
     }
     plan_mask(p, op->nin > 1 ? &op->operand[2] : nullptr);
@@ -191,21 +191,21 @@ ad::array kept_first(const ad::array &from, uint64_t axes) {
 int plan_packed(plan *p) {
     ad_fold_arrays *a = &p->arrays;
     const ad::array x = kept_first(a->x, a->axes), mask = kept_first(a->mask, a->axes);
-    int rc = ad_call_packed(&p->call, &x, p->input, 0, &a->x), kept = a->out.ndim;
-    if (rc == 0 && a->mask.data != nullptr) rc = ad_call_packed(&p->call, &mask, AD_BOOL, 0, &a->mask);
-    if (rc < 0) return rc;
+    int status = ad_call_packed(&p->call, &x, p->input, 0, &a->x), kept = a->out.ndim;
+    if (!status && a->mask.data) status = ad_call_packed(&p->call, &mask, AD_BOOL, 0, &a->mask);
+    if (status) return status;
     a->axes = ~uint64_t(0) << kept;
     ad::pack(&a->out);
     a->out.data =
         static_cast<char *>(ad_call_workspace(&p->call, uint64_t(ad::count(a->out) * ad::itemsize(p->natural))));
-    return a->out.data == nullptr ? AD_E_MEMORY : 0;
+    return !a->out.data ? AD_E_MEMORY : 0;
 }
 
 int plan_dimensions(plan *p) {
     const bool ordered = is_ordered(p->row);
     if (!ad_fold_dimensions(&p->fold, &p->arrays, ordered)) {
-        int rc = plan_packed(p);
-        if (rc < 0) return rc;
+        int status = plan_packed(p);
+        if (status) return status;
         if (!ad_fold_dimensions(&p->fold, &p->arrays, ordered))
             return ad__fault(p->call.fault, AD_E_INTERNAL, "a packed array has too many dimensions");
     }
@@ -245,7 +245,7 @@ void plan_parameters(plan *p) {
 int plan_way(plan *p, int64_t *groups) {
     ad_fold *f = &p->fold;
     unsigned has = 0;
-    for (unsigned i = 0; i < AD_FOLD_WAYS; i++) has |= p->ways[i].function != nullptr ? 1u << i : 0;
+    for (unsigned i = 0; i < AD_FOLD_WAYS; i++) has |= p->ways[i].function ? 1u << i : 0;
     const int way = ad_fold_way(f, has, ad::itemsize(p->input));
     ad_fold_divide(f, way, p->call.stream->device->multiprocessors);
     *groups = (f->outputs + (int64_t(1) << f->log_x) - 1) >> f->log_x;
@@ -257,8 +257,8 @@ int launch(plan *p) {
     ad_fold *f = &p->fold;
     const int way = plan_way(p, &groups), side = way == AD_FOLD_SIDE ? int(8 / ad::itemsize(p->input)) : 1;
     const ad_fold_kernel *kernel = &p->ways[way];
-    int rc = ad_fold_scratch(&p->call, f, groups, kernel->state * side);
-    if (rc < 0) return rc;
+    int status = ad_fold_scratch(&p->call, f, groups, kernel->state * side);
+    if (status) return status;
     if (groups * f->blocks > INT32_MAX)
         return ad__fault(p->call.fault, AD_E_UNSUPPORTED, "%s: too many results", ad__op_name(p->call.op));
     if (p->call.op->operand[0].desc.form == AD_VIEW) p->call.run->wrote = true;
@@ -281,20 +281,20 @@ bool is_direct(const ad_op *op) {
 int ad_cuda_reduce(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
     plan p = {};
     p.call = {stream, op, run, fault};
-    int rc = plan_operands(&p);
-    if (rc == 0) rc = plan_dimensions(&p);
-    if (rc < 0 || p.fold.outputs == 0) return rc;
+    int status = plan_operands(&p);
+    if (!status) status = plan_dimensions(&p);
+    if (status || p.fold.outputs == 0) return status;
     choose_kernel(&p);
     plan_parameters(&p);
-    rc = launch(&p);
-    return rc < 0 ? rc : ad_call_finish(&p.call, 0, &p.arrays.out);
+    status = launch(&p);
+    return status ? status : ad_call_finish(&p.call, 0, &p.arrays.out);
 }
 
 int ad_fold_scratch(ad_call *c, ad_fold *f, int64_t groups, int state) {
     if (f->blocks == 1) return 0;
     const int64_t blocks = groups * f->blocks, states = ((blocks << f->log_x) * state + 15) / 16 * 16;
     char *memory = static_cast<char *>(ad_call_workspace(c, uint64_t(states + blocks * 8)));
-    if (memory == nullptr) return AD_E_MEMORY;
+    if (!memory) return AD_E_MEMORY;
     f->partial = memory;
     f->tags = reinterpret_cast<uint64_t *>(memory + states);
     f->tag = ad_fold_tag();
@@ -305,7 +305,7 @@ bool ad_fold_lay(ad_call *c, ad_fold_layout *to) {
     plan p = {};
     if (!is_direct(c->op)) return false;
     p.call = *c;
-    if (plan_operands(&p) < 0) return false;
+    if (plan_operands(&p)) return false;
     p.arrays.x.data = nullptr;
     if (!ad_fold_dimensions(&p.fold, &p.arrays, is_ordered(p.row)) || p.fold.outputs == 0 || p.fold.reduced == 0)
         return false;

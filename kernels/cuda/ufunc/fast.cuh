@@ -84,7 +84,7 @@ __device__ __forceinline__ vec<S, V> load_chunk(const ad_ufunc_fast<N> &l, const
     if constexpr (same<S, none>) {
         return {};
     } else {
-        if (l.op[K].base == nullptr) return splat<S, V>(value_of<S>(l.op[K].value));
+        if (!l.op[K].base) return splat<S, V>(value_of<S>(l.op[K].value));
         const int64_t inner = l.op[K].inner;
         const char *from = l.op[K].base + row_offset<K>(l, p) + p.column * inner;
         if (V > 1 && inner == 0) return splat<S, V>(*reinterpret_cast<const S *>(from));
@@ -121,7 +121,7 @@ evaluate(ad_check *check, typename F::A x, typename F::B y, typename F::C z, typ
 template <int K, class S, int N>
 __device__ __forceinline__ compute_t<S> load_element(const ad_ufunc_fast<N> &l, const chunk_place &p, int i) {
     if constexpr (same<S, none>) return {};
-    else if (l.op[K].base == nullptr) return load(value_of<S>(l.op[K].value));
+    else if (!l.op[K].base) return load(value_of<S>(l.op[K].value));
     else return load(*reinterpret_cast<const S *>(l.op[K].base + row_offset<K>(l, p) + (p.column + i) * l.op[K].inner));
 }
 

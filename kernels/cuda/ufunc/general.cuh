@@ -116,7 +116,7 @@ load_as(const char *base, const int32_t (&at)[U], const bool (&here)[U], int thr
 template <class T, int U> __device__ __forceinline__ void load_operand(const ad_ufunc_general &l, int slot,
                                                                        const places<U> &p, compute_t<T> (&x)[U]) {
     const char *base = l.base[slot];
-    if (base == nullptr) {
+    if (!base) {
         T v;
         memcpy(&v, l.value[slot - AD_UFUNC_IN0], sizeof v);
 #pragma unroll

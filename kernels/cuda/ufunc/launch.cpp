@@ -23,14 +23,14 @@ plan half_of(const plan *p, int d, bool second) {
     const int64_t half = p->walk.shape[d] / 2, first = half < 64 ? half : half / 64 * 64;
     h.walk.shape[d] = second ? p->walk.shape[d] - first : first;
     for (int k = 0; second && k < p->walk.nop; k++)
-        if (p->walk.base[k] != nullptr) h.walk.base[k] += first * p->walk.stride[k][d];
+        if (p->walk.base[k]) h.walk.base[k] += first * p->walk.stride[k][d];
     return h;
 }
 
 template <class F> int in_halves(const plan *p, int d, F run) {
     plan h = half_of(p, d, false);
-    int rc = run(&h);
-    if (rc < 0) return rc;
+    int result = run(&h);
+    if (result < 0) return result;
     h = half_of(p, d, true);
     return run(&h);
 }
@@ -47,8 +47,7 @@ bool is_aligned(const plan *p, int k, int64_t to) {
 bool is_fast_input(const plan *p, int k) {
     const int64_t size = ad_ufunc_size(p->want[k]), inner = p->walk.stride[k][p->walk.ndim - 1];
     if (p->dtype[k] != p->want[k]) return false;
-    return p->walk.base[k] == nullptr || inner == 0 || inner == size || inner == -size ||
-           (size >= 4 && llabs(inner) <= 32);
+    return !p->walk.base[k] || inner == 0 || inner == size || inner == -size || (size >= 4 && llabs(inner) <= 32);
 }
 
 bool is_fast_output(const plan *p, int k) {
@@ -88,7 +87,7 @@ void fill_fast(const plan *p, int width, bool skewed, int64_t chunks, int64_t ro
         ad_ufunc_fast_operand *o = &a->op[k];
         o->base = p->walk.base[k];
         o->inner = p->walk.stride[k][last];
-        if (o->base == nullptr) memcpy(o->value, p->value[k], 16);
+        if (!o->base) memcpy(o->value, p->value[k], 16);
         else
             for (int d = 0; d < last; d++) o->stride[d] = p->walk.stride[k][d];
     }
@@ -145,7 +144,7 @@ void fill_general(const plan *p, int compute, ad_ufunc_general *g) {
         if (want == p->loop && want != compute && p->dtype[k] != want) g->through[s] = uint8_t(want);
     }
     for (int k = p->nout; k < p->nop; k++) {
-        if (w->base[k] != nullptr) continue;
+        if (w->base[k]) continue;
         char *to = g->value[k - p->nout];
         memcpy(to, p->value[k], 16);
         ad_ufunc_convert(p->row == AD_UFUNC_copy ? p->dtype[k] : p->want[k], compute, to);
@@ -164,14 +163,15 @@ bool needs_deep_stack(const plan *p, int compute) {
 int deepen_stack(const plan *p) {
     ad_device *d = p->stream->device;
     if (d->has_deep_stack) return 0;
-    const int rc = ad_cuda_status(cudaDeviceSetLimit(cudaLimitStackSize, DEEP_STACK), "cudaDeviceSetLimit", p->fault);
-    d->has_deep_stack = rc >= 0;
-    return rc;
+    const int status =
+        ad_cuda_status(cudaDeviceSetLimit(cudaLimitStackSize, DEEP_STACK), "cudaDeviceSetLimit", p->fault);
+    d->has_deep_stack = !status;
+    return status;
 }
 
 int launch_special(const plan *p, int compute, const void *kernel, int64_t blocks, ad_ufunc_general *g) {
-    const int rc = needs_deep_stack(p, compute) ? deepen_stack(p) : 0;
-    return rc < 0 ? rc : ad_ufunc_launch(p, kernel, blocks, g);
+    const int status = needs_deep_stack(p, compute) ? deepen_stack(p) : 0;
+    return status ? status : ad_ufunc_launch(p, kernel, blocks, g);
 }
 
 int run_fitting(plan *p) {
@@ -195,7 +195,7 @@ int run_fitting(plan *p) {
         g.tiled = across * down * outer <= AD_UFUNC_LARGEST;
         if (g.tiled) blocks = across * down * outer;
     }
-    if (t->special[p->row] != nullptr) return launch_special(p, compute, t->special[p->row], blocks, &g);
+    if (t->special[p->row]) return launch_special(p, compute, t->special[p->row], blocks, &g);
     return ad_ufunc_launch(p, heavy ? t->heavy : full ? t->full : t->light, blocks, &g);
 }
 
@@ -269,15 +269,15 @@ int ad_ufunc_launch(const ad_ufunc_plan *p, const void *kernel, int64_t blocks, 
     config.stream = p->stream->cuda;
     config.attrs = &early;
     config.numAttrs = p->stream->device->major >= 9 ? 1 : 0;
-    int rc = ad_cuda_status(cudaLaunchKernelExC(&config, kernel, arguments), "launching a ufunc", p->fault);
-    return rc < 0 ? rc : 1;
+    int status = ad_cuda_status(cudaLaunchKernelExC(&config, kernel, arguments), "launching a ufunc", p->fault);
+    return status ? status : 1;
 }
 
 int ad_ufunc_try_fast(const ad_ufunc_plan *p) {
     const ad_ufunc_table *t = ad_cuda_ufunc_table(p->loop);
     const int last = p->walk.ndim - 1, width = t->width[p->row], unroll = t->unroll[p->row];
     bool skewed;
-    if (t->fast[p->row] == nullptr || !is_fast(p, width, &skewed)) return 0;
+    if (!t->fast[p->row] || !is_fast(p, width, &skewed)) return 0;
     const int64_t row = divided(p->walk.shape[last] + (skewed ? width - 1 : 0), width);
     const int64_t rows = ad_loop_count(&p->walk) / p->walk.shape[last], chunks = rows * row;
     if (chunks > AD_UFUNC_LARGEST) return in_halves(p, 0, ad_ufunc_try_fast);

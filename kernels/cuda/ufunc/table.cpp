@@ -28,7 +28,7 @@ struct tables {
     /* Give an unsigned type the kernels of the signed one where it has none. */
     void share(int from, int to) {
         for (int row = 0; row < AD_UFUNC_LIMIT; row++)
-            if (of[to].fast[row] == nullptr && of[to].width[row] != 0) of[to].fast[row] = of[from].fast[row];
+            if (!of[to].fast[row] && of[to].width[row] != 0) of[to].fast[row] = of[from].fast[row];
     }
 };
 

@@ -65,7 +65,7 @@ bool make_plan(plan *p, const ad_op *op) {
 void report_check(plan *p, ad_run *run) {
     const char kind = ad__dtypes[p->loop].kind;
     p->check = nullptr;
-    if (p->row != AD_UFUNC_power || kind != 'i' || run->check == nullptr) return;
+    if (p->row != AD_UFUNC_power || kind != 'i' || !run->check) return;
     p->check = run->check;
     run->checked = true;
 }
@@ -74,7 +74,7 @@ void report_check(plan *p, ad_run *run) {
 int copy_in_two_steps(plan *p, ad_run *run) {
     const int64_t size = ad_ufunc_size(p->loop);
     char *middle = static_cast<char *>(run->workspace(run, uint64_t(ad_loop_count(&p->walk) * size)));
-    if (middle == nullptr) return ad__fault(p->fault, AD_E_MEMORY, "out of memory: scratch memory for a conversion");
+    if (!middle) return ad__fault(p->fault, AD_E_MEMORY, "out of memory: scratch memory for a conversion");
     plan first = *p, second = *p;
     int64_t step = size;
     first.walk.base[0] = second.walk.base[1] = middle;
@@ -85,11 +85,11 @@ int copy_in_two_steps(plan *p, ad_run *run) {
     first.dtype[0] = second.dtype[1] = uint8_t(p->loop);
     first.masked = false;
     first.walk.nop = first.nop;
-    int rc = ad_ufunc_try_cast(&first);
-    if (rc == 0) rc = ad_ufunc_run_general(&first);
-    if (rc < 0) return rc;
-    rc = ad_ufunc_try_cast(&second);
-    return rc != 0 ? rc : ad_ufunc_run_general(&second);
+    int result = ad_ufunc_try_cast(&first);
+    if (result == 0) result = ad_ufunc_run_general(&first);
+    if (result < 0) return result;
+    result = ad_ufunc_try_cast(&second);
+    return result != 0 ? result : ad_ufunc_run_general(&second);
 }
 
 /* Copies of one type are those of any other of the same size. */
@@ -107,7 +107,7 @@ bool is_aligned(const plan *p, int k, int64_t size) {
 void widen(plan *p) {
     const int last = p->walk.ndim - 1;
     int size = ad_ufunc_size(p->dtype[0]);
-    const bool fill = p->walk.base[1] == nullptr;
+    const bool fill = !p->walk.base[1];
     if (fill || p->masked || p->walk.stride[0][last] != size || p->walk.stride[1][last] != size) return;
     while (size < 16 && p->walk.shape[last] % 2 == 0) {
         p->walk.stride[0][last] = p->walk.stride[1][last] = 2 * size;
@@ -121,28 +121,28 @@ void widen(plan *p) {
 
 int copy_same(plan *p) {
     const int size = ad_ufunc_size(p->dtype[0]);
-    const bool fill = p->walk.base[1] == nullptr;
+    const bool fill = !p->walk.base[1];
     if (is_aligned(p, 0, size) && (fill || is_aligned(p, 1, size)))
         p->dtype[0] = p->dtype[1] = uint8_t(any_of_size(size));
-    int rc = fill || p->masked ? 0 : ad_ufunc_try_transpose(p);
-    if (rc != 0) return rc;
+    int result = fill || p->masked ? 0 : ad_ufunc_try_transpose(p);
+    if (result != 0) return result;
     widen(p);
     p->loop = p->want[0] = p->want[1] = p->dtype[0];
-    rc = ad_ufunc_try_fast(p);
-    return rc != 0 ? rc : ad_ufunc_run_general(p);
+    result = ad_ufunc_try_fast(p);
+    return result != 0 ? result : ad_ufunc_run_general(p);
 }
 
 int copy(plan *p, ad_run *run) {
     p->row = AD_UFUNC_copy;
-    if (p->walk.base[1] == nullptr) {
+    if (!p->walk.base[1]) {
         ad_ufunc_convert(p->loop, p->dtype[0], p->value[1]);
         p->dtype[1] = p->dtype[0];
     } else if (p->dtype[1] != p->loop && p->dtype[0] != p->loop) {
         return copy_in_two_steps(p, run);
     }
     if (p->dtype[0] == p->dtype[1]) return copy_same(p);
-    int rc = ad_ufunc_try_cast(p);
-    return rc != 0 ? rc : ad_ufunc_run_general(p);
+    int result = ad_ufunc_try_cast(p);
+    return result != 0 ? result : ad_ufunc_run_general(p);
 }
 
 } // namespace
@@ -155,7 +155,7 @@ int ad_cuda_ufunc(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fau
     for (int i = 0; i < op->nout; i++)
         if (op->operand[i].desc.form == AD_VIEW) run->wrote = true;
     report_check(&p, run);
-    int rc = moves(p.row, p.loop) ? copy(&p, run) : ad_ufunc_try_fast(&p);
-    if (rc == 0) rc = ad_ufunc_run_general(&p);
-    return rc < 0 ? rc : 0;
+    int result = moves(p.row, p.loop) ? copy(&p, run) : ad_ufunc_try_fast(&p);
+    if (result == 0) result = ad_ufunc_run_general(&p);
+    return result < 0 ? result : 0;
 }

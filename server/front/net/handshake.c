@@ -421,9 +421,9 @@ static int read_hello(ad_handshake *h, ad_reader *r, ad_arena *arena, ad_fault *
     ad_message m;
     int status = ad__reader_begin(r, h->control, h->frame.control, fault);
     if (status) return status;
-    status = ad__reader_next(r, arena, AD_BIT(AD_CLASS_HELLO), &m, fault);
-    if (status < 0) return status;
-    if (status == 0 || m.size != h->frame.control)
+    const int result = ad__reader_next(r, arena, AD_BIT(AD_CLASS_HELLO), &m, fault);
+    if (result < 0) return result;
+    if (result == 0 || m.size != h->frame.control)
         return ad__fault(fault, AD_E_PROTOCOL, "the first frame is not one hello");
     status = m.opcode == AD_REQ_HELLO ? read_new_client(h, &m, fault) : read_returning_client(h, &m, fault);
     return status ? status : admit_client(h, &m, fault);
@@ -459,7 +459,7 @@ static void on_hello_readable(uv_poll_t *poll, int status, int events) {
     bool in_head = h->got < AD_FRAME_HEADER;
     uint8_t *to = in_head ? h->head + h->got : h->control + (h->got - AD_FRAME_HEADER);
     size_t want = in_head ? AD_FRAME_HEADER - h->got : h->frame.control + AD_FRAME_HEADER - h->got;
-    ssize_t n = status < 0 ? 0 : ad__os.recv(h->fd, to, want, MSG_DONTWAIT);
+    ssize_t n = status ? 0 : ad__os.recv(h->fd, to, want, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (n <= 0) {
         end_handshake(h);

@@ -211,10 +211,10 @@ static void alert_stranger(const ad_relay *r) {
 
 static void continue_tls_handshake(ad_relay *r) {
     ad_fault fault = {0};
-    int status = ad__tls_handshake(r->tls, &fault);
-    if (status < 0 && ad__tls_met_other_protocol(r->tls)) alert_stranger(r);
-    if (status < 0) end_client_side(r, &fault);
-    if (status <= 0) return;
+    int result = ad__tls_handshake(r->tls, &fault);
+    if (result < 0 && ad__tls_met_other_protocol(r->tls)) alert_stranger(r);
+    if (result < 0) end_client_side(r, &fault);
+    if (result <= 0) return;
     r->secure = true;
     r->has_certificate = ad__tls_peer(r->tls, r->certificate, &r->nameless);
 }
@@ -239,7 +239,7 @@ static void advance_relay(ad_relay *r) {
 static void on_client_event(uv_poll_t *poll, int status, int events) {
     ad_relay *r = poll->data;
     (void)events;
-    if (status < 0) {
+    if (status) {
         r->outer_events = 0;
         end_client_side(r, &(ad_fault){AD_E_CONNECTION, "the connection has failed"});
     }
@@ -248,11 +248,11 @@ static void on_client_event(uv_poll_t *poll, int status, int events) {
 
 static void on_worker_event(uv_poll_t *poll, int status, int events) {
     ad_relay *r = poll->data;
-    if (status >= 0 && events & UV_DISCONNECT) {
+    if (!status && events & UV_DISCONNECT) {
         r->leaving = true;
         start_linger_timer(r);
     }
-    if (status < 0) {
+    if (status) {
         r->inner_events = 0;
         while (read_worker(r) && get_room(&r->out)) {}
         r->inner_over = true;

@@ -85,10 +85,10 @@ static void on_visit_timeout(uv_timer_t *timer) { end_visit(timer->data); }
 static void on_answer_writable(uv_poll_t *poll, int status, int events) {
     visitor *v = poll->data;
     (void)events;
-    ssize_t n = status < 0 ? -1
-                           : ad__os.send(v->fd, v->answer.data + v->sent, v->answer.size - v->sent,
-                                         MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n < 0 && status >= 0 && (errno == EAGAIN || errno == EINTR)) return;
+    ssize_t n =
+        status ? -1
+               : ad__os.send(v->fd, v->answer.data + v->sent, v->answer.size - v->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && !status && (errno == EAGAIN || errno == EINTR)) return;
     if (n > 0) v->sent += (size_t)n;
     if (n <= 0 || v->sent == v->answer.size) end_visit(v);
 }
@@ -279,7 +279,7 @@ static void on_request_readable(uv_poll_t *poll, int status, int events) {
     visitor *v = poll->data;
     int fd = -1;
     (void)events;
-    ssize_t n = status < 0 ? 0 : ad__fdpass_receive(v->fd, v->line + v->got, LINE - 1 - v->got, &fd);
+    ssize_t n = status ? 0 : ad__fdpass_receive(v->fd, v->line + v->got, LINE - 1 - v->got, &fd);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (fd >= 0 && v->passed >= 0) close(fd);
     else if (fd >= 0) v->passed = fd;

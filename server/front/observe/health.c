@@ -137,9 +137,9 @@ static void read_probe_frame(ad_probe *p, const ad_frame *frame, char why[AD_FAU
     ad_arena arena = AD_ARENA_INIT;
     ad_message m;
     ad_fault fault = {0};
-    int status = ad__reader_new(&r);
-    if (!status) status = ad__reader_begin(r, control, frame->control, &fault);
-    while (!status && !*why && (status = ad__reader_next(r, &arena, AD_BIT(AD_CLASS_TELL), &m, &fault)) > 0) {
+    int result = ad__reader_new(&r);
+    if (!result) result = ad__reader_begin(r, control, frame->control, &fault);
+    while (!result && !*why && (result = ad__reader_next(r, &arena, AD_BIT(AD_CLASS_TELL), &m, &fault)) > 0) {
         const char *wrong = check_probe_message(p, &m, control + frame->control, frame->payload);
         /* Texts of messages do not end with a NUL. */
         if (wrong)
@@ -148,9 +148,9 @@ static void read_probe_frame(ad_probe *p, const ad_frame *frame, char why[AD_FAU
                      : wrong == m.s[0].data ? (int)m.s[0].size
                                             : AD_FAULT_TEXT,
                      wrong);
-        status = 0;
+        result = 0;
     }
-    if (status < 0) snprintf(why, AD_FAULT_TEXT, "%s", *fault.text ? fault.text : ad__error_text(status));
+    if (result < 0) snprintf(why, AD_FAULT_TEXT, "%s", *fault.text ? fault.text : ad__error_text(result));
     ad__arena_free(&arena);
     ad__reader_free(r);
 }
@@ -174,7 +174,7 @@ static void on_probe_readable(uv_poll_t *poll, int status, int events) {
     ad_probe *p = poll->data;
     char why[AD_FAULT_TEXT] = "";
     (void)events;
-    ssize_t n = status < 0 ? 0 : ad__os.recv(p->fd, p->input + p->got, sizeof p->input - p->got, MSG_DONTWAIT);
+    ssize_t n = status ? 0 : ad__os.recv(p->fd, p->input + p->got, sizeof p->input - p->got, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (n > 0) {
         p->got += (size_t)n;

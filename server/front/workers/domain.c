@@ -161,7 +161,7 @@ static void on_channel_event(uv_poll_t *poll, int status, int events) {
         ad__domain_watch(d);
     }
     while ((got = ad__channel_receive(&d->channel, &note, &fd)) > 0) handle_note(d, &note, fd);
-    if (got == 0 && status == 0) return; /* otherwise the channel is not watched any more */
+    if (got == 0 && !status) return; /* otherwise the channel is not watched any more */
     /* The worker closes its end only by dying, and its exit is waited for, as it says more. A worker that sends
      * nonsense is killed. */
     fail_domain(d, "the worker died");

@@ -101,7 +101,7 @@ int ad__backend_load(ad_worker *w, const char *program, ad_fault *fault) {
     bool automatic = !strcmp(name, "auto");
     ad_fault why = {0};
     int status = -1;
-    if (automatic && has_gpu() && (status = try_gpu(w, program, &why)) != 0) ad__log(cuda_cannot_be_used, why.text);
+    if (automatic && has_gpu() && (status = try_gpu(w, program, &why))) ad__log(cuda_cannot_be_used, why.text);
     if (status) status = try_backend(w, program, automatic ? "cpu" : name, fault);
     if (status) return status;
     why.code = 0;

@@ -304,7 +304,7 @@ static void poison_output(job *j, int i, ad_poison *p) {
         ad__session_keep_failure(s, p);
     } else if (o->desc.form != AD_VIEW) {
         if (j->made[i]) poison_buffer(s, j->buffer[i], p, true);
-        else if (ad__buffers_add(&s->buffers, o->desc.buffer, &b, NULL) == 0) poison_buffer(s, b, p, true);
+        else if (!ad__buffers_add(&s->buffers, o->desc.buffer, &b, NULL)) poison_buffer(s, b, p, true);
         else ad__session_keep_failure(s, p);
     } else {
         b = j->queued ? j->buffer[i] : ad__buffers_find(&s->buffers, o->desc.buffer);

@@ -136,7 +136,7 @@ static int enqueue_chain(ad_chain_builder *w) {
     const ad_backend *backend = s->worker->backend;
     ad_fusion_op *last = &w->ops->op[w->order[w->count - 1]];
     job j;
-    int status;
+    int result;
     ad__job_begin(&j, s, &last->op, last->number);
     j.stream_queue = last->stream_queue;
     if (prepare_operands(w, j.stream_queue, &j.fault)) return 0; /* one by one, each operation reports what it lacks */
@@ -149,18 +149,18 @@ static int enqueue_chain(ad_chain_builder *w) {
     }
     const bool in_background = ad__background_begin(s, sum_cost(w));
     if (in_background) j.run.cancelled = &s->turns.cancelled;
-    status = backend->fuse(j.stream_queue->stream, &w->chain, &j.run, &j.fault);
+    result = backend->fuse(j.stream_queue->stream, &w->chain, &j.run, &j.fault);
     if (in_background) ad__background_end(s);
-    status = ad__job_explain_status(&j, status);
-    ad__session_status(s, status, &j.fault);
-    if (status) {
+    result = ad__job_explain_status(&j, result);
+    ad__session_status(s, result, &j.fault);
+    if (result) {
         int counted = ad__session_enqueued(s, j.stream_queue, &j.fault);
-        if (status > 0 && counted) status = counted;
+        if (result > 0 && counted) result = counted;
         spread_check(w, &j);
     }
-    if (status < 0) fail_group(w, &j, status);
+    if (result < 0) fail_group(w, &j, result);
     ad__job_end(&j);
-    return status != 0;
+    return result != 0;
 }
 
 /* Run the chain. 1: executed, or failed for good; 0: the operations must run one by one. */

@@ -160,7 +160,7 @@ int ad__input_next(ad_input *in, ad_input_frame *f, ad_fault *fault) {
 void ad__input_release_used(ad_input *in) {
     ad_input_block *b = in->block;
     if (!b || in->start < b->used) return;
-    if (atomic_load(&b->users) > 1u + (in->at != NULL) && b->capacity - b->used >= LEAST_ROOM) return;
+    if (atomic_load(&b->users) > (in->at ? 2u : 1u) && b->capacity - b->used >= LEAST_ROOM) return;
     release_block(b);
     in->block = NULL;
 }

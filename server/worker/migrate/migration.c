@@ -175,7 +175,7 @@ static void advance_migration(ad_worker *w, ad_migration *p) {
                             : ad__fault(&fault, AD_E_UNSUPPORTED, "nothing is written down of sessions here");
     if (!status) status = ad__migration_check_shared(w, p->who, &fault);
     if (!status) status = hand_over_principal(w, p, &fault);
-    if (status >= 0) return;
+    if (!status) return;
     tell_failed(w, p->who, *fault.text ? fault.text : ad__error_text(status));
     end_migration(w, p);
 }

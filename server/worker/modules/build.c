@@ -123,7 +123,8 @@ static int copy_names(ad_loaded *m, const ad_building *b) {
 }
 
 /* Open the module in the backend. On the CPU this runs the user's code that sets variables up. */
-static int open_module(ad_worker_session *s, uint64_t id, const ad_building *b, ad_module **out, ad_fault *fault) {
+static int open_module(ad_worker_session *s, uint64_t id, const ad_building *b, ad_device_module **out,
+                       ad_fault *fault) {
     ad_worker *w = s->worker;
     ad_flight flight = {0};
     ad__flight_begin(&w->device.watchdog, &flight, "(loading a module)", 1, s->rights.kernel_limit);

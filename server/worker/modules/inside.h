@@ -19,9 +19,9 @@ struct ad_loaded {
     ad_loaded *next;
     uint64_t id;
     ad_gpu *gpu;
-    ad_module *module; /* module of the backend; NULL: it has to be built again */
-    unsigned users;    /* number of users: the session's table, and buffers that are its variables */
-    uint64_t last_op;  /* last operation that may use the module */
+    ad_device_module *module; /* module of the backend; NULL: it has to be built again */
+    unsigned users;           /* number of users: the session's table, and buffers that are its variables */
+    uint64_t last_op;         /* last operation that may use the module */
     ad_named_kernel *kernels;
     size_t nnames; /* number of name expressions */
     char **names;  /* name expressions, then the names that the module has for them */

@@ -198,12 +198,12 @@ int ad__launch_run(ad_worker_session *s, ad_stream_queue *queue, const ad_launch
     if (ninside && !inside) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     for (int i = 0; i < op->nout + op->nin; i++) address[i] = op->operand[i].data;
     gather_arguments(msg, op, address, inside, argument, size);
-    ad_launch launch = {.kernel = l->kernel,
-                        .cooperative = l->cooperative,
-                        .shared = (uint32_t)msg->ids[6],
-                        .argument = argument,
-                        .argument_size = size,
-                        .narguments = (int)msg->nids - AD_LAUNCH_FIXED};
+    ad_kernel_launch launch = {.kernel = l->kernel,
+                               .cooperative = l->cooperative,
+                               .shared = (uint32_t)msg->ids[6],
+                               .argument = argument,
+                               .argument_size = size,
+                               .narguments = (int)msg->nids - AD_LAUNCH_FIXED};
     for (int i = 0; i < 3; i++) {
         launch.grid[i] = (uint32_t)msg->ids[i];
         launch.block[i] = (uint32_t)msg->ids[3 + i];

@@ -209,16 +209,16 @@ static int restore_own(ad_worker_session *s, const ad_journal_row *row, const ad
     static _Alignas(64) char nothing[64];
     ad_buffer *b;
     ad_fault why;
-    int status = ad__buffers_add(&s->buffers, row->id, &b, fault);
-    if (status) return status;
+    int result = ad__buffers_add(&s->buffers, row->id, &b, fault);
+    if (result) return result;
     b->address = nothing;
     b->home = queue;
     b->readonly = row->readonly;
     *out = b;
     if (!row->slab) return 0;
-    status = restore_moved(s->worker, row, queue, b, &why);
-    if (!status && !(status = restore_block(s->worker, row, queue, &b->block, &why))) b->address = b->block.address;
-    if (status < 0) {
+    result = restore_moved(s->worker, row, queue, b, &why);
+    if (!result && !(result = restore_block(s->worker, row, queue, &b->block, &why))) b->address = b->block.address;
+    if (result < 0) {
         explain_loss(s->worker, row, state, &why); /* a cause in the row explains more */
         b->poison = ad__poison_new(&why, 0, "");
         return 0;

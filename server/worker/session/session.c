@@ -164,7 +164,7 @@ static int queue_frames(ad_worker_session *s, ad_fault *fault);
  * that the client leaves. */
 static void read_remaining(ad_worker_session *s) {
     ad_fault fault = {0};
-    while (ad__input_read(&s->input, s->socket.fd, &s->windows.descriptors) > 0 && queue_frames(s, &fault) >= 0) {}
+    while (ad__input_read(&s->input, s->socket.fd, &s->windows.descriptors) > 0 && !queue_frames(s, &fault)) {}
     ad__input_release_used(&s->input);
 }
 
@@ -245,12 +245,12 @@ static void pause_if_full(ad_worker_session *s) {
 static int queue_frames(ad_worker_session *s, ad_fault *fault) {
     ad_input_frame f[GIVE];
     for (;;) {
-        int n = 0, status = 1;
-        while (n < GIVE && (status = ad__input_next(&s->input, &f[n], fault)) == 1) n++;
+        int n = 0, result = 1;
+        while (n < GIVE && (result = ad__input_next(&s->input, &f[n], fault)) == 1) n++;
         int given = n ? ad__engine_queue_frames(s, f, n) : 0;
         if (given) return ad__fault(fault, given, "out of host memory");
-        if (status == AD_INPUT_NOTE) status = ad__session_take_note(s, &s->input.note, fault) ? fault->code : 1;
-        if (status <= 0) return status;
+        if (result == AD_INPUT_NOTE) result = ad__session_take_note(s, &s->input.note, fault) ? fault->code : 1;
+        if (result <= 0) return result;
     }
 }
 
@@ -273,19 +273,19 @@ static void discard_input(ad_worker_session *s) {
 static void read_client(ad_worker_session *s) {
     ad_fault fault = {0};
     if (s->input.at) ad__input_forget(&s->input, __atomic_load_n(&s->checkpoint.executed, __ATOMIC_RELAXED));
-    int status = ad__input_read(&s->input, s->socket.fd, &s->windows.descriptors);
-    if (status == AD_E_CONNECTION) {
+    int result = ad__input_read(&s->input, s->socket.fd, &s->windows.descriptors);
+    if (result == AD_E_CONNECTION) {
         lose_connection(s, "the client has gone");
         return;
     }
-    if (status > 0) {
+    if (result > 0) {
         ad__session_confirm_client(s);
         ad__worker_record_message(s->worker);
-        status = queue_frames(s, &fault);
+        result = queue_frames(s, &fault);
     }
     ad__input_release_used(&s->input);
-    if (status < 0 && !fault.code) ad__fault(&fault, status, "%s", ad__error_text(status));
-    if (status < 0) refuse_frame(s, &fault);
+    if (result < 0 && !fault.code) ad__fault(&fault, result, "%s", ad__error_text(result));
+    if (result < 0) refuse_frame(s, &fault);
     else pause_if_full(s);
 }
 
@@ -293,13 +293,13 @@ void ad__session_go_on(ad_worker_session *s) {
     ad_fault fault = {0};
     int status = queue_frames(s, &fault);
     ad__input_release_used(&s->input); /* a full block would take nothing, which looks like a closed connection */
-    if (status < 0 && !fault.code) ad__fault(&fault, status, "%s", ad__error_text(status));
-    if (status < 0) refuse_frame(s, &fault);
+    if (status && !fault.code) ad__fault(&fault, status, "%s", ad__error_text(status));
+    if (status) refuse_frame(s, &fault);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events) {
     ad_worker_session *s = poll->data;
-    if (status < 0) {
+    if (status) {
         lose_connection(s, "the connection has failed");
         return;
     }

@@ -90,14 +90,14 @@ static int read_message(ad_worker_session *s) {
     ad_fault fault = {0};
     if (s->messages.at_hand) return 1;
     for (;;) {
-        int status = s->messages.in_frame ? 1 : begin_frame(s);
-        if (status <= 0) return status;
+        int result = s->messages.in_frame ? 1 : begin_frame(s);
+        if (result <= 0) return result;
         if (!s->fusion.count) ad__arena_reset(&s->messages.arena);
-        status = ad__reader_next(s->messages.reader, &s->messages.arena, ALLOWED, &s->messages.message, &fault);
-        if (status > 0) {
+        result = ad__reader_next(s->messages.reader, &s->messages.arena, ALLOWED, &s->messages.message, &fault);
+        if (result > 0) {
             s->messages.frame_used += s->messages.message.size;
-            status = check_payload(s, &fault);
-            if (status) return report_protocol_error(s, status, &fault);
+            result = check_payload(s, &fault);
+            if (result) return report_protocol_error(s, result, &fault);
             if (s->messages.frame_used <= s->checkpoint.resumed.skip)
                 continue; /* another worker has executed this message */
             s->checkpoint.resumed.skip = 0;
@@ -108,9 +108,9 @@ static int read_message(ad_worker_session *s) {
             if (s->checkpoint.resumed.quiet) ad__checkpoint_suppress_replies(s);
             return 1;
         }
-        if (status < 0) return report_protocol_error(s, status, &fault);
+        if (result < 0) return report_protocol_error(s, result, &fault);
         s->checkpoint.resumed.skip = 0;
-        if ((status = end_frame(s))) return status;
+        if ((result = end_frame(s))) return result;
     }
 }
 
@@ -191,11 +191,11 @@ ad_turn ad__session_turn(ad_worker_session *s, int64_t budget, int64_t limit) {
     if (!ad__fusion_continue(s)) return AD_TURN_MORE;
     for (unsigned i = 1;; i++) {
         const bool last = atomic_load_explicit(&s->socket.ends_after_forks, memory_order_relaxed);
-        int status = read_message(s);
-        if (status < 0 || (atomic_load_explicit(&s->output.broken, memory_order_relaxed) && !last)) return AD_TURN_OVER;
-        if (last && (!status || !ad__descriptors_has_unclaimed(&s->windows.descriptors))) return AD_TURN_OVER;
+        int result = read_message(s);
+        if (result < 0 || (atomic_load_explicit(&s->output.broken, memory_order_relaxed) && !last)) return AD_TURN_OVER;
+        if (last && (!result || !ad__descriptors_has_unclaimed(&s->windows.descriptors))) return AD_TURN_OVER;
         int64_t held = s->fusion.count && !ad__cancel_covers(s, s->messages.place) ? s->fusion.cost : 0;
-        if (status == 0) {
+        if (result == 0) {
             if (held > limit && !asynchronous) return AD_TURN_HEAVY;
             if (must_await_thread(s, held)) return AD_TURN_WAITING;
             break;

@@ -170,10 +170,10 @@ int ad__handle_wait(ad_worker_session *s, ad_message *m, ad_fault *fault) {
 }
 
 int ad__handle_done(ad_worker_session *s, ad_message *m, ad_fault *fault) {
-    int status = begin_wait(s, m, fault);
+    int result = begin_wait(s, m, fault);
     s->wait.kind = AD_WAIT_NONE;
-    if (status < 0) return status;
-    ad_scalar value = {.kind = AD_SCALAR_BOOL, .as.b = status != AD_WAITS};
+    if (result < 0) return result;
+    ad_scalar value = {.kind = AD_SCALAR_BOOL, .as.b = result != AD_WAITS};
     ad__reply_values(s, m->u[0], 1, &value);
     return 0;
 }

@@ -76,7 +76,7 @@ static bool reap_copies(ad_worker *w) {
  * operation of its stream, so nothing else is waited for. */
 static bool await_copies(ad_worker *w, bool host) {
     for (ad_moved *m = w->spill->under_way; m; m = m->next)
-        if ((host ? m->leaving : m->left.slab != NULL) && w->backend->event_done(m->event, NULL) != 1)
+        if ((host ? m->leaving : !!m->left.slab) && w->backend->event_done(m->event, NULL) != 1)
             w->backend->stream_wait(m->stream, NULL);
     return reap_copies(w);
 }

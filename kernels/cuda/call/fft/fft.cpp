@@ -131,16 +131,16 @@ bool fit(const transform &t, const array &from, const array &to, fitted *f) {
 }
 
 int run(ad_call *c, const transform &t, const fitted &f, const array &from, const array &to) {
-    int handle = 0, rc = ad_cuda_fft_prepare(c, &f.plan, &handle);
-    if (rc < 0) return rc;
+    int handle = 0, status = ad_cuda_fft_prepare(c, &f.plan, &handle);
+    if (status) return status;
     c->run->wrote = true;
     f.batch.runs(0, f.batch.count, [&](const int64_t(&at)[2], int64_t n, int64_t) {
-        for (int64_t i = 0; i < (f.inside ? 1 : n) && rc == 0; i++)
-            rc = ad_cuda_fft_run(c, handle, from.data + at[0] + i * f.batch.inner(0),
-                                 to.data + at[1] + i * f.batch.inner(1), t.direction);
-        return rc == 0;
+        for (int64_t i = 0; i < (f.inside ? 1 : n) && !status; i++)
+            status = ad_cuda_fft_run(c, handle, from.data + at[0] + i * f.batch.inner(0),
+                                     to.data + at[1] + i * f.batch.inner(1), t.direction);
+        return !status;
     });
-    return rc;
+    return status;
 }
 
 /* ---- copies ---- */
@@ -162,7 +162,7 @@ array gathered(const array &x, const axis_list &axes) {
 
 int allocate(ad_call *c, array *x) {
     x->data = static_cast<char *>(ad_call_workspace(c, uint64_t(count(*x)) * uint64_t(itemsize(x->dtype))));
-    return x->data == nullptr ? AD_E_MEMORY : 0;
+    return !x->data ? AD_E_MEMORY : 0;
 }
 
 int real_of(int dtype) { return dtype == AD_COMPLEX64 ? AD_FLOAT32 : dtype == AD_COMPLEX128 ? AD_FLOAT64 : dtype; }
@@ -219,20 +219,20 @@ int through_copies(ad_call *c, const transform &t, const array &from, const arra
     const bool in_place = from.data == to.data;
     array before = gathered(from, t.axes), after = gathered(to, t.axes);
     fitted f;
-    int rc;
+    int status;
     if (!in_place && fit(t, from, after, &f)) {
-        if ((rc = allocate(c, &after)) < 0 || (rc = run(c, t, f, from, after)) < 0) return rc;
+        if ((status = allocate(c, &after)) || (status = run(c, t, f, from, after))) return status;
         return scale(c, to, after, factor);
     }
-    if ((rc = allocate(c, &before)) < 0 || (rc = ad_call_copy(c, &before, &from)) < 0) return rc;
+    if ((status = allocate(c, &before)) || (status = ad_call_copy(c, &before, &from))) return status;
     if (fit(t, before, to, &f)) {
-        if ((rc = run(c, t, f, before, to)) < 0) return rc;
+        if ((status = run(c, t, f, before, to))) return status;
         return scale(c, to, to, factor);
     }
     if (t.kind == AD_CUDA_FFT_COMPLEX) after = before;
-    else if ((rc = allocate(c, &after)) < 0) return rc;
+    else if ((status = allocate(c, &after))) return status;
     if (!fit(t, before, after, &f)) return ad__fault(c->fault, AD_E_INTERNAL, "fft: no plan for a packed array");
-    if ((rc = run(c, t, f, before, after)) < 0) return rc;
+    if ((status = run(c, t, f, before, after))) return status;
     return scale(c, to, after, factor);
 }
 
@@ -249,10 +249,10 @@ int in_turn(ad_call *c, const transform &t, const array &from, const array &to, 
     others.axes.count = n;
     for (int i = 0; i < n; i++) others.axes.axis[i] = t.axes.axis[i < pick ? i : i + 1];
     if (!fit(first, from, to, &f) || !fit(others, to, to, &g)) return 0;
-    int rc = run(c, first, f, from, to);
-    if (rc == 0) rc = run(c, others, g, to, to);
-    if (rc == 0) rc = scale(c, to, to, factor);
-    return rc < 0 ? rc : 1;
+    int status = run(c, first, f, from, to);
+    if (!status) status = run(c, others, g, to, to);
+    if (!status) status = scale(c, to, to, factor);
+    return status ? status : 1;
 }
 
 int apply(ad_call *c, const transform &t, const array &from, const array &to, double factor) {
@@ -261,8 +261,8 @@ int apply(ad_call *c, const transform &t, const array &from, const array &to, do
         const int done = in_turn(c, t, from, to, factor);
         return done != 0 ? (done < 0 ? done : 0) : through_copies(c, t, from, to, factor);
     }
-    const int rc = run(c, t, f, from, to);
-    return rc < 0 ? rc : scale(c, to, to, factor);
+    const int status = run(c, t, f, from, to);
+    return status ? status : scale(c, to, to, factor);
 }
 
 /* ---- any number of axes ---- */
@@ -295,8 +295,8 @@ int apply_all(ad_call *c, int direction, const array &from, const array &to, axi
     const array *source = &from;
     while (axes.count > 0) {
         const transform t = {AD_CUDA_FFT_COMPLEX, direction, take(&axes, AD_CUDA_FFT_RANK)};
-        const int rc = apply(c, t, *source, to, axes.count == 0 ? factor : 1);
-        if (rc < 0) return rc;
+        const int status = apply(c, t, *source, to, axes.count == 0 ? factor : 1);
+        if (status) return status;
         source = &to;
     }
     return 0;
@@ -306,15 +306,15 @@ int from_real(ad_call *c, const array &x, const array &out) {
     const int axis = int(c->op->param[0].as.i);
     axis_list others = axes_of(c->op->param[1].as.i, out);
     const double factor = ad_scalar_number(&c->op->param[2]);
-    int rc;
+    int status;
     if (x.shape[axis] == 1) {
         c->run->wrote = true;
-        if ((rc = ad_call_copy(c, &out, &x)) < 0) return rc;
+        if ((status = ad_call_copy(c, &out, &x))) return status;
     } else {
         transform t = {AD_CUDA_FFT_FROM_REAL, -1, take(&others, AD_CUDA_FFT_RANK - 1)};
         t.axes.axis[t.axes.count++] = axis;
         if (others.count == 0) return apply(c, t, x, out, factor);
-        if ((rc = apply(c, t, x, out, 1)) < 0) return rc;
+        if ((status = apply(c, t, x, out, 1))) return status;
     }
     return apply_all(c, -1, out, out, others, factor);
 }
@@ -329,9 +329,9 @@ int clear_imaginary(ad_call *c, const array &x, int axis, int64_t n) {
     parts.shape[axis] = n % 2 == 0 ? 2 : 1;
     parts.stride[axis] *= n / 2;
     zero = parts;
-    if ((zero.data = static_cast<char *>(ad_call_workspace(c, 16))) == nullptr) return AD_E_MEMORY;
-    const int rc = ad__call_store(c, zero.data, nothing, 16);
-    if (rc < 0) return rc;
+    if (!(zero.data = static_cast<char *>(ad_call_workspace(c, 16)))) return AD_E_MEMORY;
+    const int status = ad__call_store(c, zero.data, nothing, 16);
+    if (status) return status;
     for (int i = 0; i < zero.ndim; i++) zero.stride[i] = 0;
     return ad_call_copy(c, &parts, &zero);
 }
@@ -344,44 +344,44 @@ int to_real(ad_call *c, const array &x, const array &out) {
     const axis_list others = axes_of(c->op->param[1].as.i, x);
     transform t = {AD_CUDA_FFT_TO_REAL, 1, {1, {axis}}};
     array copy = gathered(x, t.axes);
-    int rc;
-    if ((rc = allocate(c, &copy)) < 0 || (rc = apply_all(c, 1, x, copy, others, 1)) < 0) return rc;
+    int status;
+    if ((status = allocate(c, &copy)) || (status = apply_all(c, 1, x, copy, others, 1))) return status;
     if (n == 1) {
         copy.dtype = real_of(copy.dtype); /* the real parts */
         return scale(c, out, copy, ad_scalar_number(&c->op->param[3]));
     }
-    if ((rc = clear_imaginary(c, copy, axis, n)) < 0) return rc;
+    if ((status = clear_imaginary(c, copy, axis, n))) return status;
     return apply(c, t, copy, out, ad_scalar_number(&c->op->param[3]));
 }
 
 int operands(ad_call *c, int in_dtype, int out_dtype, array *in, array *out) {
-    const int rc = ad_call_input(c, 0, in_dtype, in);
-    return rc < 0 ? rc : ad_call_output(c, 0, out_dtype, out);
+    const int status = ad_call_input(c, 0, in_dtype, in);
+    return status ? status : ad_call_output(c, 0, out_dtype, out);
 }
 
 } // namespace
 
 int ad_call_fft(ad_call *c) {
     array x, out;
-    int rc = operands(c, c->op->loop, c->op->loop, &x, &out);
-    if (rc < 0 || count(out) == 0) return rc;
-    rc = apply_all(c, int(c->op->param[1].as.i), x, out, axes_of(c->op->param[0].as.i, out),
-                   ad_scalar_number(&c->op->param[2]));
-    return rc < 0 ? rc : ad_call_finish(c, 0, &out);
+    int status = operands(c, c->op->loop, c->op->loop, &x, &out);
+    if (status || count(out) == 0) return status;
+    status = apply_all(c, int(c->op->param[1].as.i), x, out, axes_of(c->op->param[0].as.i, out),
+                       ad_scalar_number(&c->op->param[2]));
+    return status ? status : ad_call_finish(c, 0, &out);
 }
 
 int ad_call_rfft(ad_call *c) {
     array x, out;
-    int rc = operands(c, real_of(c->op->loop), c->op->loop, &x, &out);
-    if (rc < 0 || count(out) == 0) return rc;
-    rc = from_real(c, x, out);
-    return rc < 0 ? rc : ad_call_finish(c, 0, &out);
+    int status = operands(c, real_of(c->op->loop), c->op->loop, &x, &out);
+    if (status || count(out) == 0) return status;
+    status = from_real(c, x, out);
+    return status ? status : ad_call_finish(c, 0, &out);
 }
 
 int ad_call_irfft(ad_call *c) {
     array x, out;
-    int rc = operands(c, c->op->loop, real_of(c->op->loop), &x, &out);
-    if (rc < 0 || count(out) == 0) return rc;
-    rc = to_real(c, x, out);
-    return rc < 0 ? rc : ad_call_finish(c, 0, &out);
+    int status = operands(c, c->op->loop, real_of(c->op->loop), &x, &out);
+    if (status || count(out) == 0) return status;
+    status = to_real(c, x, out);
+    return status ? status : ad_call_finish(c, 0, &out);
 }

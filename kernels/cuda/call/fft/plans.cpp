@@ -62,8 +62,8 @@ void drop_oldest(ad_cuda_fft_plans *plans, const kept *made) {
     while (plans->held > MOST_HELD) {
         kept *oldest = nullptr;
         for (kept &k : plans->plan)
-            if (k.used != 0 && &k != made && (oldest == nullptr || k.used < oldest->used)) oldest = &k;
-        if (oldest == nullptr) return;
+            if (k.used != 0 && &k != made && (!oldest || k.used < oldest->used)) oldest = &k;
+        if (!oldest) return;
         drop(plans, oldest);
     }
 }
@@ -125,9 +125,9 @@ int add(ad_cuda_fft_plans *plans, const ad_cuda_fft_plan *p, kept **out, ad_faul
 
 int find(ad_call *c, const ad_cuda_fft_plan *p, kept **out) {
     ad_cuda_fft_plans **plans;
-    int rc = ad_cuda_fft_plans_of(c, &plans);
-    if (rc < 0) return rc;
-    if (*plans == nullptr && (*plans = new (std::nothrow) ad_cuda_fft_plans()) == nullptr)
+    int status = ad_cuda_fft_plans_of(c, &plans);
+    if (status) return status;
+    if (!*plans && !(*plans = new (std::nothrow) ad_cuda_fft_plans()))
         return ad__fault(c->fault, AD_E_MEMORY, "out of memory");
     for (kept &k : (*plans)->plan)
         if (k.used != 0 && memcmp(&k.key, p, sizeof *p) == 0) {
@@ -142,14 +142,15 @@ int find(ad_call *c, const ad_cuda_fft_plan *p, kept **out) {
 
 int ad_cuda_fft_prepare(ad_call *c, const ad_cuda_fft_plan *p, int *handle) {
     kept *k = nullptr;
-    int rc = find(c, p, &k);
-    if (rc < 0) return rc;
-    if ((rc = ad_cuda_fft_status(cufftSetStream(k->handle, c->stream->cuda), "cufftSetStream", c->fault)) < 0)
-        return rc;
+    int status = find(c, p, &k);
+    if (status) return status;
+    if ((status = ad_cuda_fft_status(cufftSetStream(k->handle, c->stream->cuda), "cufftSetStream", c->fault)))
+        return status;
     if (k->work > 0) {
         void *area = ad_call_workspace(c, k->work);
-        if (area == nullptr) return AD_E_MEMORY;
-        if ((rc = ad_cuda_fft_status(cufftSetWorkArea(k->handle, area), "cufftSetWorkArea", c->fault)) < 0) return rc;
+        if (!area) return AD_E_MEMORY;
+        if ((status = ad_cuda_fft_status(cufftSetWorkArea(k->handle, area), "cufftSetWorkArea", c->fault)))
+            return status;
     }
     *handle = k->handle;
     return 0;
@@ -161,13 +162,13 @@ int ad_cuda_fft_run(ad_call *c, int handle, void *from, void *to, int direction)
 
 void ad_cuda_fft_plans_count(const ad_cuda_fft_plans *plans, ad_plans *out) {
     out->most = MOST_PLANS;
-    if (plans == nullptr) return;
+    if (!plans) return;
     out->bytes = plans->held;
     for (const kept &k : plans->plan) out->count += k.used != 0;
 }
 
 void ad_cuda_fft_plans_close(ad_cuda_fft_plans *plans) {
-    if (plans == nullptr) return;
+    if (!plans) return;
     drop_all(plans);
     delete plans;
 }

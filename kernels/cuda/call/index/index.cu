@@ -89,7 +89,7 @@ template <class W> __global__ void __launch_bounds__(THREADS)
     gather_units(const __grid_constant__ ad_cuda_selection s) {
     int64_t plain[EACH], indexed[EACH];
     unsigned present;
-    if (s.stop != nullptr && *s.stop != 0) return;
+    if (s.stop && *s.stop != 0) return;
     const unsigned good =
         find(s, blockIdx.x * uint32_t(THREADS * EACH) + threadIdx.x, THREADS, plain, indexed, &present);
     W w[EACH];
@@ -118,7 +118,7 @@ template <class W, int Each> __device__ void scatter_some(const ad_cuda_selectio
 
 template <class W> __global__ void __launch_bounds__(THREADS)
     scatter_units(const __grid_constant__ ad_cuda_selection s) {
-    if (s.stop != nullptr && *s.stop != 0) return;
+    if (s.stop && *s.stop != 0) return;
     scatter_some<W, EACH>(s, blockIdx.x * uint32_t(THREADS * EACH) + threadIdx.x, THREADS);
 }
 
@@ -258,7 +258,7 @@ int fold(ad_call *c, parts *p) {
     const ad_cuda_request *r = p->r;
     const int64_t n = count(r->index[0]);
     int64_t *offset = static_cast<int64_t *>(ad_call_workspace(c, uint64_t(n) * 8));
-    if (offset == nullptr) return AD_E_MEMORY;
+    if (!offset) return AD_E_MEMORY;
     for (int a = 0; a < r->k; a++) {
         folding f;
         f.index = r->index[a].data;
@@ -276,8 +276,8 @@ int fold(ad_call *c, parts *p) {
         }
         const int64_t blocks = (n + THREADS - 1) / THREADS, most = c->stream->device->multiprocessors * 16;
         fold_index<<<int(blocks < most ? blocks : most), THREADS, 0, c->stream->cuda>>>(f);
-        const int rc = ad_cuda_launched("adding up indices", c->fault);
-        if (rc < 0) return rc;
+        const int status = ad_cuda_launched("adding up indices", c->fault);
+        if (status) return status;
     }
     p->k = 1;
     p->raw = true;
@@ -297,8 +297,8 @@ int parts_init(ad_call *c, const ad_cuda_request *r, bool wide, parts *p) {
     p->stop = const_cast<int *>(r->stop);
     const array &b = r->index[0];
     if (r->k > AD_SELECTION_INDICES) {
-        const int rc = fold(c, p);
-        if (rc < 0) return rc;
+        const int status = fold(c, p);
+        if (status) return status;
     } else
         for (int a = 0; a < r->k; a++) p->index[a] = r->index[a].data;
     int64_t packed = 8;
@@ -357,8 +357,8 @@ template <class F> int each_part(const parts *p, F f) {
     const bool inner = p->places.ndim == 0 || (p->inner.ndim > 0 && p->inner.shape[e] > p->places.shape[d]);
     const int64_t n = inner ? p->inner.shape[e] : p->places.shape[d], first = n / 2;
     (inner ? half.inner.shape[e] : half.places.shape[d]) = first;
-    const int rc = each_part(&half, f);
-    if (rc < 0) return rc;
+    const int status = each_part(&half, f);
+    if (status) return status;
     (inner ? half.inner.shape[e] : half.places.shape[d]) = n - first;
     if (inner) {
         half.plain += first * p->inner.stride[e][0];
@@ -383,7 +383,7 @@ template <class F> void by_word(int size, F f) {
 int blocks_of(int64_t n, int each) { return int((n + int64_t(THREADS) * each - 1) / (int64_t(THREADS) * each)); }
 
 bool is_line(const parts *p) {
-    return p->k == 1 && !p->raw && p->inner.ndim == 0 && p->places.ndim <= 1 && p->stop == nullptr &&
+    return p->k == 1 && !p->raw && p->inner.ndim == 0 && p->places.ndim <= 1 && !p->stop &&
            (p->places.ndim == 0 || (p->places.stride[0][0] == p->word && p->places.stride[0][1] == 8));
 }
 
@@ -432,9 +432,9 @@ int check_part(ad_call *c, const parts *p) {
 /* All indices of the request, before anything is written: *p->stop says what came of it. */
 int check_all(ad_call *c, parts *p) {
     p->stop = static_cast<int *>(ad_call_workspace(c, sizeof(int)));
-    if (p->stop == nullptr) return AD_E_MEMORY;
-    int rc = ad_cuda_status(cudaMemsetAsync(p->stop, 0, sizeof(int), c->stream->cuda), "clearing a flag", c->fault);
-    if (rc < 0) return rc;
+    if (!p->stop) return AD_E_MEMORY;
+    int status = ad_cuda_status(cudaMemsetAsync(p->stop, 0, sizeof(int), c->stream->cuda), "clearing a flag", c->fault);
+    if (status) return status;
     parts once = *p;
     once.inner.ndim = 0;
     return each_part(&once, [&](const parts *part) { return check_part(c, part); });
@@ -447,8 +447,8 @@ int take_indices(ad_call *c, const array *x, ad_cuda_request *r) {
     r->k = c->op->nin - 1;
     r->stop = nullptr;
     for (int a = 0; a < r->k; a++) {
-        const int rc = ad_call_input(c, 1 + a, AD_INT64, &r->index[a]);
-        if (rc < 0) return rc;
+        const int status = ad_call_input(c, 1 + a, AD_INT64, &r->index[a]);
+        if (status) return status;
         r->size[a] = x->shape[a];
         r->step[a] = x->stride[a];
     }
@@ -474,25 +474,25 @@ int only_check(ad_call *c, ad_cuda_request *r) {
     if (count(r->index[0]) == 0) return 0;
     r->inner_ndim = 0;
     c->run->checked = true;
-    const int rc = parts_init(c, r, false, &p);
-    return rc < 0 ? rc : check_all(c, &p);
+    const int status = parts_init(c, r, false, &p);
+    return status ? status : check_all(c, &p);
 }
 
 } // namespace
 
 int ad_cuda_gather(ad_call *c, const ad_cuda_request *r) {
     parts p;
-    const int rc = parts_init(c, r, true, &p);
-    return rc < 0 ? rc : each_part(&p, [&](const parts *part) { return gather_part(c, part); });
+    const int status = parts_init(c, r, true, &p);
+    return status ? status : each_part(&p, [&](const parts *part) { return gather_part(c, part); });
 }
 
 int ad_cuda_scatter(ad_call *c, const ad_cuda_request *r, int dtype, int mode, bool known) {
     parts p;
-    int rc = parts_init(c, r, mode == 0, &p);
-    if (rc < 0) return rc;
+    int status = parts_init(c, r, mode == 0, &p);
+    if (status) return status;
     const bool alone =
         !known && mode == 0 && p.places.count() <= ALONE && p.places.count() * p.inner.count() <= FEW_UNITS;
-    if (!known && !alone && (rc = check_all(c, &p)) < 0) return rc;
+    if (!known && !alone && (status = check_all(c, &p))) return status;
     return each_part(&p, [&](const parts *part) {
         if (mode == 0) return scatter_part(c, part, alone);
         ad_cuda_selection s;
@@ -505,32 +505,32 @@ int ad_call_gather(ad_call *c) {
     array x, out;
     ad_cuda_request r;
     const int dtype = c->op->loop;
-    int rc;
-    if ((rc = ad_call_input(c, 0, dtype, &x)) < 0 || (rc = take_indices(c, &x, &r)) < 0 ||
-        (rc = ad_call_output(c, 0, dtype, &out)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input(c, 0, dtype, &x)) || (status = take_indices(c, &x, &r)) ||
+        (status = ad_call_output(c, 0, dtype, &out)))
+        return status;
     if (count(out) == 0) return only_check(c, &r);
     const int b = r.index[0].ndim;
     for (int i = 0; i < b; i++) r.plain_stride[i] = out.stride[i];
     for (int i = b; i < out.ndim; i++) r.inner_plain[i - b] = out.stride[i];
     r.plain = out.data;
     c->run->checked = c->run->wrote = true;
-    if ((rc = ad_cuda_gather(c, &r)) < 0) return rc;
+    if ((status = ad_cuda_gather(c, &r))) return status;
     return ad_call_finish(c, 0, &out);
 }
 
 int ad_call_scatter(ad_call *c) {
     array x = view_of(c->op->operand[0]), v;
     ad_cuda_request r;
-    int rc;
-    if ((rc = ad_call_input(c, 0, x.dtype, &v)) < 0 || (rc = take_indices(c, &x, &r)) < 0) return rc;
+    int status;
+    if ((status = ad_call_input(c, 0, x.dtype, &v)) || (status = take_indices(c, &x, &r))) return status;
     const int b = r.index[0].ndim, ndim = b + r.inner_ndim;
     if (count(r.index[0]) * inner_count(&r) == 0) return only_check(c, &r);
     for (int i = 0; i < b; i++) r.plain_stride[i] = broadcast_stride(v, i, ndim);
     for (int i = b; i < ndim; i++) r.inner_plain[i - b] = broadcast_stride(v, i, ndim);
     r.plain = v.data;
     c->run->checked = true; /* and wrote is not set: where an index is out of bounds nothing is written */
-    rc = ad_cuda_scatter(c, &r, x.dtype, int(c->op->param[0].as.i), false);
-    c->run->wrote = rc < 0;
-    return rc;
+    status = ad_cuda_scatter(c, &r, x.dtype, int(c->op->param[0].as.i), false);
+    c->run->wrote = status;
+    return status;
 }

@@ -95,7 +95,7 @@ template <class S> __global__ void __launch_bounds__(THREADS)
 
 int make_locks(ad_call *c, int **out) {
     *out = static_cast<int *>(ad_call_workspace(c, LOCKS * sizeof(int)));
-    if (*out == nullptr) return AD_E_MEMORY;
+    if (!*out) return AD_E_MEMORY;
     return ad_cuda_status(cudaMemsetAsync(*out, 0, LOCKS * sizeof(int), c->stream->cuda), "clearing locks", c->fault);
 }
 
@@ -105,8 +105,8 @@ int ad_cuda_update(ad_call *c, const ad_cuda_selection *s, int dtype, int mode) 
     const int64_t n = int64_t(s->places) * s->words;
     int *locks = nullptr;
     if ((dtype == AD_COMPLEX64 || dtype == AD_COMPLEX128) && mode != ADD) {
-        const int rc = make_locks(c, &locks);
-        if (rc < 0) return rc;
+        const int status = make_locks(c, &locks);
+        if (status) return status;
     }
     visit(dtype, [&](auto t) {
         using S = typename decltype(t)::type;

@@ -18,37 +18,37 @@ int eig_each(const ad_solver &s, const eig_job &job) {
     const cudaDataType pair = s.real == CUDA_R_64F ? CUDA_C_64F : CUDA_C_32F;
     char *vectors = job.mode == CUSOLVER_EIG_MODE_VECTOR ? job.own.data : job.a.data; /* else not looked at */
     ad_solver_room room;
-    int rc = s.check(cusolverDnXgeev_bufferSize(s.handle, s.parameters, CUSOLVER_EIG_MODE_NOVECTOR, job.mode, n, s.data,
-                                                job.a.data, n, pair, job.values.data, s.data, vectors, n, s.data,
-                                                vectors, n, s.data, &room.device_size, &room.host_size),
-                     "Xgeev");
-    if (rc == 0) rc = room.open(s.c);
-    for (int64_t i = 0; i < matrices(job.a) && rc == 0; i++)
-        rc = s.check(cusolverDnXgeev(s.handle, s.parameters, CUSOLVER_EIG_MODE_NOVECTOR, job.mode, n, s.data,
-                                     job.a.data + i * matrix, n, pair, job.values.data + i * n * value, s.data,
-                                     vectors + i * matrix, n, s.data, vectors + i * matrix, n, s.data, room.device,
-                                     room.device_size, room.host.get(), room.host_size, job.info + i),
-                     "Xgeev");
-    return rc;
+    int status = s.check(cusolverDnXgeev_bufferSize(s.handle, s.parameters, CUSOLVER_EIG_MODE_NOVECTOR, job.mode, n,
+                                                    s.data, job.a.data, n, pair, job.values.data, s.data, vectors, n,
+                                                    s.data, vectors, n, s.data, &room.device_size, &room.host_size),
+                         "Xgeev");
+    if (!status) status = room.open(s.c);
+    for (int64_t i = 0; i < matrices(job.a) && !status; i++)
+        status = s.check(cusolverDnXgeev(s.handle, s.parameters, CUSOLVER_EIG_MODE_NOVECTOR, job.mode, n, s.data,
+                                         job.a.data + i * matrix, n, pair, job.values.data + i * n * value, s.data,
+                                         vectors + i * matrix, n, s.data, vectors + i * matrix, n, s.data, room.device,
+                                         room.device_size, room.host.get(), room.host_size, job.info + i),
+                         "Xgeev");
+    return status;
 }
 
 /* Compute eigenvalues. Numbers that are not finite are replaced first, as they would keep iterations from ending. */
 int eig(ad_call *c, eig_job *job) {
     const int64_t batch = matrices(job->a);
     ad_solver s;
-    int rc;
-    if ((rc = s.open(c)) < 0 || (rc = ad_linalg_infos(c, batch + 1, &job->info)) < 0 ||
-        (rc = ad_linalg_clean(c, &job->a, job->info + batch)) < 0 || (rc = eig_each(s, *job)) < 0)
-        return rc;
+    int status;
+    if ((status = s.open(c)) || (status = ad_linalg_infos(c, batch + 1, &job->info)) ||
+        (status = ad_linalg_clean(c, &job->a, job->info + batch)) || (status = eig_each(s, *job)))
+        return status;
     return ad_linalg_report(c, job->info, batch + 1, AD_CHECK_linalg_eigh);
 }
 
 /* Room for the vectors, in the type that cuSOLVER gives them in and in their own. */
 int vectors_room(ad_call *c, eig_job *job) {
-    int rc;
+    int status;
     job->own = job->vectors = job->a;
     job->vectors.dtype = complex_dtype(c->op->loop);
-    if ((rc = linalg_scratch(c, &job->own)) < 0) return rc;
+    if ((status = linalg_scratch(c, &job->own))) return status;
     if (job->vectors.dtype != job->own.dtype) return linalg_scratch(c, &job->vectors);
     job->vectors = job->own;
     return 0;
@@ -59,19 +59,19 @@ int run_eig(ad_call *c, bool vectors) {
     const int loop = c->op->loop, wide = complex_dtype(loop);
     eig_job job = {};
     array out;
-    int rc;
-    if ((rc = linalg_output(c, 0, wide, &job.values)) < 0 || (vectors && (rc = ad_call_output(c, 1, wide, &out)) < 0))
-        return rc;
+    int status;
+    if ((status = linalg_output(c, 0, wide, &job.values)) || (vectors && (status = ad_call_output(c, 1, wide, &out))))
+        return status;
     if (count(in) == 0) return 0;
-    if ((rc = ad_linalg_fits(c, in)) < 0 || (rc = linalg_copy(c, in, loop, true, &job.a)) < 0 ||
-        (vectors && (rc = vectors_room(c, &job)) < 0))
-        return rc;
+    if ((status = ad_linalg_fits(c, in)) || (status = linalg_copy(c, in, loop, true, &job.a)) ||
+        (vectors && (status = vectors_room(c, &job))))
+        return status;
     job.mode = vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
     c->run->wrote = true;
-    if ((rc = eig(c, &job)) < 0 || (rc = ad_call_finish(c, 0, &job.values)) < 0 || !vectors) return rc;
-    if (wide != loop && (rc = ad_linalg_join(c, &job.vectors, job.own.data, &job.values)) < 0) return rc;
+    if ((status = eig(c, &job)) || (status = ad_call_finish(c, 0, &job.values)) || !vectors) return status;
+    if (wide != loop && (status = ad_linalg_join(c, &job.vectors, job.own.data, &job.values))) return status;
     const array by_rows = transposed(job.vectors);
-    if ((rc = ad_call_copy(c, &out, &by_rows)) < 0) return rc;
+    if ((status = ad_call_copy(c, &out, &by_rows))) return status;
     return ad_call_finish(c, 1, &out);
 }
 

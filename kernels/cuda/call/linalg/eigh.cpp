@@ -20,16 +20,17 @@ struct eigh_job {
 int eigh_each(const ad_solver &s, const eigh_job &job) {
     const int64_t n = job.n, matrix = n * n * s.size, line = n * itemsize(job.values.dtype);
     ad_solver_room room;
-    int rc = s.check(cusolverDnXsyevd_bufferSize(s.handle, s.parameters, job.mode, job.fill, n, s.data, job.a.data, n,
-                                                 s.real, job.values.data, s.data, &room.device_size, &room.host_size),
-                     "Xsyevd");
-    if (rc == 0) rc = room.open(s.c);
-    for (int64_t i = 0; i < matrices(job.a) && rc == 0; i++)
-        rc = s.check(cusolverDnXsyevd(s.handle, s.parameters, job.mode, job.fill, n, s.data, job.a.data + i * matrix, n,
-                                      s.real, job.values.data + i * line, s.data, room.device, room.device_size,
-                                      room.host.get(), room.host_size, job.info + i),
-                     "Xsyevd");
-    return rc;
+    int status =
+        s.check(cusolverDnXsyevd_bufferSize(s.handle, s.parameters, job.mode, job.fill, n, s.data, job.a.data, n,
+                                            s.real, job.values.data, s.data, &room.device_size, &room.host_size),
+                "Xsyevd");
+    if (!status) status = room.open(s.c);
+    for (int64_t i = 0; i < matrices(job.a) && !status; i++)
+        status = s.check(cusolverDnXsyevd(s.handle, s.parameters, job.mode, job.fill, n, s.data,
+                                          job.a.data + i * matrix, n, s.real, job.values.data + i * line, s.data,
+                                          room.device, room.device_size, room.host.get(), room.host_size, job.info + i),
+                         "Xsyevd");
+    return status;
 }
 
 int part_room(const ad_solver &s, const eigh_job &job, int64_t batch, ad_solver_room *room) {
@@ -43,16 +44,16 @@ int part_room(const ad_solver &s, const eigh_job &job, int64_t batch, ad_solver_
 int eigh_parts(const ad_solver &s, const eigh_job &job) {
     const int64_t n = job.n, line = n * itemsize(job.values.dtype), all = matrices(job.a);
     ad_solver_room room;
-    int rc = part_room(s, job, 1, &room);
+    int status = part_room(s, job, 1, &room);
     const int64_t fit = std::max<int64_t>(1, int64_t(MOST_ROOM / std::max<size_t>(1, room.device_size)));
-    if (rc < 0 || (rc = part_room(s, job, std::min(fit, all), &room)) < 0 || (rc = room.open(s.c)) < 0) return rc;
-    for (int64_t i = 0; i < all && rc == 0; i += fit)
-        rc = s.check(cusolverDnXsyevBatched(s.handle, s.parameters, job.mode, job.fill, n, s.data,
-                                            job.a.data + i * n * n * s.size, n, s.real, job.values.data + i * line,
-                                            s.data, room.device, room.device_size, room.host.get(), room.host_size,
-                                            job.info + i, std::min(fit, all - i)),
-                     "XsyevBatched");
-    return rc;
+    if (status || (status = part_room(s, job, std::min(fit, all), &room)) || (status = room.open(s.c))) return status;
+    for (int64_t i = 0; i < all && !status; i += fit)
+        status = s.check(cusolverDnXsyevBatched(s.handle, s.parameters, job.mode, job.fill, n, s.data,
+                                                job.a.data + i * n * n * s.size, n, s.real, job.values.data + i * line,
+                                                s.data, room.device, room.device_size, room.host.get(), room.host_size,
+                                                job.info + i, std::min(fit, all - i)),
+                         "XsyevBatched");
+    return status;
 }
 
 template <class T> int eigh_jacobi(const ad_solver &s, const eigh_job &job, int64_t first, int batch) {
@@ -62,14 +63,14 @@ template <class T> int eigh_jacobi(const ad_solver &s, const eigh_job &job, int6
     E *a = reinterpret_cast<E *>(job.a.data) + first * n * n, *work;
     typename S::real *values = reinterpret_cast<typename S::real *>(job.values.data) + first * n;
     syevjInfo_t made;
-    int size = 0, rc = s.check(cusolverDnCreateSyevjInfo(&made), "syevjBatched");
-    if (rc < 0) return rc;
+    int size = 0, status = s.check(cusolverDnCreateSyevjInfo(&made), "syevjBatched");
+    if (status) return status;
     const std::unique_ptr<syevjInfo, cusolverStatus_t (*)(syevjInfo_t)> parameters(made, cusolverDnDestroySyevjInfo);
-    rc = s.check(S::eigh_batched_size(s.handle, job.mode, job.fill, n, a, n, values, &size, made, batch),
-                 "syevjBatched");
-    if (rc < 0) return rc;
+    status = s.check(S::eigh_batched_size(s.handle, job.mode, job.fill, n, a, n, values, &size, made, batch),
+                     "syevjBatched");
+    if (status) return status;
     work = static_cast<E *>(ad_call_workspace(s.c, uint64_t(size) * sizeof(E)));
-    if (work == nullptr) return AD_E_MEMORY;
+    if (!work) return AD_E_MEMORY;
     return s.check(
         S::eigh_batched(s.handle, job.mode, job.fill, n, a, n, values, work, size, job.info + first, made, batch),
         "syevjBatched");
@@ -87,12 +88,12 @@ int eigh_batched(const ad_solver &s, const eigh_job &job) {
 int eigh(ad_call *c, eigh_job *job) {
     const int64_t batch = matrices(job->a);
     ad_solver s;
-    int rc;
-    if ((rc = s.open(c)) < 0 || (rc = ad_linalg_infos(c, batch + 1, &job->info)) < 0 ||
-        (rc = ad_linalg_clean(c, &job->a, job->info + batch)) < 0)
-        return rc;
-    rc = ad_linalg_batched(batch, job->n, SMALL) ? eigh_batched(s, *job) : eigh_each(s, *job);
-    return rc < 0 ? rc : ad_linalg_report(c, job->info, batch + 1, AD_CHECK_linalg_eigh);
+    int status;
+    if ((status = s.open(c)) || (status = ad_linalg_infos(c, batch + 1, &job->info)) ||
+        (status = ad_linalg_clean(c, &job->a, job->info + batch)))
+        return status;
+    status = ad_linalg_batched(batch, job->n, SMALL) ? eigh_batched(s, *job) : eigh_each(s, *job);
+    return status ? status : ad_linalg_report(c, job->info, batch + 1, AD_CHECK_linalg_eigh);
 }
 
 /* ---- least squares ---- */
@@ -118,8 +119,8 @@ int multiply(const ad_solver &s, const array &a, const array &b, const array &ou
     const void *one = wide ? constant(1) : narrow_constant(1), *zero = wide ? constant(0) : narrow_constant(0);
     const int64_t sides = columns(b);
     cublasHandle_t blas;
-    int rc = ad_cuda_blas(s.c, ad_cuda_blas_workspace(s.c->stream->device), &blas);
-    if (rc < 0) return rc;
+    int status = ad_cuda_blas(s.c, ad_cuda_blas_workspace(s.c->stream->device), &blas);
+    if (status) return status;
     const cublasComputeType_t compute = wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
     return ad_cuda_blas_status(cublasGemmEx_64(blas, CUBLAS_OP_N, CUBLAS_OP_C, sides, columns(a), rows(a), one, b.data,
                                                s.data, sides, a.data, s.data, columns(a), zero, out.data, s.data, sides,
@@ -131,15 +132,15 @@ int multiply(const ad_solver &s, const array &a, const array &b, const array &ou
  * both products are of matrices as they lie. */
 int least_squares(ad_call *c, lstsq_job *job, const array &a, const array &b) {
     ad_solver s;
-    int rc;
-    if ((rc = ad_linalg_svd(c, &a, false, &job->u, &job->s, &job->vh, AD_CHECK_linalg_lstsq)) < 0 ||
-        (rc = linalg_copy(c, b, c->op->loop, false, &job->sides)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_linalg_svd(c, &a, false, &job->u, &job->s, &job->vh, AD_CHECK_linalg_lstsq)) ||
+        (status = linalg_copy(c, b, c->op->loop, false, &job->sides)))
+        return status;
     job->product = job->sides;
     job->product.shape[0] = columns(job->u);
-    if ((rc = linalg_scratch(c, &job->product)) < 0 || (rc = s.open(c)) < 0) return rc;
-    if (count(job->sides) > 0 && (rc = multiply(s, job->u, job->sides, job->product)) < 0) return rc;
-    if ((rc = ad_linalg_divide(c, &job->product, job->s.data, job->rcond, job->rank)) < 0) return rc;
+    if ((status = linalg_scratch(c, &job->product)) || (status = s.open(c))) return status;
+    if (count(job->sides) > 0 && (status = multiply(s, job->u, job->sides, job->product))) return status;
+    if ((status = ad_linalg_divide(c, &job->product, job->s.data, job->rcond, job->rank))) return status;
     return count(job->sides) > 0 ? multiply(s, job->vh, job->product, job->x) : 0;
 }
 
@@ -166,33 +167,33 @@ int ad_call_eigh(ad_call *c) {
     const bool flip = is_complex_dtype(loop), upper = c->op->param[0].as.b;
     eigh_job job = {};
     array out;
-    int rc;
-    if ((rc = linalg_output(c, 0, real_dtype(loop), &job.values)) < 0 || (rc = ad_call_output(c, 1, loop, &out)) < 0)
-        return rc;
+    int status;
+    if ((status = linalg_output(c, 0, real_dtype(loop), &job.values)) || (status = ad_call_output(c, 1, loop, &out)))
+        return status;
     if (count(in) == 0) return 0;
-    if ((rc = ad_linalg_fits(c, in)) < 0 || (rc = linalg_copy(c, in, loop, flip, &job.a)) < 0) return rc;
+    if ((status = ad_linalg_fits(c, in)) || (status = linalg_copy(c, in, loop, flip, &job.a))) return status;
     job.n = rows(in);
     job.mode = CUSOLVER_EIG_MODE_VECTOR;
     job.fill = upper == flip ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
     c->run->wrote = true;
-    if ((rc = eigh(c, &job)) < 0 || (rc = ad_call_finish(c, 0, &job.values)) < 0) return rc;
+    if ((status = eigh(c, &job)) || (status = ad_call_finish(c, 0, &job.values))) return status;
     const array by_rows = transposed(job.a);
-    if ((rc = ad_call_copy(c, &out, &by_rows)) < 0) return rc;
+    if ((status = ad_call_copy(c, &out, &by_rows))) return status;
     return ad_call_finish(c, 1, &out);
 }
 
 int ad_call_eigvalsh(ad_call *c) {
     const array in = linalg_input(c, 0);
     eigh_job job = {};
-    int rc;
-    if ((rc = linalg_output(c, 0, real_dtype(c->op->loop), &job.values)) < 0 || count(in) == 0) return rc;
-    if ((rc = ad_linalg_fits(c, in)) < 0 || (rc = linalg_copy(c, in, c->op->loop, false, &job.a)) < 0) return rc;
+    int status;
+    if ((status = linalg_output(c, 0, real_dtype(c->op->loop), &job.values)) || count(in) == 0) return status;
+    if ((status = ad_linalg_fits(c, in)) || (status = linalg_copy(c, in, c->op->loop, false, &job.a))) return status;
     job.n = rows(in);
     job.mode = CUSOLVER_EIG_MODE_NOVECTOR;
     job.fill = c->op->param[0].as.b ? CUBLAS_FILL_MODE_LOWER : CUBLAS_FILL_MODE_UPPER;
     c->run->wrote = true;
-    rc = eigh(c, &job);
-    return rc < 0 ? rc : ad_call_finish(c, 0, &job.values);
+    status = eigh(c, &job);
+    return status ? status : ad_call_finish(c, 0, &job.values);
 }
 
 int ad_call_lstsq(ad_call *c) {
@@ -201,18 +202,18 @@ int ad_call_lstsq(ad_call *c) {
     const int64_t k = std::min(rows(a), columns(a));
     lstsq_job job = {};
     array rank;
-    int rc;
-    if ((rc = ad_linalg_fits(c, a)) < 0 || (rc = linalg_output(c, 0, c->op->loop, &job.x)) < 0 ||
-        (rc = ad_call_output(c, 1, AD_INT64, &rank)) < 0 ||
-        (rc = linalg_output(c, 2, real_dtype(c->op->loop), &job.s)) < 0 || (rc = room_for(c, rows(a), k, &job.u)) < 0 ||
-        (rc = room_for(c, k, columns(a), &job.vh)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_linalg_fits(c, a)) || (status = linalg_output(c, 0, c->op->loop, &job.x)) ||
+        (status = ad_call_output(c, 1, AD_INT64, &rank)) ||
+        (status = linalg_output(c, 2, real_dtype(c->op->loop), &job.s)) || (status = room_for(c, rows(a), k, &job.u)) ||
+        (status = room_for(c, k, columns(a), &job.vh)))
+        return status;
     job.rank = reinterpret_cast<int64_t *>(rank.data);
     const double given = ad_scalar_number(rcond);
     job.rcond = given < 0 ? (real_dtype(c->op->loop) == AD_FLOAT32 ? 0x1p-23 : 0x1p-52) : given;
     c->run->wrote = true;
-    if (count(a) > 0) rc = least_squares(c, &job, a, b);
-    else if ((rc = zero(c, &job.x)) == 0) rc = zero(c, &rank);
-    if (rc < 0 || (rc = ad_call_finish(c, 0, &job.x)) < 0 || (rc = ad_call_finish(c, 1, &rank)) < 0) return rc;
+    if (count(a) > 0) status = least_squares(c, &job, a, b);
+    else if (!(status = zero(c, &job.x))) status = zero(c, &rank);
+    if (status || (status = ad_call_finish(c, 0, &job.x)) || (status = ad_call_finish(c, 1, &rank))) return status;
     return ad_call_finish(c, 2, &job.s);
 }

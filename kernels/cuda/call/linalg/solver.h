@@ -51,10 +51,10 @@ struct ad_solver {
         real = types[wide];
         data = types[wide + (ad::is_complex_dtype(loop) ? 2 : 0)];
         size = ad::itemsize(loop);
-        const int rc = ad_cuda_solver(call, &handle);
-        return rc < 0 ? rc : ad_cuda_solver_parameters(call, &parameters);
+        const int status = ad_cuda_solver(call, &handle);
+        return status ? status : ad_cuda_solver_parameters(call, &parameters);
     }
-    int check(cusolverStatus_t status, const char *what) const { return ad_cuda_solver_status(status, what, c->fault); }
+    int check(cusolverStatus_t result, const char *what) const { return ad_cuda_solver_status(result, what, c->fault); }
 };
 
 /* Scratch memory of a 64-bit function, on both sides. */
@@ -66,14 +66,14 @@ struct ad_solver_room {
     int open(ad_call *c) {
         if (host_size > 0) host.reset(new char[host_size]);
         device = ad_call_workspace(c, device_size);
-        return device == nullptr ? AD_E_MEMORY : 0;
+        return !device ? AD_E_MEMORY : 0;
     }
 };
 
 /* Get n ints of scratch memory, zero. */
 inline int ad_linalg_infos(ad_call *c, int64_t n, int **out) {
     *out = static_cast<int *>(ad_call_workspace(c, uint64_t(n) * sizeof(int)));
-    if (*out == nullptr) return AD_E_MEMORY;
+    if (!*out) return AD_E_MEMORY;
     return ad_cuda_status(cudaMemsetAsync(*out, 0, size_t(n) * sizeof(int), c->stream->cuda), "clearing infos",
                           c->fault);
 }
@@ -81,15 +81,15 @@ inline int ad_linalg_infos(ad_call *c, int64_t n, int **out) {
 /* A list of the matrices of a, in scratch memory. step: bytes from one to the next. */
 inline int ad_linalg_list(ad_call *c, char *base, int64_t step, int64_t n, void ***out) {
     *out = static_cast<void **>(ad_call_workspace(c, uint64_t(n) * sizeof(void *)));
-    return *out == nullptr ? AD_E_MEMORY : ad_linalg_pointers(c, *out, base, step, n);
+    return !*out ? AD_E_MEMORY : ad_linalg_pointers(c, *out, base, step, n);
 }
 
 /* Call f(first, n) for parts of a batch that fit one batched call. */
 template <class F> int ad_linalg_parts(int64_t batch, F f) {
-    int rc = 0;
-    for (int64_t i = 0; i < batch && rc >= 0; i += AD_LINALG_BATCH)
-        rc = f(i, int(std::min(AD_LINALG_BATCH, batch - i)));
-    return rc;
+    int status = 0;
+    for (int64_t i = 0; i < batch && !status; i += AD_LINALG_BATCH)
+        status = f(i, int(std::min(AD_LINALG_BATCH, batch - i)));
+    return status;
 }
 
 /* Many matrices that are small enough for a thread block each. */

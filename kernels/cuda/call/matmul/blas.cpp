@@ -125,13 +125,13 @@ cublasStatus_t matrix_vector(const job *j, const int64_t (&at)[3], const sequenc
 int dot(const job *j) {
     const ad_cuda_product &p = j->p;
     const cudaDataType execution = p.dtype == AD_FLOAT16 || p.dtype == AD_BFLOAT16 ? CUDA_R_32F : j->type.data;
-    int rc = status_of(j, cublasSetPointerMode(j->handle, CUBLAS_POINTER_MODE_DEVICE));
-    if (rc < 0) return rc;
-    const cublasStatus_t status = cublasDotEx_64(
+    int status = status_of(j, cublasSetPointerMode(j->handle, CUBLAS_POINTER_MODE_DEVICE));
+    if (status) return status;
+    const cublasStatus_t result = cublasDotEx_64(
         j->handle, p.a.columns, p.a.data, j->type.data, increment(p.a.columns, p.a.column_step, j->size), p.b.data,
         j->type.data, increment(p.b.rows, p.b.row_step, j->size), p.c.data, j->type.data, execution);
-    rc = status_of(j, cublasSetPointerMode(j->handle, CUBLAS_POINTER_MODE_HOST));
-    return status == CUBLAS_STATUS_SUCCESS ? rc : status_of(j, status);
+    status = status_of(j, cublasSetPointerMode(j->handle, CUBLAS_POINTER_MODE_HOST));
+    return result == CUBLAS_STATUS_SUCCESS ? status : status_of(j, result);
 }
 
 /* ---- matrices ---- */
@@ -162,9 +162,9 @@ int multiply_pointers(const job *j, int64_t begin, int64_t end) {
     const int64_t n = end - begin;
     const layout a = layout_of(p.a, j->size), b = layout_of(p.b, j->size), c = layout_of(p.c, j->size);
     void **pointers = static_cast<void **>(ad_call_workspace(j->c, uint64_t(n) * 3 * sizeof(void *)));
-    if (pointers == nullptr) return AD_E_MEMORY;
-    const int rc = ad_cuda_matmul_pointers(j->c, &p, begin, n, pointers);
-    if (rc < 0) return rc;
+    if (!pointers) return AD_E_MEMORY;
+    const int status = ad_cuda_matmul_pointers(j->c, &p, begin, n, pointers);
+    if (status) return status;
     return status_of(j, cublasGemmBatchedEx_64(j->handle, b.operation, a.operation, p.c.columns, p.c.rows, p.a.columns,
                                                one(j->type), pointers + 2 * n, j->type.data, b.leading, pointers + n,
                                                j->type.data, a.leading, zero(), pointers, j->type.data, c.leading, n,
@@ -214,16 +214,16 @@ bool longest_last(walk<3> *w) {
 
 int multiply_runs(const job *j, bool in_sequence) {
     const walk<3> &w = j->p.batch;
-    int rc = 0;
+    int status = 0;
     w.runs(0, w.count, [&](const int64_t(&at)[3], int64_t n, int64_t) {
-        if (in_sequence) return (rc = multiply_sequence(j, at, {n, {w.inner(0), w.inner(1), w.inner(2)}})) == 0;
-        for (int64_t i = 0; i < n && rc == 0; i++) {
+        if (in_sequence) return !(status = multiply_sequence(j, at, {n, {w.inner(0), w.inner(1), w.inner(2)}}));
+        for (int64_t i = 0; i < n && !status; i++) {
             const int64_t item[3] = {at[0] + i * w.inner(0), at[1] + i * w.inner(1), at[2] + i * w.inner(2)};
-            rc = multiply_sequence(j, item, {1, {0, 0, 0}});
+            status = multiply_sequence(j, item, {1, {0, 0, 0}});
         }
-        return rc == 0;
+        return !status;
     });
-    return rc;
+    return status;
 }
 
 int multiply_batch(job *j) {
@@ -232,10 +232,10 @@ int multiply_batch(job *j) {
     const bool in_sequence = longest_last(&w);
     const int64_t calls = in_sequence ? w.count / w.length() : w.count;
     if (calls <= FEW_PIECES) return multiply_runs(j, in_sequence);
-    int rc = 0;
-    for (int64_t at = 0; at < w.count && rc == 0; at += MOST_POINTERS)
-        rc = multiply_pointers(j, at, at + MOST_POINTERS < w.count ? at + MOST_POINTERS : w.count);
-    return rc;
+    int status = 0;
+    for (int64_t at = 0; at < w.count && !status; at += MOST_POINTERS)
+        status = multiply_pointers(j, at, at + MOST_POINTERS < w.count ? at + MOST_POINTERS : w.count);
+    return status;
 }
 
 } // namespace
@@ -255,11 +255,11 @@ int ad_cuda_matmul_blas(ad_call *c, const ad_cuda_product *p) {
     fold_rows(&j.p, j.size);
     const double work = double(j.p.c.rows) * double(j.p.c.columns) * double(j.p.a.columns) * double(j.p.batch.count);
     const uint64_t full = ad_cuda_blas_workspace(c->stream->device);
-    int rc = ad_cuda_blas(c, work < SMALL_WORK && full > SMALL_WORKSPACE ? SMALL_WORKSPACE : full, &j.handle);
-    if (rc < 0) return rc;
+    int status = ad_cuda_blas(c, work < SMALL_WORK && full > SMALL_WORKSPACE ? SMALL_WORKSPACE : full, &j.handle);
+    if (status) return status;
     /* Sums that are divided among blocks stay in float32 too. */
-    rc = status_of(&j, cublasSetMathMode(j.handle, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION));
-    if (rc < 0) return rc;
+    status = status_of(&j, cublasSetMathMode(j.handle, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION));
+    if (status) return status;
     if (j.p.batch.count == 1 && j.p.c.rows == 1 && j.p.c.columns == 1) return dot(&j);
     return multiply_batch(&j);
 }

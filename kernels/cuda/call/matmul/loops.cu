@@ -257,9 +257,9 @@ template <class N> int run(ad_call *c, task *t, bool vectors) {
     t->splits = (inner + t->depth - 1) / t->depth;
     if (t->splits > 1) {
         const size_t size = size_t(t->p.batch.count * t->p.c.rows * t->p.c.columns) * sizeof(typename N::type);
-        if ((t->sums = ad_call_workspace(c, size)) == nullptr) return AD_E_MEMORY;
-        const int rc = ad_cuda_status(cudaMemsetAsync(t->sums, 0, size, c->stream->cuda), "matmul", c->fault);
-        if (rc < 0) return rc;
+        if (!(t->sums = ad_call_workspace(c, size))) return AD_E_MEMORY;
+        const int status = ad_cuda_status(cudaMemsetAsync(t->sums, 0, size, c->stream->cuda), "matmul", c->fault);
+        if (status) return status;
     }
     const int64_t blocks = here * t->splits;
     const int64_t at_once = t->depth < SHORT_DEPTH ? most * 4 : INT32_MAX;

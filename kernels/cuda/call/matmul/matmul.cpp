@@ -35,9 +35,9 @@ bool by_rows(const ad_cuda_matrix &m, int64_t size) {
 int zero(ad_call *c, const array *out) {
     static const char nothing[16] = {};
     array from = *out;
-    int rc;
-    if ((from.data = static_cast<char *>(ad_call_workspace(c, 16))) == nullptr) return AD_E_MEMORY;
-    if ((rc = ad__call_store(c, from.data, nothing, int(itemsize(out->dtype)))) < 0) return rc;
+    int status;
+    if (!(from.data = static_cast<char *>(ad_call_workspace(c, 16)))) return AD_E_MEMORY;
+    if ((status = ad__call_store(c, from.data, nothing, int(itemsize(out->dtype))))) return status;
     for (int i = 0; i < from.ndim; i++) from.stride[i] = 0;
     return ad_call_copy(c, out, &from);
 }
@@ -59,17 +59,17 @@ int lay_out(ad_call *c, ad_cuda_product *p, array *out) {
     const int64_t bytes = pack(out);
     out->data = static_cast<char *>(ad_call_workspace(c, uint64_t(bytes)));
     p->c = matrix_of(out);
-    return out->data == nullptr ? AD_E_MEMORY : 0;
+    return !out->data ? AD_E_MEMORY : 0;
 }
 
 int multiply(ad_call *c, array *a, array *b, array *out) {
     const bool blas = by_blas(out->dtype);
     const int ndim = out->ndim;
     ad_cuda_product p;
-    int rc;
+    int status;
     if (blas)
         for (array *x : {a, b})
-            if (!ad_cuda_matmul_takes(x) && (rc = ad_call_packed(c, x, x->dtype, x->ndim - 2, x)) < 0) return rc;
+            if (!ad_cuda_matmul_takes(x) && (status = ad_call_packed(c, x, x->dtype, x->ndim - 2, x))) return status;
     p.dtype = out->dtype;
     p.a = matrix_of(a);
     p.b = matrix_of(b);
@@ -89,14 +89,14 @@ int multiply(ad_call *c, array *a, array *b, array *out) {
 int ad_call_matmul(ad_call *c) {
     const int dtype = c->op->loop;
     array a, b, out;
-    int rc;
-    if ((rc = ad_call_input(c, 0, dtype, &a)) < 0 || (rc = ad_call_input(c, 1, dtype, &b)) < 0 ||
-        (rc = ad_call_output(c, 0, dtype, &out)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input(c, 0, dtype, &a)) || (status = ad_call_input(c, 1, dtype, &b)) ||
+        (status = ad_call_output(c, 0, dtype, &out)))
+        return status;
     if (count(out) == 0) return 0;
     if (a.shape[a.ndim - 1] == 0) {
         c->run->wrote = true;
-        if ((rc = zero(c, &out)) < 0) return rc;
-    } else if ((rc = multiply(c, &a, &b, &out)) < 0) return rc;
+        if ((status = zero(c, &out))) return status;
+    } else if ((status = multiply(c, &a, &b, &out))) return status;
     return ad_call_finish(c, 0, &out);
 }

@@ -46,11 +46,11 @@ int open_field(ad_call *c, const array *x, distance_field *f) {
     for (int i = 0; i < 2; i++) {
         f->square[i] = static_cast<double *>(ad_call_workspace(c, uint64_t(f->count) * 8));
         f->nearest[i] = static_cast<int64_t *>(ad_call_workspace(c, uint64_t(f->count) * 8));
-        if (f->square[i] == nullptr || f->nearest[i] == nullptr) return AD_E_MEMORY;
+        if (!f->square[i] || !f->nearest[i]) return AD_E_MEMORY;
     }
     f->start = static_cast<double *>(ad_call_workspace(c, uint64_t(f->count) * 8));
     f->parabola = static_cast<int32_t *>(ad_call_workspace(c, uint64_t(f->count) * 4));
-    return f->start == nullptr || f->parabola == nullptr ? AD_E_MEMORY : 0;
+    return !f->start || !f->parabola ? AD_E_MEMORY : 0;
 }
 
 } // namespace
@@ -58,12 +58,12 @@ int open_field(ad_call *c, const array *x, distance_field *f) {
 int ad_call_nearest_zero(ad_call *c) {
     array x, sampling, square, nearest;
     distance_field f = {};
-    int rc;
-    if ((rc = ad_call_input_packed(c, 0, AD_BOOL, &x)) < 0 || (rc = ad_call_input(c, 1, AD_FLOAT64, &sampling)) < 0 ||
-        (rc = ad_call_output(c, 0, AD_FLOAT64, &square)) < 0 || (rc = ad_call_output(c, 1, AD_INT64, &nearest)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input_packed(c, 0, AD_BOOL, &x)) || (status = ad_call_input(c, 1, AD_FLOAT64, &sampling)) ||
+        (status = ad_call_output(c, 0, AD_FLOAT64, &square)) || (status = ad_call_output(c, 1, AD_INT64, &nearest)))
+        return status;
     if (count(x) == 0) return 0;
-    if ((rc = open_field(c, &x, &f)) < 0) return rc;
+    if ((status = open_field(c, &x, &f))) return status;
     begin_field<<<count_blocks(f.count), THREADS, 0, c->stream->cuda>>>(f);
     for (int i = 0; i < x.ndim; i++) {
         f.n = x.shape[i];
@@ -73,14 +73,14 @@ int ad_call_nearest_zero(ad_call *c) {
         std::swap(f.square[0], f.square[1]);
         std::swap(f.nearest[0], f.nearest[1]);
     }
-    if ((rc = ad_cuda_launched("nearest_zero", c->fault)) < 0) return rc;
+    if ((status = ad_cuda_launched("nearest_zero", c->fault))) return status;
     array own = square;
     pack(&own);
     own.data = reinterpret_cast<char *>(f.square[0]);
     c->run->wrote = true;
-    if ((rc = ad_call_copy(c, &square, &own)) < 0) return rc;
+    if ((status = ad_call_copy(c, &square, &own))) return status;
     own.dtype = AD_INT64;
     own.data = reinterpret_cast<char *>(f.nearest[0]);
-    if ((rc = ad_call_copy(c, &nearest, &own)) < 0 || (rc = ad_call_finish(c, 0, &square)) < 0) return rc;
+    if ((status = ad_call_copy(c, &nearest, &own)) || (status = ad_call_finish(c, 0, &square))) return status;
     return ad_call_finish(c, 1, &nearest);
 }

@@ -33,8 +33,7 @@ __global__ void __launch_bounds__(PREPARERS) prepare_neighbours(const __grid_con
         int64_t far = 0;
         bool inside = true;
         for (int d = 0; d < f.ndim; d++) {
-            const int64_t one =
-                *reinterpret_cast<const int64_t *>(f.given + k * f.given_step[0] + d * f.given_step[1]);
+            const int64_t one = *reinterpret_cast<const int64_t *>(f.given + k * f.given_step[0] + d * f.given_step[1]);
             f.offset[k * f.ndim + d] = one;
             inside = inside && one > -f.shape[d] && one < f.shape[d];
             if (inside) far = far * f.shape[d] + one;
@@ -173,7 +172,7 @@ int open_field(ad_call *c, const array *x, const array *offsets, field *f) {
     f->offset = static_cast<int64_t *>(ad_call_workspace(c, uint64_t(f->neighbours * (f->ndim + 1) + 1) * 8));
     f->parent = static_cast<int32_t *>(ad_call_workspace(c, uint64_t(f->count) * 4));
     f->before = static_cast<int32_t *>(ad_call_workspace(c, uint64_t(f->tiles + 1) * 4));
-    if (f->offset == nullptr || f->parent == nullptr || f->before == nullptr) return AD_E_MEMORY;
+    if (!f->offset || !f->parent || !f->before) return AD_E_MEMORY;
     f->away = f->offset + f->neighbours * f->ndim;
     return 0;
 }
@@ -183,11 +182,11 @@ int open_field(ad_call *c, const array *x, const array *offsets, field *f) {
 int ad_call_label(ad_call *c) {
     array x, offsets, out, total;
     field f = {};
-    int rc;
-    if ((rc = ad_call_input_packed(c, 0, AD_BOOL, &x)) < 0 || (rc = ad_call_input(c, 1, AD_INT64, &offsets)) < 0 ||
-        (rc = ad_cuda_packed_output(c, 0, AD_INT32, &out)) < 0 || (rc = ad_call_output(c, 1, AD_INT64, &total)) < 0 ||
-        (rc = open_field(c, &x, &offsets, &f)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input_packed(c, 0, AD_BOOL, &x)) || (status = ad_call_input(c, 1, AD_INT64, &offsets)) ||
+        (status = ad_cuda_packed_output(c, 0, AD_INT32, &out)) || (status = ad_call_output(c, 1, AD_INT64, &total)) ||
+        (status = open_field(c, &x, &offsets, &f)))
+        return status;
     f.label = reinterpret_cast<int32_t *>(out.data);
     f.total = reinterpret_cast<int64_t *>(total.data);
     c->run->wrote = true;
@@ -200,6 +199,6 @@ int ad_call_label(ad_call *c) {
     add_tiles<<<1, ADDERS, 0, c->stream->cuda>>>(f);
     number_roots<<<tiles, THREADS, 0, c->stream->cuda>>>(f);
     number_others<<<blocks, THREADS, 0, c->stream->cuda>>>(f);
-    if ((rc = ad_cuda_launched("label", c->fault)) < 0 || (rc = ad_call_finish(c, 0, &out)) < 0) return rc;
+    if ((status = ad_cuda_launched("label", c->fault)) || (status = ad_call_finish(c, 0, &out))) return status;
     return ad_call_finish(c, 1, &total);
 }

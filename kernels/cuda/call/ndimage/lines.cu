@@ -14,8 +14,8 @@ namespace {
 using namespace ad;
 
 constexpr int THREADS = 256, EACH = 8, RESULTS = THREADS * EACH;
-constexpr int ACROSS = 32;                 /* lanes side by side */
-constexpr int64_t SHARED = 48 * 1024;      /* bytes */
+constexpr int ACROSS = 32;            /* lanes side by side */
+constexpr int64_t SHARED = 48 * 1024; /* bytes */
 constexpr int64_t MOST_BLOCKS = int64_t(1) << 30;
 
 /* An array of (outer, n, inner) elements without gaps. */
@@ -90,7 +90,8 @@ __device__ void load_tile(const lines<T> &l, T *tile, int64_t first_lane, int64_
     }
     for (uint32_t i = threadIdx.x; i < uint32_t(l.tile_lanes * length); i += THREADS) {
         uint32_t at = i, lane = 0;
-        if (l.tile_lanes > 1) lane = length == int(l.length.value) ? l.length.divide(i, &at) : (at = i % length, i / length);
+        if (l.tile_lanes > 1)
+            lane = length == int(l.length.value) ? l.length.divide(i, &at) : (at = i % length, i / length);
         if (first_lane + lane >= l.lanes) return;
         tile[lane * l.pitch + slot_of<false>(int(at))] = load_place<Op>(l, lane_of(l, first_lane + lane), from + at);
     }
@@ -146,13 +147,12 @@ __device__ void store_tile(const lines<T> &l, T *tile, int64_t lane, int64_t fir
         const int mine = l.tile < THREADS ? int(threadIdx.x) / l.tile : 0;
         if (k + mine >= l.tile_lanes || lane + k + mine >= l.lanes) continue;
         for (int i = int(threadIdx.x) - mine * l.tile; i < l.tile && first + i < l.n; i += THREADS)
-            out[(lane + k + mine) * l.n + first + i] =
-                Op::store(l, tile[(k + mine) * l.pitch + slot_of<false>(i)]);
+            out[(lane + k + mine) * l.n + first + i] = Op::store(l, tile[(k + mine) * l.pitch + slot_of<false>(i)]);
     }
 }
 
-template <class Op, bool Across>
-__global__ void __launch_bounds__(THREADS) filter_lines(const __grid_constant__ lines<typename Op::type> l) {
+template <class Op, bool Across> __global__ void __launch_bounds__(THREADS)
+    filter_lines(const __grid_constant__ lines<typename Op::type> l) {
     using T = typename Op::type;
     using W = decltype(Op::get_weight(l, 0));
     extern __shared__ __align__(16) char memory[];
@@ -170,8 +170,7 @@ __global__ void __launch_bounds__(THREADS) filter_lines(const __grid_constant__ 
             for (int i = int(threadIdx.x); i < taps; i += THREADS) weight[i] = Op::get_weight(l, j + i);
             load_tile<Op, Across>(l, tile, lane, first + j - l.before, l.tile + taps - 1);
             __syncthreads();
-            if (own.lane >= 0)
-                take_taps<Op, Across>(tile + own.lane * l.pitch, own.first, weight, taps, sum);
+            if (own.lane >= 0) take_taps<Op, Across>(tile + own.lane * l.pitch, own.first, weight, taps, sum);
         }
         store_tile<Op, Across>(l, tile, lane, first, own, sum);
     }
@@ -205,13 +204,12 @@ template <class Op, bool Across> int launch_cut(ad_call *c, lines<typename Op::t
     using W = decltype(Op::get_weight(*l, 0));
     const size_t shared = cut_lines(l, Across, sizeof(W));
     if (shared > size_t(SHARED)) {
-        const int rc = ad_cuda_status(cudaFuncSetAttribute(filter_lines<Op, Across>,
-                                                           cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared)),
-                                      "shared memory of a filter", c->fault);
-        if (rc < 0) return rc;
+        const int status = ad_cuda_status(
+            cudaFuncSetAttribute(filter_lines<Op, Across>, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared)),
+            "shared memory of a filter", c->fault);
+        if (status) return status;
     }
-    filter_lines<Op, Across>
-        <<<unsigned(std::min(l->blocks, MOST_BLOCKS)), THREADS, shared, c->stream->cuda>>>(*l);
+    filter_lines<Op, Across><<<unsigned(std::min(l->blocks, MOST_BLOCKS)), THREADS, shared, c->stream->cuda>>>(*l);
     return ad_cuda_launched("a filter along an axis", c->fault);
 }
 
@@ -255,7 +253,8 @@ template <class S> int combine_lines(ad_call *c, const array *x, const array *ou
     }
 }
 
-template <class S> int weigh_lines(ad_call *c, const array *x, const array *w, const array *out, const ad_scalar *param) {
+template <class S>
+int weigh_lines(ad_call *c, const array *x, const array *w, const array *out, const ad_scalar *param) {
     if constexpr (is_float<S> || is_complex<S>) {
         alignas(16) char value[16];
         lines<S> l = {};
@@ -274,26 +273,27 @@ template <class S> int weigh_lines(ad_call *c, const array *x, const array *w, c
 
 int ad_call_correlate1d(ad_call *c) {
     array x, w, out;
-    int rc;
-    if ((rc = ad_call_input_packed(c, 0, c->op->loop, &x)) < 0 ||
-        (rc = ad_call_input_packed(c, 1, c->op->loop, &w)) < 0 ||
-        (rc = ad_cuda_packed_output(c, 0, c->op->loop, &out)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input_packed(c, 0, c->op->loop, &x)) ||
+        (status = ad_call_input_packed(c, 1, c->op->loop, &w)) ||
+        (status = ad_cuda_packed_output(c, 0, c->op->loop, &out)))
+        return status;
     if (count(out) == 0) return 0;
     c->run->wrote = true;
-    rc = visit(c->op->loop,
-               [&](auto t) { return weigh_lines<typename decltype(t)::type>(c, &x, &w, &out, c->op->param); });
-    return rc < 0 ? rc : ad_call_finish(c, 0, &out);
+    status = visit(c->op->loop,
+                   [&](auto t) { return weigh_lines<typename decltype(t)::type>(c, &x, &w, &out, c->op->param); });
+    return status ? status : ad_call_finish(c, 0, &out);
 }
 
 int ad_call_window1d(ad_call *c) {
     array x, out;
-    int rc;
-    if ((rc = ad_call_input_packed(c, 0, c->op->loop, &x)) < 0 ||
-        (rc = ad_cuda_packed_output(c, 0, c->op->loop, &out)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input_packed(c, 0, c->op->loop, &x)) ||
+        (status = ad_cuda_packed_output(c, 0, c->op->loop, &out)))
+        return status;
     if (count(out) == 0) return 0;
     c->run->wrote = true;
-    rc = visit(c->op->loop, [&](auto t) { return combine_lines<typename decltype(t)::type>(c, &x, &out, c->op->param); });
-    return rc < 0 ? rc : ad_call_finish(c, 0, &out);
+    status = visit(c->op->loop,
+                   [&](auto t) { return combine_lines<typename decltype(t)::type>(c, &x, &out, c->op->param); });
+    return status ? status : ad_call_finish(c, 0, &out);
 }

@@ -73,7 +73,8 @@ template <class T> __global__ void __launch_bounds__(THREADS) filter_backward(co
 
 /* Filter from x, which is not changed, by way of scratch memory to out. All have (outer, n, inner) elements without
  * gaps. */
-template <class T> int filter_axis(ad_call *c, const char *x, char *between, char *out, filtering<T> f, const spline *s) {
+template <class T>
+int filter_axis(ad_call *c, const char *x, char *between, char *out, filtering<T> f, const spline *s) {
     f.segment = f.lanes >= ENOUGH ? f.n : SEGMENT;
     f.segments = (f.n + f.segment - 1) / f.segment;
     f.mode = s->mode;
@@ -107,21 +108,21 @@ array move_axis(const array &a, int axis) {
 template <class T> int make_coefficients(ad_call *c, const array *x, const array *out, int axis, const spline *s) {
     array from = *x, to = *out, between = *out, turned;
     filtering<T> f = {};
-    int rc;
+    int status;
     f.n = x->shape[axis];
     f.inner = count(*x, axis + 1, x->ndim);
     f.lanes = count(*x) / f.n;
     const bool turn = f.inner == 1 && f.lanes > 1; /* neighbouring threads go by neighbouring elements */
     if (turn) {
         turned = move_axis(*x, axis);
-        if ((rc = ad_call_packed(c, &turned, c->op->loop, 0, &from)) < 0) return rc;
+        if ((status = ad_call_packed(c, &turned, c->op->loop, 0, &from))) return status;
         f.inner = f.lanes;
         to = from;
         to.data = static_cast<char *>(ad_call_workspace(c, uint64_t(pack(&to))));
     }
     between.data = static_cast<char *>(ad_call_workspace(c, uint64_t(pack(&between))));
-    if (between.data == nullptr || to.data == nullptr) return AD_E_MEMORY;
-    if ((rc = filter_axis<T>(c, from.data, between.data, to.data, f, s)) < 0 || !turn) return rc;
+    if (!between.data || !to.data) return AD_E_MEMORY;
+    if ((status = filter_axis<T>(c, from.data, between.data, to.data, f, s)) || !turn) return status;
     turned = move_axis(*out, axis);
     return ad_call_copy(c, &turned, &to);
 }
@@ -172,8 +173,7 @@ template <int M> __device__ void find_point(const points &p, int64_t i, double *
 }
 
 /* N: axes, and O: order, or both -1: any. */
-template <class T, int N, int O>
-__global__ void __launch_bounds__(THREADS)
+template <class T, int N, int O> __global__ void __launch_bounds__(THREADS)
     sample_points(const __grid_constant__ samples<T> s, const __grid_constant__ points p, T *out) {
     constexpr int M = N < 0 ? AD_MAX_NDIM : N;
     const int64_t step = int64_t(gridDim.x) * THREADS;
@@ -228,16 +228,16 @@ int ad_call_spline1d(ad_call *c) {
     const int axis = int(c->op->param[0].as.i);
     const spline s = make_spline(int(c->op->param[1].as.i), int(c->op->param[2].as.i));
     array x, out;
-    int rc;
-    if ((rc = ad_call_input_packed(c, 0, c->op->loop, &x)) < 0 ||
-        (rc = ad_cuda_packed_output(c, 0, c->op->loop, &out)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input_packed(c, 0, c->op->loop, &x)) ||
+        (status = ad_cuda_packed_output(c, 0, c->op->loop, &out)))
+        return status;
     if (count(out) == 0) return 0;
     c->run->wrote = true;
-    if (out.shape[axis] == 1 || s.poles == 0) rc = ad_call_copy(c, &out, &x);
-    else if (c->op->loop == AD_FLOAT32) rc = make_coefficients<float>(c, &x, &out, axis, &s);
-    else rc = make_coefficients<double>(c, &x, &out, axis, &s);
-    return rc < 0 ? rc : ad_call_finish(c, 0, &out);
+    if (out.shape[axis] == 1 || s.poles == 0) status = ad_call_copy(c, &out, &x);
+    else if (c->op->loop == AD_FLOAT32) status = make_coefficients<float>(c, &x, &out, axis, &s);
+    else status = make_coefficients<double>(c, &x, &out, axis, &s);
+    return status ? status : ad_call_finish(c, 0, &out);
 }
 
 int ad_call_sample(ad_call *c) {
@@ -245,11 +245,11 @@ int ad_call_sample(ad_call *c) {
     const int dtype = c->op->operand[2].desc.dtype;
     array x, where, out;
     points p = {};
-    int rc;
-    if ((rc = ad_call_input_packed(c, 0, c->op->loop, &x)) < 0 ||
-        (rc = ad_call_input_packed(c, 1, dtype, &where)) < 0 ||
-        (rc = ad_cuda_packed_output(c, 0, c->op->loop, &out)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input_packed(c, 0, c->op->loop, &x)) ||
+        (status = ad_call_input_packed(c, 1, dtype, &where)) ||
+        (status = ad_cuda_packed_output(c, 0, c->op->loop, &out)))
+        return status;
     if (count(out) == 0) return 0;
     pack(&x);
     p.affine = param[0].as.b;
@@ -264,7 +264,7 @@ int ad_call_sample(ad_call *c) {
         if (p.count < SMALL) p.divisor[d].set(out.shape[d]);
     }
     c->run->wrote = true;
-    rc = c->op->loop == AD_FLOAT32 ? sample_array<float>(c, &x, &p, out.data)
-                                   : sample_array<double>(c, &x, &p, out.data);
-    return rc < 0 ? rc : ad_call_finish(c, 0, &out);
+    status = c->op->loop == AD_FLOAT32 ? sample_array<float>(c, &x, &p, out.data)
+                                       : sample_array<double>(c, &x, &p, out.data);
+    return status ? status : ad_call_finish(c, 0, &out);
 }

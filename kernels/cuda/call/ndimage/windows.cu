@@ -73,12 +73,12 @@ __global__ void __launch_bounds__(PREPARERS) prepare_taps(const __grid_constant_
 
 int open_taps(ad_call *c, const array *x, taps *t) {
     array offsets;
-    int rc = ad_call_input(c, 1, AD_INT64, &offsets);
-    if (rc < 0) return rc;
+    int status = ad_call_input(c, 1, AD_INT64, &offsets);
+    if (status) return status;
     preparing p = {};
     t->n = offsets.shape[0];
     t->offset = static_cast<int64_t *>(ad_call_workspace(c, uint64_t((t->n + 2) * x->ndim + t->n) * 8));
-    if (t->offset == nullptr) return AD_E_MEMORY;
+    if (!t->offset) return AD_E_MEMORY;
     t->away = t->offset + t->n * x->ndim;
     t->low = t->away + t->n;
     t->high = t->low + x->ndim;
@@ -238,8 +238,8 @@ template <class K, int N, int Rank> struct sorting {
 
 /* ---- launching ---- */
 
-template <class Op, bool Small>
-__global__ void __launch_bounds__(THREADS) filter_windows(const __grid_constant__ windows<typename Op::type> w) {
+template <class Op, bool Small> __global__ void __launch_bounds__(THREADS)
+    filter_windows(const __grid_constant__ windows<typename Op::type> w) {
     const int64_t step = int64_t(gridDim.x) * THREADS;
     for (int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x; i < w.count; i += step)
         w.out[i] = Op::template make<Small>(w, i, is_inside<Small>(w, i));
@@ -258,10 +258,10 @@ struct operands {
 };
 
 int open_operands(ad_call *c, operands *o) {
-    int rc;
-    if ((rc = ad_call_input_packed(c, 0, c->op->loop, &o->x)) < 0 ||
-        (rc = ad_cuda_packed_output(c, 0, c->op->loop, &o->out)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input_packed(c, 0, c->op->loop, &o->x)) ||
+        (status = ad_cuda_packed_output(c, 0, c->op->loop, &o->out)))
+        return status;
     return count(o->out) > 0 ? open_taps(c, &o->x, &o->t) : 0;
 }
 
@@ -305,11 +305,11 @@ template <class S> int rank_windows(ad_call *c, const operands *o) {
 int ad_call_correlate(ad_call *c) {
     operands o;
     array weights;
-    int rc = ad_call_input_packed(c, 2, c->op->loop, &weights);
-    if (rc < 0 || (rc = open_operands(c, &o)) < 0) return rc;
+    int status = ad_call_input_packed(c, 2, c->op->loop, &weights);
+    if (status || (status = open_operands(c, &o))) return status;
     if (count(o.out) == 0) return 0;
     c->run->wrote = true;
-    rc = visit(c->op->loop, [&](auto t) {
+    status = visit(c->op->loop, [&](auto t) {
         using S = typename decltype(t)::type;
         if constexpr (is_float<S> || is_complex<S> || same<S, int64_t>) {
             windows<S> w = make_windows<S>(c, &o, c->op->param[0].as.i, &c->op->param[1]);
@@ -317,17 +317,17 @@ int ad_call_correlate(ad_call *c) {
             return launch_windows<adding<S>>(c, &w);
         } else return int(AD_E_TYPE);
     });
-    return rc < 0 ? rc : ad_call_finish(c, 0, &o.out);
+    return status ? status : ad_call_finish(c, 0, &o.out);
 }
 
 int ad_call_grey_filter(ad_call *c) {
     operands o;
     array heights;
-    int rc = ad_call_input_packed(c, 2, c->op->loop, &heights);
-    if (rc < 0 || (rc = open_operands(c, &o)) < 0) return rc;
+    int status = ad_call_input_packed(c, 2, c->op->loop, &heights);
+    if (status || (status = open_operands(c, &o))) return status;
     if (count(o.out) == 0) return 0;
     c->run->wrote = true;
-    rc = visit(c->op->loop, [&](auto t) {
+    status = visit(c->op->loop, [&](auto t) {
         using S = typename decltype(t)::type;
         if constexpr (is_float<S>) {
             windows<S> w = make_windows<S>(c, &o, c->op->param[1].as.i, &c->op->param[2]);
@@ -336,15 +336,15 @@ int ad_call_grey_filter(ad_call *c) {
             return launch_windows<raising<S>>(c, &w);
         } else return int(AD_E_TYPE);
     });
-    return rc < 0 ? rc : ad_call_finish(c, 0, &o.out);
+    return status ? status : ad_call_finish(c, 0, &o.out);
 }
 
 int ad_call_rank_filter(ad_call *c) {
     operands o;
-    int rc = open_operands(c, &o);
-    if (rc < 0) return rc;
+    int status = open_operands(c, &o);
+    if (status) return status;
     if (count(o.out) == 0) return 0;
     c->run->wrote = true;
-    rc = visit(c->op->loop, [&](auto t) { return rank_windows<typename decltype(t)::type>(c, &o); });
-    return rc < 0 ? rc : ad_call_finish(c, 0, &o.out);
+    status = visit(c->op->loop, [&](auto t) { return rank_windows<typename decltype(t)::type>(c, &o); });
+    return status ? status : ad_call_finish(c, 0, &o.out);
 }

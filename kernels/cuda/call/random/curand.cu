@@ -61,7 +61,7 @@ int bits_of(int64_t n) {
 xorwow_matrix *start_jumps(ad_call *c, int64_t end) {
     const int bits = bits_of(end - 1);
     auto *by = static_cast<xorwow_matrix *>(ad_call_workspace(c, sizeof(xorwow_matrix) * size_t(bits + 1)));
-    if (by != nullptr) make_jumps<<<1, LINEAR_THREADS, 0, c->stream->cuda>>>(by, bits);
+    if (by) make_jumps<<<1, LINEAR_THREADS, 0, c->stream->cuda>>>(by, bits);
     return by;
 }
 
@@ -72,25 +72,24 @@ int ad_call_curand_seed(ad_call *c) {
     static_assert(ROWS == sizeof(xorwow_matrix) / 20, "a thread has a row");
     const ad_scalar *p = c->op->param;
     array out;
-    int rc = curand_output(c, 0, &out);
-    if (rc < 0) return rc;
+    int status = curand_output(c, 0, &out);
+    if (status) return status;
     seed_argument a = {
         uint64_t(p[1].as.i), p[2].as.i, out.shape[1], reinterpret_cast<uint32_t *>(out.data), nullptr, mrg};
-    if (p[0].as.i == AD_CURAND_XORWOW && (a.xorwow_by = start_jumps(c, a.first + a.states)) == nullptr)
-        return AD_E_MEMORY;
+    if (p[0].as.i == AD_CURAND_XORWOW && !(a.xorwow_by = start_jumps(c, a.first + a.states))) return AD_E_MEMORY;
     c->run->wrote = true;
     const int blocks = int((a.states + AD_RANDOM_THREADS - 1) / AD_RANDOM_THREADS);
     curand_visit(int(p[0].as.i),
                  [&](auto g) { seed_states<decltype(g)><<<blocks, AD_RANDOM_THREADS, 0, c->stream->cuda>>>(a); });
-    rc = ad_cuda_launched("curand_seed", c->fault);
-    return rc < 0 ? rc : ad_call_finish(c, 0, &out);
+    status = ad_cuda_launched("curand_seed", c->fault);
+    return status ? status : ad_call_finish(c, 0, &out);
 }
 
 int ad_call_curand(ad_call *c) {
     curand_call r;
     ad_curand_argument a;
-    int rc = curand_open(c, &r);
-    if (rc < 0) return rc;
+    int status = curand_open(c, &r);
+    if (status) return status;
     const int wrong = r.arrays || r.places.count == 0 ? 0 : random_wrong_values(&r);
     if (wrong != 0) return ad__random_fault(r.id, wrong, c->fault);
     ad_cuda_random_places(c, &r, &a.places);
@@ -103,7 +102,7 @@ int ad_call_curand(ad_call *c) {
     if (!ad_cuda_curand_both(&a, r.generator, r.loop, c->stream->cuda) &&
         !ad_cuda_curand_device(&a, r.generator, r.loop, c->stream->cuda))
         return ad__fault(c->fault, AD_E_INTERNAL, "curand: %s has no kernel", r.row->name);
-    if ((rc = ad_cuda_launched("curand", c->fault)) < 0 || (rc = ad_call_finish(c, 0, &r.out)) < 0) return rc;
+    if ((status = ad_cuda_launched("curand", c->fault)) || (status = ad_call_finish(c, 0, &r.out))) return status;
     return ad_call_finish(c, 1, &r.to);
 }
 

@@ -32,7 +32,7 @@ template <int Id, class T, class G> __global__ void __launch_bounds__(AD_RANDOM_
         int64_t at[4];
         random_offsets(a.places, e, at);
         random_parameters<P> p = random_operands<P>(a.places, at);
-        if (a.places.check == nullptr) return p;
+        if (!a.places.check) return p;
         int wrong = 0;
         if constexpr (Id == AD_RANDOM_integers)
             wrong = p.a > p.b && (!a.places.is_signed || int64_t(p.a) > int64_t(p.b));

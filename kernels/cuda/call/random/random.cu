@@ -305,14 +305,14 @@ bool in_bulk(const random_call *r) {
 
 int ad_call_random(ad_call *c) {
     random_call r;
-    int rc = random_open(c, &r);
-    if (rc < 0 || r.places.count == 0) return rc;
+    int status = random_open(c, &r);
+    if (status || r.places.count == 0) return status;
     const int wrong = r.arrays ? 0 : random_wrong_values(&r);
     if (wrong != 0) return ad__random_fault(r.id, wrong, c->fault);
     c->run->wrote = true;
-    if (!in_bulk(&r)) rc = each(c, &r);
-    else if (r.kind == AD_FLOAT32) rc = bulk_real<float>(c, &r);
-    else if (r.kind == AD_FLOAT64) rc = bulk_real<double>(c, &r);
-    else rc = bulk_integers(c, &r);
-    return rc < 0 ? rc : ad_call_finish(c, 0, &r.out);
+    if (!in_bulk(&r)) status = each(c, &r);
+    else if (r.kind == AD_FLOAT32) status = bulk_real<float>(c, &r);
+    else if (r.kind == AD_FLOAT64) status = bulk_real<double>(c, &r);
+    else status = bulk_integers(c, &r);
+    return status ? status : ad_call_finish(c, 0, &r.out);
 }

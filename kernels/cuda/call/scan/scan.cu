@@ -36,7 +36,7 @@ int make_messages(plan *p, int64_t places) {
     if (p->scan.tiles == 1) return 0;
     p->scan.messages = static_cast<char *>(ad_call_workspace(p->call, uint64_t(places * p->kernels.message)));
     p->scan.tag = ad_fold_tag();
-    return p->scan.messages == nullptr ? AD_E_MEMORY : 0;
+    return !p->scan.messages ? AD_E_MEMORY : 0;
 }
 
 uint8_t log2_up(int64_t n) {
@@ -64,8 +64,8 @@ int scan_contiguous(plan *p) {
     ad_scan *s = &p->scan;
     if (s->n < LONG) return launch(p, p->kernels.rows, lay_rows(s, &p->kernels));
     const int64_t blocks = lay_tiles(s, &p->kernels);
-    int rc = make_messages(p, blocks);
-    return rc < 0 ? rc : launch(p, p->kernels.tiled, blocks);
+    int status = make_messages(p, blocks);
+    return status ? status : launch(p, p->kernels.tiled, blocks);
 }
 
 /* Tell whether `side` can read its lanes as 8 bytes; if so, they are counted as such. */
@@ -73,8 +73,7 @@ bool take_side(plan *p, const array &out, const array &x) {
     ad_scan *s = &p->scan;
     ad_fold_axis *a = &s->lane[0];
     const int64_t each = p->kernels.lanes_of_thread;
-    if (p->kernels.side == nullptr || s->nlane == 0 || a->in != itemsize(x.dtype) || a->out != itemsize(out.dtype))
-        return false;
+    if (!p->kernels.side || s->nlane == 0 || a->in != itemsize(x.dtype) || a->out != itemsize(out.dtype)) return false;
     int64_t all = int64_t(reinterpret_cast<uintptr_t>(s->in)) | int64_t(reinterpret_cast<uintptr_t>(s->out)) |
                   s->in_step | s->out_step;
     for (int i = 1; i < s->nlane; i++) all |= s->lane[i].in | s->lane[i].out;
@@ -93,14 +92,14 @@ int scan_beside(plan *p, const array &out, const array &x) {
     for (; rows > 1 && s->n <= int64_t(rows) / 2 * p->kernels.rows_of_thread; rows /= 2) s->log_x++;
     s->groups = pieces(s->lanes, int64_t(1) << s->log_x);
     s->tiles = pieces(s->n, int64_t(rows) * p->kernels.rows_of_thread);
-    int rc = make_messages(p, (s->tiles * s->groups << s->log_x) * (side ? p->kernels.lanes_of_thread : 1));
-    return rc < 0 ? rc : launch(p, side ? p->kernels.side : p->kernels.across, s->tiles * s->groups);
+    int status = make_messages(p, (s->tiles * s->groups << s->log_x) * (side ? p->kernels.lanes_of_thread : 1));
+    return status ? status : launch(p, side ? p->kernels.side : p->kernels.across, s->tiles * s->groups);
 }
 
 bool has_contiguous(const array &a, int axis) { return a.stride[axis] == itemsize(a.dtype) || a.shape[axis] == 1; }
 
 /* Scan from x to out as they lie. False: they lie so badly that copies are better. */
-bool scan_strided(plan *p, const array &out, const array &x, int axis, int *rc) {
+bool scan_strided(plan *p, const array &out, const array &x, int axis, int *status) {
     ad_scan *s = &p->scan;
     walk<2> lanes = walk_of(x, out, axis);
     if (!ad_fold_axes(&lanes, s->lane, &s->nlane)) return false;
@@ -108,8 +107,8 @@ bool scan_strided(plan *p, const array &out, const array &x, int axis, int *rc) 
     s->n = x.shape[axis], s->in_step = x.stride[axis], s->out_step = out.stride[axis];
     s->lanes = lanes.count;
     s->tiles = 1;
-    if (has_contiguous(x, axis) && has_contiguous(out, axis)) *rc = scan_contiguous(p);
-    else if (s->n <= SHORT || lanes.length() >= BESIDE) *rc = scan_beside(p, out, x);
+    if (has_contiguous(x, axis) && has_contiguous(out, axis)) *status = scan_contiguous(p);
+    else if (s->n <= SHORT || lanes.length() >= BESIDE) *status = scan_beside(p, out, x);
     else return false;
     return true;
 }
@@ -123,17 +122,17 @@ array axis_last(const array &a, int axis) {
 }
 
 int scan_arrays(plan *p, const array &out, const array &x, int axis) {
-    int rc = 0;
-    if (scan_strided(p, out, x, axis, &rc)) return rc;
+    int status = 0;
+    if (scan_strided(p, out, x, axis, &status)) return status;
     const array from = axis_last(x, axis), to = axis_last(out, axis);
     array packed, made = to;
-    if ((rc = ad_call_packed(p->call, &from, from.dtype, 0, &packed)) < 0) return rc;
+    if ((status = ad_call_packed(p->call, &from, from.dtype, 0, &packed))) return status;
     const int64_t size = pack(&made);
     made.data = static_cast<char *>(ad_call_workspace(p->call, uint64_t(size)));
-    if (made.data == nullptr) return AD_E_MEMORY;
-    if (!scan_strided(p, made, packed, packed.ndim - 1, &rc))
+    if (!made.data) return AD_E_MEMORY;
+    if (!scan_strided(p, made, packed, packed.ndim - 1, &status))
         return ad__fault(p->call->fault, AD_E_INTERNAL, "a packed array cannot be scanned");
-    return rc < 0 ? rc : ad_call_copy(p->call, &to, &made);
+    return status ? status : ad_call_copy(p->call, &to, &made);
 }
 
 int scan_call(ad_call *c, ad_scan_kernels (*kernels)(int input, int loop), bool skip) {
@@ -141,17 +140,16 @@ int scan_call(ad_call *c, ad_scan_kernels (*kernels)(int input, int loop), bool 
     array x, out;
     const ad_operand *source = &c->op->operand[1];
     const int loop = c->op->loop;
-    int type = source->is_scalar ? loop : source->desc.dtype, rc;
+    int type = source->is_scalar ? loop : source->desc.dtype, status;
     p.call = c;
     p.kernels = kernels(type, loop);
-    if (p.kernels.tiled == nullptr) p.kernels = kernels(type = loop, loop);
-    if (p.kernels.tiled == nullptr)
-        return ad__fault(c->fault, AD_E_INTERNAL, "a running sum has no loop for this type");
-    if ((rc = ad_call_input(c, 0, type, &x)) < 0 || (rc = ad_call_output(c, 0, loop, &out)) < 0) return rc;
+    if (!p.kernels.tiled) p.kernels = kernels(type = loop, loop);
+    if (!p.kernels.tiled) return ad__fault(c->fault, AD_E_INTERNAL, "a running sum has no loop for this type");
+    if ((status = ad_call_input(c, 0, type, &x)) || (status = ad_call_output(c, 0, loop, &out))) return status;
     if (count(out) == 0) return 0;
     p.scan.skip = skip;
-    rc = scan_arrays(&p, out, x, int(c->op->param[0].as.i));
-    return rc < 0 ? rc : ad_call_finish(c, 0, &out);
+    status = scan_arrays(&p, out, x, int(c->op->param[0].as.i));
+    return status ? status : ad_call_finish(c, 0, &out);
 }
 
 bool is_scan(const ad_op *op, bool *product) {
@@ -170,14 +168,13 @@ bool ad_scan_lay(const ad_op *op, ad_scan_layout *to) {
     if (op->opcode != AD_REQ_CALL || !is_scan(op, &to->product) || out.dtype != to->loop) return false;
     ad_scan_kernels (*kernels)(int, int) = to->product ? ad_scan_product : ad_scan_sum;
     ad_scan_kernels k = kernels(to->input, to->loop);
-    if (k.tiled == nullptr) k = kernels(to->input = to->loop, to->loop);
+    if (!k.tiled) k = kernels(to->input = to->loop, to->loop);
     x.data = nullptr;
     x.dtype = to->input;
     pack(&x);
     ad_scan *s = &to->scan;
     const walk<2> lanes = walk_of(x, out, axis);
-    if (k.tiled == nullptr || !has_contiguous(x, axis) || !has_contiguous(out, axis) ||
-        !ad_fold_axes(&lanes, s->lane, &s->nlane))
+    if (!k.tiled || !has_contiguous(x, axis) || !has_contiguous(out, axis) || !ad_fold_axes(&lanes, s->lane, &s->nlane))
         return false;
     s->out = out.data;
     s->n = x.shape[axis], s->in_step = x.stride[axis], s->out_step = out.stride[axis];

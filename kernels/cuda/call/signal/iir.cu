@@ -55,8 +55,8 @@ array move_axis(const array &a, int axis) {
 /* A copy of an operand in scratch memory, which is changed in place. */
 int copy_operand(ad_call *c, int index, int axis, array *out) {
     array x;
-    const int rc = ad_call_input(c, index, c->op->loop, &x);
-    if (rc < 0) return rc;
+    const int status = ad_call_input(c, index, c->op->loop, &x);
+    if (status) return status;
     x = move_axis(x, axis);
     return ad_call_packed(c, &x, c->op->loop, 0, out);
 }
@@ -66,28 +66,33 @@ int copy_operand(ad_call *c, int index, int axis, array *out) {
 int ad_call_iir(ad_call *c) {
     const int axis = int(c->op->param[0].as.i);
     array x, section, state, out, last;
-    int rc;
-    if ((rc = copy_operand(c, 0, axis, &x)) < 0 || (rc = copy_operand(c, 1, 0, &section)) < 0 ||
-        (rc = copy_operand(c, 2, 0, &state)) < 0 || (rc = ad_call_output(c, 0, c->op->loop, &out)) < 0 ||
-        (rc = ad_call_output(c, 1, c->op->loop, &last)) < 0)
-        return rc;
+    int status;
+    if ((status = copy_operand(c, 0, axis, &x)) || (status = copy_operand(c, 1, 0, &section)) ||
+        (status = copy_operand(c, 2, 0, &state)) || (status = ad_call_output(c, 0, c->op->loop, &out)) ||
+        (status = ad_call_output(c, 1, c->op->loop, &last)))
+        return status;
     c->run->wrote = true;
     if (count(x) > 0)
         visit(c->op->loop, [&](auto t) {
             using S = typename decltype(t)::type;
             if constexpr (is_float<S> || is_complex<S>) {
                 const int64_t n = x.shape[0], lanes = count(x) / n;
-                const filter<S> f = {reinterpret_cast<const S *>(section.data), reinterpret_cast<S *>(x.data),
-                                     reinterpret_cast<S *>(state.data), section.shape[0], section.shape[2] - 1, n,
-                                     lanes, lanes};
+                const filter<S> f = {reinterpret_cast<const S *>(section.data),
+                                     reinterpret_cast<S *>(x.data),
+                                     reinterpret_cast<S *>(state.data),
+                                     section.shape[0],
+                                     section.shape[2] - 1,
+                                     n,
+                                     lanes,
+                                     lanes};
                 const int64_t blocks = std::min((lanes + THREADS - 1) / THREADS, MOST_BLOCKS);
                 filter_lanes<S><<<unsigned(blocks), THREADS, 0, c->stream->cuda>>>(f);
             }
         });
-    if ((rc = ad_cuda_launched("iir", c->fault)) < 0) return rc;
+    if ((status = ad_cuda_launched("iir", c->fault))) return status;
     const array turned = move_axis(out, axis);
-    if ((rc = ad_call_copy(c, &turned, &x)) < 0 || (rc = ad_call_copy(c, &last, &state)) < 0 ||
-        (rc = ad_call_finish(c, 0, &out)) < 0)
-        return rc;
+    if ((status = ad_call_copy(c, &turned, &x)) || (status = ad_call_copy(c, &last, &state)) ||
+        (status = ad_call_finish(c, 0, &out)))
+        return status;
     return ad_call_finish(c, 1, &last);
 }

@@ -138,8 +138,7 @@ __device__ void load_rows(const job<K, Indexed> &t, const share &s, room<K, Inde
         const uint32_t row = s.rows == 1 ? 0 : t.by_length.divide(uint32_t(i), &at);
         const int to = int(row) * pitch + int(at);
         r.key[to] = t.from_key[s.first + i];
-        if constexpr (Indexed)
-            r.index[to] = t.from_index != nullptr ? t.from_index[s.first + i] : uint32_t(s.column + at);
+        if constexpr (Indexed) r.index[to] = t.from_index ? t.from_index[s.first + i] : uint32_t(s.column + at);
     }
 }
 
@@ -245,7 +244,7 @@ template <class K, bool Indexed> __global__ void __launch_bounds__(THREADS)
 
 template <class K> key_order<K> order_of(const ad_merge *m) {
     key_order<K> o = {K(0), K(0)};
-    if (m->index[0] != nullptr) return o; /* its keys are equal already */
+    if (m->index[0]) return o; /* its keys are equal already */
     visit(m->dtype, [&](auto t) {
         using S = typename decltype(t)::type;
         if constexpr (!is_complex<S>)
@@ -273,13 +272,13 @@ template <class K, bool Indexed> job<K, Indexed> job_of(const ad_merge *m) {
 
 /* Launch. A kernel has to ask for more shared memory than 48 KiB once. */
 template <class F> int launch(ad_call *c, F kernel, int64_t blocks, size_t shared, const void *argument) {
-    int rc = 0;
+    int status = 0;
     void *arguments[] = {const_cast<void *>(argument)};
     const void *f = reinterpret_cast<const void *>(kernel);
     if (shared > 48 << 10)
-        rc = ad_cuda_status(cudaFuncSetAttribute(f, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared)),
-                            "sorting", c->fault);
-    if (rc < 0) return rc;
+        status = ad_cuda_status(cudaFuncSetAttribute(f, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared)),
+                                "sorting", c->fault);
+    if (status) return status;
     return ad_cuda_status(
         cudaLaunchKernel(f, dim3(unsigned(blocks)), dim3(THREADS), arguments, shared, c->stream->cuda), "sorting",
         c->fault);
@@ -303,8 +302,8 @@ template <class K, bool Indexed> int runs_of(ad_call *c, ad_merge *m, int64_t ru
         job<K, Indexed> t = job_of<K, Indexed>(m);
         t.run = run;
         m->at = 1 - m->at;
-        const int rc = launch(c, merge_tiles<K, Indexed>, m->rows * t.tiles, sizeof(room<K, Indexed>), &t);
-        if (rc < 0) return rc;
+        const int status = launch(c, merge_tiles<K, Indexed>, m->rows * t.tiles, sizeof(room<K, Indexed>), &t);
+        if (status) return status;
     }
     return 0;
 }
@@ -313,13 +312,12 @@ template <class K, bool Indexed> int runs_of(ad_call *c, ad_merge *m, int64_t ru
 
 int ad_cuda_sort_tiles(ad_call *c, ad_merge *m, bool count_up) {
     if (ad_cuda_key_size(m->dtype) == 4)
-        return m->index[0] != nullptr ? tiles_of<uint32_t, true>(c, m, count_up)
-                                      : tiles_of<uint32_t, false>(c, m, false);
-    return m->index[0] != nullptr ? tiles_of<uint64_t, true>(c, m, count_up) : tiles_of<uint64_t, false>(c, m, false);
+        return m->index[0] ? tiles_of<uint32_t, true>(c, m, count_up) : tiles_of<uint32_t, false>(c, m, false);
+    return m->index[0] ? tiles_of<uint64_t, true>(c, m, count_up) : tiles_of<uint64_t, false>(c, m, false);
 }
 
 int ad_cuda_merge_runs(ad_call *c, ad_merge *m, int64_t run) {
     if (ad_cuda_key_size(m->dtype) == 4)
-        return m->index[0] != nullptr ? runs_of<uint32_t, true>(c, m, run) : runs_of<uint32_t, false>(c, m, run);
-    return m->index[0] != nullptr ? runs_of<uint64_t, true>(c, m, run) : runs_of<uint64_t, false>(c, m, run);
+        return m->index[0] ? runs_of<uint32_t, true>(c, m, run) : runs_of<uint32_t, false>(c, m, run);
+    return m->index[0] ? runs_of<uint64_t, true>(c, m, run) : runs_of<uint64_t, false>(c, m, run);
 }

@@ -36,7 +36,7 @@ cudaError_t ad_radix_pairs_row(void *memory, size_t *size, ad_radix_pairs *p, in
     cub::DoubleBuffer<K> keys(static_cast<K *>(p->keys[p->at]), static_cast<K *>(p->keys[1 - p->at]));
     cub::DoubleBuffer<uint32_t> index(p->index[p->at], p->index[1 - p->at]);
     const cudaError_t error = cub::DeviceRadixSort::SortPairs(memory, *size, keys, index, n, 0, p->end, stream);
-    if (memory != nullptr && index.selector != 0) p->at = 1 - p->at;
+    if (memory && index.selector != 0) p->at = 1 - p->at;
     return error;
 }
 

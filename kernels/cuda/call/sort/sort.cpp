@@ -29,7 +29,7 @@ struct rows {
 
 template <class T> int workspace(ad_call *c, uint64_t bytes, T **out) {
     *out = static_cast<T *>(ad_call_workspace(c, bytes));
-    return *out == nullptr ? AD_E_MEMORY : 0;
+    return !*out ? AD_E_MEMORY : 0;
 }
 
 /* ---- values ---- */
@@ -60,12 +60,12 @@ radix_row radix_of(int dtype) {
 /* Sorted runs of values into one row, as keys. */
 int merge_values(const rows *r, char *values) {
     ad_merge m = {{}, {}, 0, r->dtype, 1, r->n};
-    int rc;
+    int status;
     for (int i = 0; i < 2; i++)
-        if ((rc = workspace(r->c, uint64_t(r->n * ad_cuda_key_size(r->dtype)), &m.keys[i])) < 0) return rc;
-    if ((rc = ad_cuda_keys(r->c, r->dtype, AD_KEYS_VALUES, values, r->n, m.keys[0])) < 0 ||
-        (rc = ad_cuda_merge_runs(r->c, &m, RUN)) < 0)
-        return rc;
+        if ((status = workspace(r->c, uint64_t(r->n * ad_cuda_key_size(r->dtype)), &m.keys[i]))) return status;
+    if ((status = ad_cuda_keys(r->c, r->dtype, AD_KEYS_VALUES, values, r->n, m.keys[0])) ||
+        (status = ad_cuda_merge_runs(r->c, &m, RUN)))
+        return status;
     return ad_cuda_from_keys(r->c, r->dtype, m.keys[m.at], r->n, values);
 }
 
@@ -76,14 +76,14 @@ int radix_values(const rows *r) {
     const char *from = r->x;
     char *memory;
     size_t wanted = 0;
-    int rc = ad_cuda_status(radix.sort(nullptr, &wanted, nullptr, nullptr, most, r->c->stream->cuda), "sorting",
-                            r->c->fault);
-    if (rc < 0 || (rc = workspace(r->c, wanted, &memory)) < 0) return rc;
+    int status = ad_cuda_status(radix.sort(nullptr, &wanted, nullptr, nullptr, most, r->c->stream->cuda), "sorting",
+                                r->c->fault);
+    if (status || (status = workspace(r->c, wanted, &memory))) return status;
     if (radix.carried) {
         char *carried;
-        if ((rc = workspace(r->c, uint64_t(all * size), &carried)) < 0 ||
-            (rc = ad_cuda_carry(r->c, r->dtype, r->x, all, carried, false)) < 0)
-            return rc;
+        if ((status = workspace(r->c, uint64_t(all * size), &carried)) ||
+            (status = ad_cuda_carry(r->c, r->dtype, r->x, all, carried, false)))
+            return status;
         from = carried;
     }
     for (int64_t row = 0; row < r->count; row++)
@@ -92,27 +92,27 @@ int radix_values(const rows *r) {
             size_t room = wanted;
             const cudaError_t error = radix.sort(memory, &room, from + offset, r->out + offset,
                                                  int(std::min(r->n - at, RUN)), r->c->stream->cuda);
-            if ((rc = ad_cuda_status(error, "sorting", r->c->fault)) < 0) return rc;
+            if ((status = ad_cuda_status(error, "sorting", r->c->fault))) return status;
         }
-    if (radix.carried && (rc = ad_cuda_carry(r->c, r->dtype, r->out, all, r->out, true)) < 0) return rc;
+    if (radix.carried && (status = ad_cuda_carry(r->c, r->dtype, r->out, all, r->out, true))) return status;
     for (int64_t row = 0; row < r->count && r->n > RUN; row++)
-        if ((rc = merge_values(r, r->out + row * r->n * size)) < 0) return rc;
+        if ((status = merge_values(r, r->out + row * r->n * size))) return status;
     return 0;
 }
 
 int merged_values(const rows *r) {
     const int64_t size = itemsize(r->dtype), group = std::min(r->count, std::max<int64_t>(1, GROUP / r->n));
     ad_merge m = {{}, {}, 0, r->dtype, group, r->n};
-    int rc;
+    int status;
     for (int i = 0; i < 2; i++)
-        if ((rc = workspace(r->c, uint64_t(group * r->n * ad_cuda_key_size(r->dtype)), &m.keys[i])) < 0) return rc;
+        if ((status = workspace(r->c, uint64_t(group * r->n * ad_cuda_key_size(r->dtype)), &m.keys[i]))) return status;
     for (int64_t row = 0; row < r->count; row += group) {
         m.rows = std::min(group, r->count - row);
         const int64_t offset = row * r->n * size, all = m.rows * r->n;
-        if ((rc = ad_cuda_keys(r->c, r->dtype, AD_KEYS_VALUES, r->x + offset, all, m.keys[m.at])) < 0 ||
-            (rc = ad_cuda_sort_tiles(r->c, &m, false)) < 0 || (rc = ad_cuda_merge_runs(r->c, &m, AD_MERGE_TILE)) < 0 ||
-            (rc = ad_cuda_from_keys(r->c, r->dtype, m.keys[m.at], all, r->out + offset)) < 0)
-            return rc;
+        if ((status = ad_cuda_keys(r->c, r->dtype, AD_KEYS_VALUES, r->x + offset, all, m.keys[m.at])) ||
+            (status = ad_cuda_sort_tiles(r->c, &m, false)) || (status = ad_cuda_merge_runs(r->c, &m, AD_MERGE_TILE)) ||
+            (status = ad_cuda_from_keys(r->c, r->dtype, m.keys[m.at], all, r->out + offset)))
+            return status;
     }
     return 0;
 }
@@ -147,15 +147,16 @@ int indexing_init(indexing *ix, const rows *r) {
     ix->m = {{}, {}, 0, r->dtype, group, r->n};
     ix->memory = nullptr;
     ix->wanted = 0;
-    int rc;
+    int status;
     for (int i = 0; i < 2; i++)
-        if ((rc = workspace(r->c, uint64_t(n * ad_cuda_key_size(r->dtype)), &ix->m.keys[i])) < 0 ||
-            (rc = workspace(r->c, uint64_t(n) * 4, &ix->m.index[i])) < 0)
-            return rc;
+        if ((status = workspace(r->c, uint64_t(n * ad_cuda_key_size(r->dtype)), &ix->m.keys[i])) ||
+            (status = workspace(r->c, uint64_t(n) * 4, &ix->m.index[i])))
+            return status;
     if (!radix) return 0;
     ad_radix_pairs p = {{}, {}, 0, key_end(r->dtype)};
-    rc = ad_cuda_status(radix_pairs(ix, nullptr, &ix->wanted, &p, int(std::min(r->n, RUN))), "sorting", r->c->fault);
-    return rc < 0 ? rc : workspace(r->c, ix->wanted, &ix->memory);
+    status =
+        ad_cuda_status(radix_pairs(ix, nullptr, &ix->wanted, &p, int(std::min(r->n, RUN))), "sorting", r->c->fault);
+    return status ? status : workspace(r->c, ix->wanted, &ix->memory);
 }
 
 /* A run that has ended up in the other buffer than those before it. */
@@ -180,10 +181,10 @@ int radix_runs(indexing *ix) {
         }
         size_t room = ix->wanted;
         const int64_t n = std::min(m->n - first, RUN);
-        int rc = ad_cuda_status(radix_pairs(ix, ix->memory, &room, &p, int(n)), "sorting", ix->r->c->fault);
-        if (rc < 0) return rc;
+        int status = ad_cuda_status(radix_pairs(ix, ix->memory, &room, &p, int(n)), "sorting", ix->r->c->fault);
+        if (status) return status;
         if (first == 0) at = p.at;
-        else if (p.at != at && (rc = move_run(ix->r->c, &p, at, n, size)) < 0) return rc;
+        else if (p.at != at && (status = move_run(ix->r->c, &p, at, n, size))) return status;
     }
     m->at = at;
     return ad_cuda_merge_runs(ix->r->c, m, RUN);
@@ -192,10 +193,11 @@ int radix_runs(indexing *ix) {
 /* Sort by the keys that are there, the indices too unless they are to be counted up. */
 int sort_keys(indexing *ix, bool count_up) {
     ad_call *c = ix->r->c;
-    int rc;
-    if (ix->memory == nullptr)
-        return (rc = ad_cuda_sort_tiles(c, &ix->m, count_up)) < 0 ? rc : ad_cuda_merge_runs(c, &ix->m, AD_MERGE_TILE);
-    if (count_up && (rc = ad_cuda_count_up(c, ix->m.index[ix->m.at], ix->m.n, 0)) < 0) return rc;
+    int status;
+    if (!ix->memory)
+        return (status = ad_cuda_sort_tiles(c, &ix->m, count_up)) ? status
+                                                                  : ad_cuda_merge_runs(c, &ix->m, AD_MERGE_TILE);
+    if (count_up && (status = ad_cuda_count_up(c, ix->m.index[ix->m.at], ix->m.n, 0))) return status;
     return radix_runs(ix);
 }
 
@@ -204,18 +206,18 @@ int sort_indices(indexing *ix, const char *x) {
     ad_call *c = ix->r->c;
     ad_merge *m = &ix->m;
     const int64_t all = m->rows * m->n;
-    int rc;
+    int status;
     if (has_second(m->dtype)) {
-        if ((rc = ad_cuda_keys(c, m->dtype, AD_KEYS_SECOND, x, all, m->keys[m->at])) < 0 ||
-            (rc = sort_keys(ix, true)) < 0 ||
-            (rc = ad_cuda_keys(c, m->dtype, AD_KEYS_EQUAL, x, all, m->keys[1 - m->at])) < 0 ||
-            (rc = ad_cuda_pick(c, 8, static_cast<char *>(m->keys[1 - m->at]), m->index[m->at], m->rows, m->n,
-                               static_cast<char *>(m->keys[m->at]))) < 0)
-            return rc;
+        if ((status = ad_cuda_keys(c, m->dtype, AD_KEYS_SECOND, x, all, m->keys[m->at])) ||
+            (status = sort_keys(ix, true)) ||
+            (status = ad_cuda_keys(c, m->dtype, AD_KEYS_EQUAL, x, all, m->keys[1 - m->at])) ||
+            (status = ad_cuda_pick(c, 8, static_cast<char *>(m->keys[1 - m->at]), m->index[m->at], m->rows, m->n,
+                                   static_cast<char *>(m->keys[m->at]))))
+            return status;
         return sort_keys(ix, false);
     }
-    rc = ad_cuda_keys(c, m->dtype, AD_KEYS_EQUAL, x, all, m->keys[m->at]);
-    return rc < 0 ? rc : sort_keys(ix, true);
+    status = ad_cuda_keys(c, m->dtype, AD_KEYS_EQUAL, x, all, m->keys[m->at]);
+    return status ? status : sort_keys(ix, true);
 }
 
 /* Indices as int64, or the elements they stand for. */
@@ -226,17 +228,18 @@ int sorted_indices(const rows *r, bool elements) {
         return ad__fault(r->c->fault, AD_E_UNSUPPORTED,
                          "argsort: an axis of %lld elements is too long, the most are %lld", (long long)r->n,
                          (long long)UINT32_MAX);
-    int rc = indexing_init(&ix, r);
-    if (rc < 0) return rc;
+    int status = indexing_init(&ix, r);
+    if (status) return status;
     const int64_t group = ix.m.rows;
     for (int64_t row = 0; row < r->count; row += group) {
         ix.m.rows = std::min(group, r->count - row);
         const int64_t first = row * r->n, all = ix.m.rows * r->n;
-        if ((rc = sort_indices(&ix, r->x + first * size)) < 0) return rc;
+        if ((status = sort_indices(&ix, r->x + first * size))) return status;
         const uint32_t *index = ix.m.index[ix.m.at];
-        if (elements) rc = ad_cuda_pick(r->c, size, r->x + first * size, index, ix.m.rows, r->n, r->out + first * size);
-        else rc = ad_cuda_widen(r->c, index, all, reinterpret_cast<int64_t *>(r->out) + first);
-        if (rc < 0) return rc;
+        if (elements)
+            status = ad_cuda_pick(r->c, size, r->x + first * size, index, ix.m.rows, r->n, r->out + first * size);
+        else status = ad_cuda_widen(r->c, index, all, reinterpret_cast<int64_t *>(r->out) + first);
+        if (status) return status;
     }
     return 0;
 }
@@ -262,21 +265,21 @@ int sort_rows(const rows *r, bool indices) {
 int sort_call(ad_call *c, bool indices) {
     array x, out;
     const int dtype = c->op->loop, axis = int(c->op->param[0].as.i), result = indices ? AD_INT64 : dtype;
-    int rc;
-    if ((rc = ad_call_input(c, 0, dtype, &x)) < 0 || (rc = ad_call_output(c, 0, result, &out)) < 0) return rc;
+    int status;
+    if ((status = ad_call_input(c, 0, dtype, &x)) || (status = ad_call_output(c, 0, result, &out))) return status;
     if (count(out) == 0) return 0;
     c->run->wrote = true;
     array from = axis_last(&x, axis), to = axis_last(&out, axis), sorted = to;
     const bool aligned = reinterpret_cast<uintptr_t>(from.data) % uintptr_t(itemsize(dtype)) == 0;
-    if ((!is_packed(from) || !aligned) && (rc = ad_call_packed(c, &from, dtype, 0, &from)) < 0) return rc;
+    if ((!is_packed(from) || !aligned) && (status = ad_call_packed(c, &from, dtype, 0, &from))) return status;
     if (!is_packed(to) || reinterpret_cast<uintptr_t>(to.data) % uintptr_t(itemsize(result)) != 0) {
         const int64_t size = pack(&sorted);
-        if ((rc = workspace(c, uint64_t(size), &sorted.data)) < 0) return rc;
+        if ((status = workspace(c, uint64_t(size), &sorted.data))) return status;
     }
     const int64_t n = from.shape[from.ndim - 1];
     const rows r = {c, dtype, from.data, sorted.data, count(from) / n, n};
-    if ((rc = sort_rows(&r, indices)) < 0) return rc;
-    if (sorted.data != to.data && (rc = ad_call_copy(c, &to, &sorted)) < 0) return rc;
+    if ((status = sort_rows(&r, indices))) return status;
+    if (sorted.data != to.data && (status = ad_call_copy(c, &to, &sorted))) return status;
     return ad_call_finish(c, 0, &out);
 }
 

@@ -125,8 +125,8 @@ template <class T, class I> int enqueue_product(ad_call *c, const sparse_task<T,
 
 template <class T, class I> int enqueue_transposed(ad_call *c, const sparse_task<T, I> &t) {
     const size_t size = size_t(t.y.rows * t.y.columns) * sizeof(T);
-    const int rc = ad_cuda_status(cudaMemsetAsync(t.y.data, 0, size, c->stream->cuda), "cudaMemsetAsync", c->fault);
-    if (rc < 0 || t.m.rows == 0 || t.m.entries == 0) return rc;
+    const int status = ad_cuda_status(cudaMemsetAsync(t.y.data, 0, size, c->stream->cuda), "cudaMemsetAsync", c->fault);
+    if (status || t.m.rows == 0 || t.m.entries == 0) return status;
     int width = 1;
     while (width < 32 && width < t.x.columns) width *= 2;
     multiply_transposed<<<count_blocks(t.m.entries * width, THREADS), THREADS, 0, c->stream->cuda>>>(t, width);
@@ -137,22 +137,21 @@ template <class T, class I> int enqueue_transposed(ad_call *c, const sparse_task
 
 int ad_call_spmm(ad_call *c) {
     array in, out;
-    int rc;
-    if ((rc = ad_call_input_packed(c, 3, c->op->loop, &in)) < 0 || (rc = linalg_output(c, 0, c->op->loop, &out)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input_packed(c, 3, c->op->loop, &in)) || (status = linalg_output(c, 0, c->op->loop, &out)))
+        return status;
     if (count(out) == 0) return 0;
     return visit_sparse(c, [&](auto element, auto index) {
         using T = typename decltype(element)::type;
         using I = typename decltype(index)::type;
         const bool transposed = c->op->param[1].as.b;
         sparse_task<T, I> t;
-        int status;
-        if ((status = get_csr_input(c, &t.m)) < 0) return status;
+        if ((status = get_csr_input(c, &t.m))) return status;
         t.x = panel_of<const T>(in);
         t.y = panel_of<T>(out);
         c->run->wrote = true;
-        if ((status = enqueue_check(c, &t)) < 0) return status;
+        if ((status = enqueue_check(c, &t))) return status;
         status = transposed ? enqueue_transposed(c, t) : enqueue_product(c, t);
-        return status < 0 ? status : ad_call_finish(c, 0, &out);
+        return status ? status : ad_call_finish(c, 0, &out);
     });
 }

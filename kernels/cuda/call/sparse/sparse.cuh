@@ -80,12 +80,12 @@ inline unsigned count_blocks(int64_t n, int64_t each) { return unsigned((n + eac
 /* Enqueue the look through indptr; t->stop is set. AD_E_MEMORY, AD_E_DEVICE. */
 template <class T, class I> int enqueue_check(ad_call *c, sparse_task<T, I> *t) {
     int *stop = static_cast<int *>(ad_call_workspace(c, sizeof(int)));
-    if (stop == nullptr) return AD_E_MEMORY;
+    if (!stop) return AD_E_MEMORY;
     t->stop = stop;
     t->check = c->run->check;
     c->run->checked = true;
-    int rc = ad_cuda_status(cudaMemsetAsync(stop, 0, sizeof(int), c->stream->cuda), "cudaMemsetAsync", c->fault);
-    if (rc < 0) return rc;
+    int status = ad_cuda_status(cudaMemsetAsync(stop, 0, sizeof(int), c->stream->cuda), "cudaMemsetAsync", c->fault);
+    if (status) return status;
     check_indptr<<<count_blocks(t->m.rows + 1, THREADS), THREADS, 0, c->stream->cuda>>>(t->m.indptr, t->m.rows,
                                                                                         t->m.entries, stop, t->check);
     return ad_cuda_launched("the check of indptr", c->fault);

@@ -73,9 +73,9 @@ template <class T, class I> __global__ void __launch_bounds__(THREADS)
 template <class T, class I> int enqueue_solve(ad_call *c, const sparse_task<T, I> &t) {
     const uint64_t size = 8 + uint64_t(t.m.rows) * sizeof(int);
     char *memory = static_cast<char *>(ad_call_workspace(c, size));
-    if (memory == nullptr) return AD_E_MEMORY;
-    const int rc = ad_cuda_status(cudaMemsetAsync(memory, 0, size, c->stream->cuda), "cudaMemsetAsync", c->fault);
-    if (rc < 0) return rc;
+    if (!memory) return AD_E_MEMORY;
+    const int status = ad_cuda_status(cudaMemsetAsync(memory, 0, size, c->stream->cuda), "cudaMemsetAsync", c->fault);
+    if (status) return status;
     const solving<T, I> s = {t, reinterpret_cast<unsigned long long *>(memory), reinterpret_cast<int *>(memory + 8),
                              c->op->param[0].as.b, c->op->param[1].as.b};
     solve_rows<<<count_blocks(t.m.rows, THREADS / WARP), THREADS, 0, c->stream->cuda>>>(s);
@@ -86,22 +86,21 @@ template <class T, class I> int enqueue_solve(ad_call *c, const sparse_task<T, I
 
 int ad_call_sptrsm(ad_call *c) {
     array in, out;
-    int rc;
-    if ((rc = ad_call_input(c, 3, c->op->loop, &in)) < 0 || (rc = linalg_output(c, 0, c->op->loop, &out)) < 0)
-        return rc;
+    int status;
+    if ((status = ad_call_input(c, 3, c->op->loop, &in)) || (status = linalg_output(c, 0, c->op->loop, &out)))
+        return status;
     if (count(out) == 0) return 0;
     return visit_field(c->op->loop, [&](auto element) {
         using T = typename decltype(element)::type;
         const auto solve = [&](auto index) {
             using I = typename decltype(index)::type;
             sparse_task<T, I> t;
-            int status;
-            if ((status = get_csr_input(c, &t.m)) < 0) return status;
+            if ((status = get_csr_input(c, &t.m))) return status;
             t.y = panel_of<T>(out);
             t.x = {t.y.data, t.y.rows, t.y.columns};
             c->run->wrote = true;
-            if ((status = ad_call_copy(c, &out, &in)) < 0 || (status = enqueue_check(c, &t)) < 0 ||
-                (status = enqueue_solve(c, t)) < 0)
+            if ((status = ad_call_copy(c, &out, &in)) || (status = enqueue_check(c, &t)) ||
+                (status = enqueue_solve(c, t)))
                 return status;
             return ad_call_finish(c, 0, &out);
         };
