@@ -36,7 +36,7 @@ class NotFetched(Exception):
 
 
 def pip_settings(text):
-    """What `pip config list` prints as a dict; what is for `pip download` and the environment go before the rest."""
+    """Return what `pip config list` prints as a dict; what is for `pip download` and the environment go before the rest."""
     found = {}
     for section in ("global.", "download.", ":env:."):
         for line in text.splitlines():

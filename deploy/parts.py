@@ -65,7 +65,7 @@ PARTS = (
 # Shared libraries that what is shipped needs from the system, which has them under their own licences.
 SYSTEM = ("libc.so.6", "libm.so.6", "libmvec.so.1", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libgcc_s.so.1",
           "libstdc++.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1")
-# What each package of ours consists of: files below build/release.
+# Parts of each of our packages: files below build/release.
 PRODUCTS = {
     "arrayd": ("python/arrayd/_core.abi3.so",),
     "arrayd-server": tuple(f"bin/{name}" for name in ("arrayd", "arrayctl", "arrayd-worker", "arrayd-compile",
@@ -106,7 +106,7 @@ def read_archives(name):
 
 
 def read_includes(objects):
-    """What our sources of these objects include from elsewhere: the names in `#include <...>`."""
+    """Return what our sources of these objects include from elsewhere: the names in `#include <...>`."""
     found, sources = set(), set()
     for item in objects:
         rule = (BUILT / "obj" / item).with_suffix(".d").read_text()
@@ -141,7 +141,7 @@ def find_part(package):
 
 @functools.cache
 def find_parts(name):
-    """What of others is in the file of that name; LookupError for what has no row."""
+    """Return what of others is in the file of that name; LookupError for what has no row."""
     found = read_headers(read_objects(name))
     for archive in read_archives(name):
         if archive.endswith("libcudart_static.a"):
@@ -156,7 +156,7 @@ def find_parts(name):
 
 
 def find_product_parts(product):
-    """What of others is in a package of ours."""
+    """Return what of others is in a package of ours."""
     return sorted({part for path in PRODUCTS[product] for part in find_parts(pathlib.Path(path).name)},
                   key=lambda part: part.name)
 

@@ -26,7 +26,7 @@ def make_environment():
 
 
 def plan(arguments):
-    """What make would do: (kind, path) of each line that it would print."""
+    """Return what make would do: (kind, path) of each line that it would print."""
     text = subprocess.run(["make", "-n", "--no-print-directory", *arguments], capture_output=True, text=True,
                           env=make_environment()).stdout
     return [(kind or "LD", path) for kind, path in PLANNED.findall(text)]

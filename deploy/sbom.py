@@ -21,7 +21,7 @@ EPOCH = int(os.environ.get("SOURCE_DATE_EPOCH", "1577836800"))
 SPACE = uuid.UUID("2a2f6d3e-0b0a-5d0c-9a60-6f0d5a1c7a10")  # for the serial number, which follows from the content
 PROJECTS = {"arrayd": "pyproject.toml", "arrayd-server": "deploy/wheels/server/pyproject.toml",
             "arrayd-cuda13": "deploy/wheels/cuda13/pyproject.toml"}
-# Which product a file in DIST is, by how its name begins.
+# The product that a file in DIST is, by how its name begins.
 FILES = ((r"arrayd_server-", "arrayd-server"), (r"arrayd_cuda13-", "arrayd-cuda13"), (r"arrayd-cuda13_", "arrayd-cuda13"),
          (r"arrayd-.*\.(whl|tar\.gz)", "arrayd"), (r"python3-arrayd_", "arrayd"), (r"arrayd_.*\.deb", "arrayd-server"),
          (r"libarrayd", "libarrayd"))

@@ -1,7 +1,7 @@
 """Completions of bash, zsh and fish for arrayd and arrayctl, from the tables of options and commands."""
 import re
 
-# What an option of this name takes that a shell can complete: words, or "file".
+# Values of an option of this name that a shell can complete: words, or "file".
 FILES = {"config", "socket", "control", "backend-path", "worker", "tls-cert", "tls-key", "tls-ca", "tokens", "principals",
          "kernels-cache", "from"}
 CHOICES = {"backend": "auto cpu cuda", "domains": "shared principal", "kernels": "unix all none",

@@ -24,7 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 PAGE = HERE / "coverage.md"
 Entry = collections.namedtuple("Entry", "name status note")
 
-# Not names of anything: what `from __future__` leaves in a module, and CPython's and Cython's own business.
+# Names that do not count: what `from __future__` leaves in a module, and CPython's and Cython's own business.
 _NOTHING = re.compile(r"annotations|__pyx_vtable__|__slots__|_[a-z]\w*")
 # Why names are missing that the package itself says nothing about: module, name, reason.
 _MISSING = [
@@ -160,7 +160,7 @@ def differences(ours, theirs, method=False):
 
 
 def entries(module, listed):
-    """What there is to say of each name of a module."""
+    """Return what there is to say of each name of a module."""
     ours, theirs = resolve(module)
     for name in listed:
         if _NOTHING.fullmatch(name):

@@ -40,7 +40,7 @@ def plain(comment):
 
 
 def names(code):
-    """What code declares: types, functions and macros."""
+    """Return what code declares: types, functions and macros."""
     found, code = [], re.sub(r"/\*.*?\*/", "", code, flags=re.S)
     for start in re.finditer(r"^(?:AD_API|static inline|typedef|#define)\b", code, re.M):
         rest = code[start.start():]

@@ -28,7 +28,7 @@ def find_figure(table, row, column):
 
 
 def groups():
-    """What the chart compares: title, unit, whether more is better, bars of (name, figure, whether ours)."""
+    """Return what the chart compares: title, unit, whether more is better, bars of (name, figure, whether ours)."""
     service, gpu = "service of four workers", "work"
     floods = "four clients have done"
     return [

@@ -1,4 +1,4 @@
-"""What the package offers, found from the running module: for the pages and the stubs that are made of it."""
+"""The names that the package offers, found from the running module: for the pages and the stubs that are made of it."""
 import dis
 import importlib
 import inspect

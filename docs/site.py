@@ -78,7 +78,7 @@ def list_reference(source):
 
 
 def make_configuration(source, out):
-    """What mkdocs is told."""
+    """Return what mkdocs is told."""
     titles = {path.stem: path.read_text().split("\n", 1)[0].removeprefix("# ") for path in
               (source / "docs/guide").glob("*.md")}
     internals = [f"docs/internals/{path.name}" for path in sorted((source / "docs/internals").glob("*.md"))]

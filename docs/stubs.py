@@ -56,7 +56,7 @@ class _Writable(_Protocol):
 
 def __getattr__(name: _b.str) -> _Any: ...
 '''
-# What a parameter is, by the words that its description begins with.
+# The type of a parameter, by the words that its description begins with.
 PARAMETERS = [
     (r"int or tuple of ints|tuple of ints", "_Shape"),
     (r"(a |an |the |sequence of |list of |at least )*((bool|int|real|complex|square|sorted|host|\d-d) )*arrays?\b"
@@ -129,7 +129,7 @@ _DESCRIBED = re.compile(rf"(?:^|(?<=[.;] ))({_NAMES}): ((?:(?![.;] {_NAMES}: ).)
 
 
 def described(value):
-    """What a docstring says of each parameter, by name."""
+    """Return what a docstring says of each parameter, by name."""
     found = {}
     for each in _DESCRIBED.finditer(public.fields(value).get("Parameters", "")):
         found.update(dict.fromkeys(each[1].replace("*", "").split(", "), each[2]))
@@ -414,13 +414,13 @@ def _numpys(name, value):
 
 
 def _imported(module, own, name):
-    """What is public under a name of its own must be assigned."""
+    """Return the lines that import a name; one that is public under a name of its own must be assigned."""
     return f"from {module} import {own} as {name if own == name else '_' + own}\n" + (
         "" if own == name else f"{name} = _{own}\n")
 
 
 def entry(module, name, value, home):
-    """What stands in a module's stub for a name."""
+    """Return what stands in a module's stub for a name."""
     if inspect.ismodule(value):
         found = value.__name__ == f"{module}.{name}" and value.__spec__.loader  # else there is no file to look for
         return f"from {module} import {name} as {name}\n" if found else f"{name}: _Any\n"

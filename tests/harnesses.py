@@ -55,7 +55,7 @@ def read_numbers(text):
 
 
 def check(tolerance=0.1):
-    """What of the page has become untrue: rows that differ from what is counted now by more than a tenth."""
+    """Return what of the page has become untrue: rows that differ from what is counted now by more than a tenth."""
     now, then = read_numbers(table()), read_numbers(PAGE.read_text().split(BEGIN)[1].split(END)[0])
     return [f"{what}: {then.get(what)} on the page, {value} now" for what, value in now.items()
             if what not in then or abs(then[what] - value) > max(2, tolerance * value)]

@@ -1,4 +1,5 @@
-"""What every module of the package uses: arguments to arrays, axes, types, and operations by the name of their row."""
+"""Helpers that every module of the package uses: arguments to arrays, axes, types, and operations by the name of their
+row."""
 import math
 import operator
 

@@ -30,7 +30,7 @@ def connect(url=None, *, token=None, ca=None, cert=None, key=None, name=None):
 
 
 def _program_name():
-    """What this program is called: its script, module or notebook. None: libarrayd finds a name."""
+    """Return what this program is called: its script, module or notebook. None: libarrayd finds a name."""
     if os.environ.get("ARRAYD_NAME"):
         return None
     notebook = os.environ.get("JPY_SESSION_NAME") if "ipykernel" in sys.modules else None
@@ -81,7 +81,7 @@ def stat():
 
 
 def session_info():
-    """What is known of the connection without asking the server.
+    """Return what is known of the connection without asking the server.
 
     Returns: dict: url, server, backend, device_name, session, devices, memory (bytes), operations (sent), round_trips
     (waited for), lent and copied (arrays that are memory of this program's GPU; copies of such memory), messages_bytes

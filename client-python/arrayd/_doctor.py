@@ -20,7 +20,7 @@ USAGE = """usage: python -m arrayd [URL]
 Says which server a program would use here and why not another one, measures it, and says what to do where something is
 missing. URL (as for ARRAYD_URL): look at this server instead. Exit status: 0 a server computes, 1 none does, 2 wrong usage.
 """
-# What `pip install "arrayd[NAME]"` adds: the package by which it is known to be there, and what for.
+# Extras of `pip install "arrayd[NAME]"`: the package by which one is known to be there, and its purpose.
 EXTRAS = {"scipy": ("scipy", "some functions of arrayd.scipy"), "bfloat16": ("ml_dtypes", "bfloat16 in NumPy arrays")}
 DEVICES = pathlib.Path("/dev/nvidiactl")
 DRIVER = pathlib.Path("/proc/driver/nvidia/version")

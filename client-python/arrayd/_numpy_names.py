@@ -1,4 +1,4 @@
-"""What CuPy takes from NumPy as it is, and NumPy 2 has in other modules than its first."""
+"""Names that CuPy takes from NumPy as they are, and that NumPy 2 has in other modules than its first."""
 from numpy.lib.npyio import DataSource
 from numpy.rec import format_parser
 

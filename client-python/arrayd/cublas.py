@@ -383,7 +383,7 @@ def batched_gesv(a, b):
 
 
 def get_batched_gesv_limit():
-    """What set_batched_gesv_limit has said.
+    """Return what set_batched_gesv_limit has said.
 
     Returns: int.
     Source: cupy.cublas.get_batched_gesv_limit

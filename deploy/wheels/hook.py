@@ -1,4 +1,4 @@
-"""What hatchling asks when it builds a wheel of arrayd: the files that make has built, their tag and what they need.
+"""Answers to hatchling when it builds a wheel of arrayd: the files that make has built, their tag and what they need.
 
     arrayd          arrayd/*.py, *.pyi, _core.abi3.so        the client
     arrayd-server   arrayd/bin/...                           the programs and the CPU backend
@@ -141,7 +141,7 @@ class CustomBuildHook(BuildHookInterface):
 
 
 class CustomMetadataHook(MetadataHookInterface):
-    """What the wheels of the server need: each other, of one version."""
+    """Requirements of the server's wheels: each other, of one version."""
 
     def update(self, metadata):
         """Add the packages that one project needs."""

@@ -1,5 +1,5 @@
-"""What arrayd is for: a web service of four workers that share one index, and three processes that share one server for a
-photograph.
+"""Show what arrayd is for: a web service of four workers that share one index, and three processes that share one
+server for a photograph.
 
 demo.py [--build build/release] [--out build/demo] [--quick]: prints tables beside NumPy's and writes PNGs. Exits with 1 when
 a result differs from NumPy's.

@@ -1,4 +1,5 @@
-"""What the demo does to a photograph (NASA's of Eileen Collins, in the public domain). `xp` is numpy or arrayd: each function is written once and runs under both."""
+"""Steps of the demo on a photograph (NASA's of Eileen Collins, in the public domain). `xp` is numpy or arrayd: each
+function is written once and runs under both."""
 import numpy
 
 

@@ -15,7 +15,7 @@ TYPES = ["int8", "uint8", "int32", "uint64", "float16", "float32", "float64", "c
 
 
 def data_of(rank, dtype="float64", shape=(3, 4)):
-    """What a rank has: whole numbers, so that sums are exact."""
+    """Return what a rank has: whole numbers, so that sums are exact."""
     values = np.random.default_rng(rank).integers(0, 4, shape)
     return values.astype(dtype)
 

@@ -28,7 +28,7 @@ def test_rows_of_devices():
 
 
 def test_the_service_of_the_event_loop():
-    """Both forms answer alike, and the heartbeat sees a loop that is kept."""
+    """The two forms answer alike, and the heartbeat sees a loop that is kept."""
     host = numpy.eye(4, dtype="float32")
     index = arrayd.asarray(host)
     for query in host:
@@ -77,7 +77,7 @@ def test_a_loop_under_load_is_never_kept_for_long():
 
 
 async def gathered(make, together, each):
-    """So many coroutines at a time, each so often."""
+    """Run a number of coroutines at a time, each of them several times."""
     async def client():
         for _ in range(each):
             await make()

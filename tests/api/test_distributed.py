@@ -28,7 +28,7 @@ def start_member(size, rank, port, program, **environment):
 
 
 def run_members(size, program, urls=(None,)):
-    """What the processes of a group print, when all have ended well."""
+    """Return what the processes of a group print, when all have ended well."""
     port = free_port()
     urls = [os.environ["ARRAYD_URL"] if url is None else url for url in urls]
     members = [start_member(size, rank, port, program, ARRAYD_URL=urls[rank % len(urls)]) for rank in reversed(range(size))]
@@ -81,7 +81,7 @@ def test_key_of_the_group():
 
 
 def test_strangers_and_taken_ranks():
-    """What is no member's greeting ends that connection alone, and a second process of one rank is told so."""
+    """A stranger's greeting ends the stranger's connection alone, and a second process of one rank is told so."""
     port = free_port()
     first = start_member(3, 0, port, "patterns")
     stranger = connect(lambda: socket.create_connection(("127.0.0.1", port)))

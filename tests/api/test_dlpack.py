@@ -62,7 +62,7 @@ def test_types():
 
 
 def test_the_same_memory():
-    """Both ends write and see what the other wrote. Whatever needs a copy gets one."""
+    """Each end writes, and sees what the other wrote. An array that needs a copy gets one."""
     x = ad.arange(6.0).reshape(2, 3)
     host, view = np.from_dlpack(x), np.from_dlpack(x[:, ::-2], copy=False)
     host[0, 0] = 7

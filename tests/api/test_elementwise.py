@@ -95,7 +95,7 @@ def test_of_two(name):
 
 @pytest.mark.parametrize("name", TWO)
 def test_of_two_types(name):
-    """Also broadcasting."""
+    """Operands of two types and of shapes that broadcast."""
     for one in DTYPES:
         for other in DTYPES:
             if one != other:

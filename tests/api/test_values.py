@@ -29,7 +29,7 @@ def matrices(shape, dtype):
 
 
 def hermitian(shape, dtype):
-    """The same, positive definite."""
+    """Return a random Hermitian matrix that is positive definite."""
     a = matrices(shape, dtype)
     return (a @ a.conj().swapaxes(-2, -1)).astype(dtype)
 

@@ -49,7 +49,7 @@ async def answer_with_arrayd(ad, index, query):
 
 
 async def answer_with_numpy(numpy_module, index, query):
-    """The same in the event loop."""
+    """Answer with NumPy in the event loop."""
     return int((index @ query).argmax())
 
 

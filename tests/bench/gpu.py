@@ -351,7 +351,7 @@ def together_rows():
 
 # ---- the report ----
 
-# What --only names; "scipy" is all of SciPy's.
+# Groups of measurements that --only names; "scipy" is all of SciPy's.
 GROUPS = {"small": small_rows, "start": lambda libs: first_result_rows(), "together": lambda libs: together_rows(),
           "bandwidth": bandwidth_rows, "time": time_rows, "images": image_rows, "special": special_rows,
           "signal": signal_rows, "matmul": matmul_rows, "sparse": sparse_rows, "transfer": transfer_rows}

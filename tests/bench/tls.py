@@ -1,4 +1,5 @@
-"""What carrying TLS costs: tls.py [--build build/release]; a table, by transport, of times and of processor time."""
+"""Measure what carrying TLS costs: tls.py [--build build/release]; a table, by transport, of times and of processor
+time."""
 import argparse
 import os
 import pathlib

@@ -114,7 +114,7 @@ class Machine:
         return self.run("systemctl", "show", "--value", f"--property={what}", unit).stdout.strip()
 
     def path(self, path):
-        """The same file, seen from here."""
+        """Return the path of that file, seen from here."""
         return f"/proc/{self.first}/root{path}"
 
     def log(self, unit):

@@ -1,4 +1,4 @@
-"""What `make` leaves behind works: the installation and the demo, and the dependency arrows hold."""
+"""The results of `make` work: the installation and the demo, and the dependency arrows hold."""
 import ctypes
 import importlib
 import os

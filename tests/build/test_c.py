@@ -1,5 +1,5 @@
-"""What C and C++ programs get: a header for every compiler, a CMake package, manual pages for every function, and
-completions of shells for the programs."""
+"""C and C++ programs get all that they need: a header for every compiler, a CMake package, manual pages for every
+function, and completions of shells for the programs."""
 import os
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""What deploy/ has for those who run a server: units, configuration, images, manifests."""
+"""Files of deploy/ for those who run a server: units, configuration, images, manifests."""
 import json
 import os
 import pathlib

@@ -1,4 +1,5 @@
-"""What is made from the package: the page of coverage, the reference, the type stubs; and the docstrings they need."""
+"""Pages and stubs that are made from the package: the page of coverage, the reference, the type stubs; and the
+docstrings they need."""
 import inspect
 import os
 import pathlib

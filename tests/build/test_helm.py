@@ -47,7 +47,7 @@ def _without(labels):
 
 
 def test_it_renders_the_manifest():
-    """But for the names of its release, as there is one list of what a server needs."""
+    """The chart renders the manifest but for the names of its release, as there is one list of what a server needs."""
     rendered = render({})
     manifest = {each["kind"]: each for each in yaml.safe_load_all((TOP / "deploy/kubernetes/arrayd.yaml").read_text())}
     mine, other = rendered["DaemonSet"]["spec"], manifest["DaemonSet"]["spec"]

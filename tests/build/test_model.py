@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(not shutil.which("spin"), reason="spin is not in
 
 
 def check_model(folder, breaks, kills, *defines):
-    """What the checker prints when it has visited every state, or found a fault."""
+    """Return what the checker prints when it has visited every state, or found a fault."""
     flags = [f"-DBREAKS={breaks}", f"-DKILLS={kills}", *(f"-D{name}" for name in defines)]
     shutil.copy(MODEL, folder)
     subprocess.run(["spin", "-a", *flags, MODEL.name], cwd=folder, check=True, stdout=subprocess.PIPE)

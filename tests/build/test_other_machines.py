@@ -86,7 +86,8 @@ def list_contents(wheel):
 
 
 def test_the_wheel_is_for_aarch64(wheel, wheels, tmp_path):
-    """It has what the wheel for this machine has, with an extension of the other machine that needs the C library alone."""
+    """The wheel has what the wheel for this machine has, with an extension of the other machine that needs the C
+    library alone."""
     assert re.fullmatch(r"arrayd-[\d.]+-cp311-abi3-manylinux_2_\d+_aarch64\.whl", wheel.name)
     run(sys.executable, "-m", "twine", "check", "--strict", wheel)
     assert wheel.stat().st_size < 2e6
@@ -153,7 +154,7 @@ def test_it_builds_for_macos(machine, kind):
 
 
 def test_a_client_elsewhere_says_where_servers_are(server, tmp_path):
-    """What a client on another system than Linux does about addresses, compiled for this one."""
+    """Addresses of a client on another system than Linux, whose code is compiled for this one."""
     (tmp_path / "remote.c").write_text(REMOTE)
     flags = ["-std=c11", "-D_GNU_SOURCE", "-pthread", "-I.", "-Iclient-c/include", "-DAD_LOCAL_SERVERS=false", '-DAD_VERSION="0"']
     run("cc", *flags, tmp_path / "remote.c", "client-c/net/url.c", "client-c/net/session.c", BUILD / "lib/libarrayd.a", "-o",

@@ -29,7 +29,7 @@ def section(title):
 
 @pytest.fixture(scope="module")
 def environment():
-    """What programs need to find a server of their own, in a folder with a short name."""
+    """Return what programs need to find a server of their own, in a folder with a short name."""
     folder = tempfile.mkdtemp(prefix="recipe-")
     os.chmod(folder, 0o755)
     server = subprocess.Popen([BUILD / "bin/arrayd", f"--socket={folder}/arrayd.sock", "--backend=cpu", "--kernels-cache=none"],
@@ -45,7 +45,7 @@ def environment():
 
 
 def compute(program, environment, tmp_path):
-    """What a program in a file prints."""
+    """Return what a program in a file prints."""
     (tmp_path / "recipe.py").write_text(program)
     done = subprocess.run([sys.executable, tmp_path / "recipe.py"], capture_output=True, text=True, timeout=COMMAND,
                           env=environment, cwd=tmp_path, stdin=subprocess.DEVNULL)
@@ -118,7 +118,7 @@ PATH = os.pathsep.join([os.path.realpath(each) for each in (BUILD / "python", *s
 
 
 def folders(tmp_path):
-    """What Python, the package and the program are in, besides /usr."""
+    """Return what Python, the package and the program are in, besides /usr."""
     (tmp_path / "untrusted.py").write_text(UNTRUSTED)
     real = {os.path.realpath(each) for each in (sys.prefix, sys.base_prefix, BUILD, TOP / "client-python", tmp_path)}
     return sorted(each for each in real if not each.startswith("/usr/"))

@@ -62,7 +62,8 @@ def fresh(request, tmp_path):
 
 
 def read_steps(page):
-    """What somebody types who reads from the top to the first output: files by their names, a script, and that output."""
+    """Return what somebody types who reads from the top to the first output: files by their names, a script, and that
+    output."""
     files, script = {}, []
     for block in pages.blocks(page):
         if block.language == "text":

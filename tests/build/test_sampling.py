@@ -42,7 +42,7 @@ def test_every_test_has_its_turn():
 
 
 class Options:
-    """What the command line of run.py says."""
+    """The options of run.py's command line."""
 
     def __init__(self, sample=0, rest=False):
         self.sample, self.rest, self.seed = sample, rest, "a"
@@ -50,7 +50,7 @@ class Options:
 
 @pytest.mark.parametrize("suite", run.SUITES)
 def test_each_suite_is_run_by_the_sample_or_the_rest(suite):
-    """What is no part of `make test` is part of `make test-rest`: programs, and of suites of pytest those tests."""
+    """`make test-rest` has every program, and every test of a suite of pytest, that `make test` leaves out."""
     whole, sample, rest = ({command[0]: command[1] for command in run.commands(suite, BUILD, BUILD, options)}
                            for options in (Options(), Options(4), Options(4, True)))
     assert whole and sample.keys() | rest.keys() == whole.keys()

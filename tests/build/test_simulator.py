@@ -17,7 +17,7 @@ def simulator():
 
 
 def run_seeds(simulator, *arguments, build=BUILD):
-    """What a run prints, of whatever status."""
+    """Return what a run prints, of whatever status."""
     result = subprocess.run([simulator, build, *map(str, arguments)], cwd=TOP, capture_output=True, text=True)
     return result.returncode, result.stdout + result.stderr
 

@@ -166,7 +166,7 @@ def test_it_is_killed(service):
 
 
 def test_stop(service):
-    """It stops without an error, and without SIGKILL after a time. The socket is the manager's, so the next client
+    """The service stops without an error, and without SIGKILL after a time. The socket is the manager's, so the next client
     starts it again."""
     with client(service):
         service.run("systemctl", "stop", "arrayd.service")

@@ -1,4 +1,4 @@
-"""What the results of the tests come to: rows and scores, the class of each failing test, and drops below the baseline.
+"""Judge the results of the tests: rows and scores, the class of each failing test, and drops below the baseline.
 
 A result is a dict with id, raw (pytest's own id), outcome ("passed", "failed", "skipped", "xfailed", "xpassed"), cause,
 where and seconds.

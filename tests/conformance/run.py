@@ -82,7 +82,7 @@ def run_pytest(source, paths, results, under, jobs, log, options):
 
 
 def processor_seconds():
-    """What all processes that have ended took of the processors."""
+    """Return what all processes that have ended took of the processors."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -22,7 +22,7 @@ def start_program(server, name, *arguments):
 
 
 def read_findings(process, limit=2 * raw.WINDOW):
-    """What a program has found. After `limit` seconds it is ended, and the error has where its threads were."""
+    """Return what a program has found. After `limit` seconds it is ended, and the error has where its threads were."""
     try:
         out, err = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:

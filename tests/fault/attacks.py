@@ -1,4 +1,4 @@
-"""What one user does to a server that another one shares: attacks.py UID PATH ATTACK ROUNDS. Each attack is a function of
+"""Attacks of one user on a server that another one shares: attacks.py UID PATH ATTACK ROUNDS. Each attack is a function of
 that name. Prints how many of its messages were refused, and how many connections it lost."""
 import contextlib
 import json

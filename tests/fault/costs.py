@@ -1,6 +1,6 @@
-"""What operations of all rows cost the worker's processors: prints a line of JSON, for each one its name, ns of processor
-time and whether it ran beside the engine. The server is that of ARRAYD_URL. Operations are about as large as those that
-the engine just executes itself, in the types and with the operands that take longest."""
+"""Measure what operations of all rows cost the worker's processors: prints a line of JSON, for each one its name, ns of
+processor time and whether it ran beside the engine. The server is that of ARRAYD_URL. Operations are about as large as
+those that the engine just executes itself, in the types and with the operands that take longest."""
 import itertools
 import json
 import pathlib

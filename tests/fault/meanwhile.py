@@ -110,7 +110,7 @@ class Writer(threading.Thread):
         self.times += 1
 
     def take(self, targets):
-        """What was written over before is left alone when this returns. None: the thread ends."""
+        """Give the thread other targets; those from before are left alone when this returns. None: the thread ends."""
         self.taken.clear()
         self.orders.put(targets)
         self.taken.wait()

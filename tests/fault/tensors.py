@@ -88,7 +88,7 @@ def destroy(capsule):
 
 
 class Modern(Tensor):
-    """The same by DLPack."""
+    """A tensor that offers its memory by DLPack 1.0."""
     code = None  # of a type that NumPy lacks
 
     def __dlpack_device__(self):
@@ -111,14 +111,14 @@ class Modern(Tensor):
 
 
 class Old(Modern):
-    """The same, as libraries had it before DLPack 1.0."""
+    """A tensor that offers its memory as libraries did before DLPack 1.0."""
 
     def __dlpack__(self, stream=None):
         return super().__dlpack__(stream=stream)
 
 
 class Unsigned(Modern):
-    """The same as CuPy 14 says it, which divides negative strides as if they were unsigned."""
+    """A tensor that offers its memory as CuPy 14 does, which divides negative strides as if they were unsigned."""
 
     def stride(self, step):
         return step % 2**64 // self.host.itemsize

@@ -118,7 +118,7 @@ def test_a_secret_that_is_opened_while_it_serves_stays_in_use(start, place):
 
 @pytest.mark.parametrize("length", [16, 47, 55, 56, 63, 64, 65, 119, 120, 256])
 def test_what_is_kept_of_a_token_is_its_sha256(start, place, length):
-    """Another implementation of SHA-256 agrees, at the lengths where blocks end."""
+    """A second implementation of SHA-256 agrees, at the lengths where blocks end."""
     token = "".join(random.Random(length).choices("abcdefghijklmnopqrstuvwxyz0123456789_-", k=length))
     place.lines["bob"] = f"bob sha256:{hashlib.sha256(token.encode()).hexdigest()}\n"
     place.write()

@@ -243,7 +243,7 @@ def test_an_upgrade_between_deaths(server, deaths):
 
 
 class Bystander(threading.Thread):
-    """Another principal, which computes and compares all the time."""
+    """A second principal, which computes and compares all the time."""
 
     def __init__(self, address):
         super().__init__()
@@ -388,7 +388,7 @@ for i in range(5):
 
 
 def test_embedded_that_is_killed_itself(crashing, deaths):
-    """Then there is nothing to go on with, and the program is told at once."""
+    """A program whose own server is killed has nothing to go on with, and is told at once."""
     embedded(crashing, deaths, """
 os.kill(ad.stat()["worker_pid"], signal.SIGSTOP)
 os.kill(int(open(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read().split()[0]), signal.SIGKILL)

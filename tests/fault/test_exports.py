@@ -230,7 +230,7 @@ def over_a_kill(server, code):
 
 
 def test_arrays_of_a_worker_that_was_killed(start):
-    """These arrays lie among others in memory that was taken over. They move before anybody sees it."""
+    """The restored arrays lie among others in memory that was taken over. They move before anybody sees it."""
     assert over_a_kill(start(), AGAIN) == "7000.0\n"
 
 
@@ -271,7 +271,8 @@ def export(session, x):
 @pytest.mark.parametrize("env", [{}, {"ARRAYD_CPU_LATE": "1"}], ids=["at once", "late"])
 @pytest.mark.parametrize("n", [1000, 700_000])
 def test_memory_that_was_exported_is_never_another_arrays(start, env, n):
-    """This holds also when another worker gives the memory back: who had the array may still read and write there."""
+    """Exported memory stays apart also when another worker gives it back: the holder of the array may still read and
+    write there."""
     server = start(env=env)
     session, other = Session(server.path), Session(server.path)
     leases, seen, arrays = [], [], []

@@ -174,7 +174,7 @@ else:
 
 
 def test_on_the_cpu(start):
-    """Neither the library nor the server has a handle, and the array is as it was."""
+    """On the CPU neither the library nor the server has a handle, and the array is as it was."""
     server = start()
     run(server, """
 x = ad.arange(5)

@@ -207,7 +207,7 @@ def test_the_doctor_where_there_is_none(tmp_path):
 @pytest.mark.parametrize("name, meant", [
     ("ARRAYD_ULR", "ARRAYD_URL"), ("ARRAYD_TOKN", "ARRAYD_TOKEN"), ("ARRAYD_BACKENDS", "ARRAYD_BACKEND"),
     ("ARRAYD_LOGLEVEL", "ARRAYD_LOG_LEVEL"),
-    # What all begin with makes no two of them alike.
+    # The common prefix makes no two names alike.
     ("ARRAYD_BUILD", None), ("ARRAYD_X", None), ("ARRAYD_HOME_OF_MINE", None), ("ARRAYD_TEST_BACKEND", None),
     ("ARRAYDAISY", None),
 ])

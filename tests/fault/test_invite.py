@@ -40,7 +40,7 @@ def invite(server, name="bob", *options):
 
 
 def compute(url):
-    """What a program of the package prints or raises; its environment has no other way in."""
+    """Return what a program of the package prints or raises; its environment has no other way in."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("ARRAYD")}
     done = subprocess.run([sys.executable, "-c", COMPUTE, url], capture_output=True, text=True, timeout=raw.WINDOW,
                           env={**env, "PYTHONPATH": os.pathsep.join([str(raw.PACKAGE), *sys.path])})

@@ -75,7 +75,7 @@ def test_cuda_headers_are_there_by_name():
 
 @cuda
 def test_cuda_headers_come_before_ours():
-    """Others of CUDA's headers include them, and need more than ours have."""
+    """CUDA's other headers include these, and need more than ours have."""
     half = (pathlib.Path(__file__).parents[2] / "kernels/run/half.h").read_text()
     r = compile("#include <cooperative_groups.h>\n#include <cuda_fp16.h>\n"
                 "__global__ void f(__half2 *x) { cooperative_groups::this_grid().sync(); x[0] = __hadd2(x[0], x[1]); }",

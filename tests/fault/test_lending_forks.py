@@ -6,7 +6,7 @@ __all__ = ["lender", "run", "server"]
 
 
 def test_forks_while_memory_is_lent(server, run):
-    """Another thread forks. The children close what is not theirs, and nothing else."""
+    """A second thread forks. The children close what is not theirs, and nothing else."""
     run(server, """
 import threading
 tensor, over = Tensor(np.arange(10.0)), threading.Event()

@@ -37,7 +37,7 @@ def test_answers_soon_after_its_start(start):
 
 
 def test_a_worker_that_takes_long_to_start_is_waited_for(start, tmp_path):
-    """It is waited for longer than the time for hello. Here it takes until somebody writes into what it loads."""
+    """arrayd waits for a worker longer than the time for hello. Here it takes until somebody writes into what it loads."""
     library = tmp_path / "libarrayd-cpu.so"
     os.mkfifo(library)
     server = start(f"--backend-path={tmp_path}", "--hello-timeout=0.5", wait=False)
@@ -272,7 +272,8 @@ FAILURES = {"--backend-path=/no/such/folder": "libarrayd-cpu.so is not there",
 @pytest.mark.parametrize("option, when", [(option, when) for option in FAILURES for when in ("before", "while", "after")
                                           if (option, when) != ("--worker=/no/such/program", "after")])  # it waits
 def test_embedded_says_why_it_cannot(option, when):
-    """It says why, also where its client says hello after giving up, as one does that the processor is taken from."""
+    """An embedded server says why, also where its client says hello after it gave up, as a client does that gets no
+    processor for long."""
     ours, theirs = socket.socketpair()
     ours.settimeout(raw.WINDOW)
     if when == "before":

@@ -78,7 +78,7 @@ def drawing(client):
     return [b, I8, 0, [n]]
 
 
-# Whose arrays are small. It is another operand, or a parameter, that makes them long.
+# The arrays of these operations are small. Another operand, or a parameter, makes them long.
 
 def sliding(client):
     """A window that is longer by far than the array."""

@@ -168,7 +168,7 @@ def publish(client, x, writable=0):
 
 
 def test_snapshots_become_each_ones_own(server, place):
-    """Others have snapshots of the mover's arrays, and the mover has snapshots of theirs."""
+    """Bystanders have snapshots of the mover's arrays, and the mover has snapshots of theirs."""
     bystander, mover = Bystander(server, place), Client(server, place)
     x, y = mover.put(np.arange(70_000)), bystander.put(np.arange(50))
     publish(mover, x)
@@ -332,7 +332,7 @@ def go_on(*pids):
 @pytest.mark.parametrize("killed", [("shared",), ("token:mover",), ("shared", "token:mover")], ids="-".join)
 @pytest.mark.parametrize("point", ["asked", "going", "written down"])
 def test_killed_in_between(start, place, env, point, killed):
-    """Both workers and arrayd are stopped where each of them is waited for."""
+    """Each of the two workers and arrayd is stopped where it is waited for."""
     server = start_for(start, place, "--log-level=debug", env=env)
     bystander, mover, other = Bystander(server, place), Client(server, place), Client(server, place)
     x, y = mover.put(np.zeros(1000, np.int64)), other.put(np.arange(70_000))

@@ -60,7 +60,7 @@ def notebook(server, network, tmp_path):
 
 
 def good(kernel, code):
-    """What a cell prints that must end well."""
+    """Return what a cell prints that must end well."""
     _, printed, raised = kernel.cell(code)
     assert raised is None, raised
     return printed

@@ -161,7 +161,7 @@ def look_at_all(server):
     ("arrayd", "malloc"), ("arrayd", "calloc"), ("arrayd", "send"), ("arrayd", "sendmsg"), ("arrayd", "accept"),
     ("arrayd", "socketpair"), ("arrayd-worker", "calloc")])
 def test_the_nth_call_fails(program, call, tmp_path):
-    """Whatever fails while somebody looks, the server goes on, and tells all the next time."""
+    """The server goes on after any failure while somebody looks, and tells all the next time."""
     for n in range(1, 100):
         fired = tmp_path / f"{n}"
         server = raw.Server(METRICS, env={"ARRAYD_FAULT_OS": f"{program}:{call}:{n}", "ARRAYD_FAULT_ONCE": str(fired)})

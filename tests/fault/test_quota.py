@@ -552,8 +552,8 @@ def test_devices_of_a_principal(start, place):
 
 @pytest.mark.parametrize("status", ["memory", "device"])
 def test_the_device_fails_at_every_slab(start, place, status):
-    """That operation fails, and nothing is charged for it; the next one succeeds. Where only memory was short, the
-    server has given back what it kept, and got it."""
+    """The operation at which the device fails gets an error, and nothing is charged for it; the next one succeeds.
+    Where only memory was short, the server has given back what it kept, and got it."""
     place.add("bob", "memory=64M")
     for n in range(1, 20):
         server = start(*place.options("tcp"), "--slab=1M", env={"ARRAYD_FAULT": f"slab_create:{n}:{status}"})

@@ -146,7 +146,7 @@ def test_what_was_sent_is_executed_once(server, address):
 
 
 def answers_come_once(server, session, sizes, lengths, replace):
-    """So many bytes of the answers have been read each time when another worker takes the place of this one."""
+    """Read the answers, each time up to another byte when the worker is replaced, and check that each comes once."""
     values = [np.full(n, n) for n in sizes]
     arrays = [session.put(v) for v in values]
     session.sync()
@@ -439,7 +439,7 @@ def scribble(server, rng, times, first, values):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_journal_that_was_scribbled_on(server, seed):
-    """Whatever made the worker die may have written there, too. The next one loses sessions at worst."""
+    """The cause of a worker's death may have written into the journal, too. The next worker loses sessions at worst."""
     sessions = [Session(server.path) for _ in range(4)]
     for session in sessions:
         arrays = [session.put(np.arange(n)) for n in (3, 100, 5000)]

@@ -179,7 +179,7 @@ def test_many_deferred_checks_while_workers_die(server):
 
 
 def test_answers_do_not_wait_for_other_streams(server):
-    """Nor are they given twice, whatever the worker had to execute again when it was killed."""
+    """Answers are not given twice either, whatever the worker had to execute again when it was killed."""
     session = Session(server.path)
     x = session.put(np.arange(1000))
     session.op("stream", 100, 0, 1)

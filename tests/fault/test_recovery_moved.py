@@ -132,7 +132,7 @@ def test_right_after_a_move(place):
 
 
 def test_moved_for_somebody_else(place):
-    """Whose arrays went has done nothing since, and their memory has been written to by others."""
+    """The owner of the arrays that moved has done nothing since, and others have written to their memory."""
     server = place(*SMALL)
     one, other = Session(server.path), Session(server.path)
     data, arrays = many(one, 20)

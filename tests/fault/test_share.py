@@ -249,7 +249,7 @@ def test_who_has_used_much_has_turns_beside_who_never_ends(server):
 
 
 def test_estimates_of_a_device_follow_what_is_measured(start):
-    """This device is some hundred times slower than those that the estimates are for."""
+    """The device of this test is some hundred times slower than those that the estimates are for."""
     server = start(env={"ARRAYD_CPU_LATE": "1", "ARRAYD_FUSE": "0"})
     client = Client(server.path)
     n = 1 << 20

@@ -80,7 +80,7 @@ extern "C" __global__ void busy(long long *x) {
 
 
 def test_time_in_which_nobody_looked_does_not_count(start):
-    """Both were stopped, as on a machine that is suspended, and go on."""
+    """Client and server are stopped, as on a machine that is suspended, and go on."""
     server = start("--worker-silence=2")
     client, worker = Client(server.path), server.worker
     x = client.put(np.arange(5))

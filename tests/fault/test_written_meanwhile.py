@@ -11,7 +11,7 @@ pytestmark = needs_users
 
 
 def write_over(start, rows, rounds):
-    """Both users are in one worker, as none of them may run kernels. It must be the same one in the end."""
+    """Attack rows, by a second user in the worker, as nobody may run kernels. The worker is the same one in the end."""
     server = start("--kernels=none", "--socket-mode=0666")
     workers = raw.children(server.pid)
     found = attack(server, "meanwhile.py", "attack", ATTACKER, ",".join(rows), rounds)

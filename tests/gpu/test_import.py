@@ -220,7 +220,7 @@ def test_streams_are_ordered(memory):
 # ---- libraries ----
 
 def test_torch(torch):
-    """Its allocator cuts tensors out of larger blocks; views, types, and what it refuses."""
+    """PyTorch's allocator cuts tensors out of larger blocks; views, types, and refusals."""
     torch.zeros(1, device="cuda")
     base = torch.arange(24_000, device="cuda", dtype=torch.float32).reshape(20, 30, 40)
     tensors = [base, base.permute(2, 0, 1), base[3], base[:, ::2], base[5:, 3:4, ::7],
@@ -378,7 +378,7 @@ def test_numba():
 
 
 def test_jax():
-    """What its allocator lets others have it decides; its arrays are not to be written."""
+    """JAX's allocator decides which memory others may have; its arrays are not to be written."""
     jax = pytest.importorskip("jax")
     if not any(device.platform == "gpu" for device in jax.devices()):
         pytest.skip("JAX does not see the GPU")

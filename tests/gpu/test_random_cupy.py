@@ -26,7 +26,7 @@ def usable():
 
 
 def both(draw):
-    """What a function of `random` gives with arrayd's and with CuPy's, as NumPy's arrays."""
+    """Return what a function of `random` gives with arrayd's and with CuPy's, as NumPy's arrays."""
     ours, theirs = draw(ad.random, ad.asarray), draw(cupy.random, cupy.asarray)
     ours, theirs = ([x] if not isinstance(x, list) else x for x in (ours, theirs))
     return [(x.get(), y.get()) for x, y in zip(ours, theirs, strict=True)]

@@ -88,7 +88,7 @@ class Handing:
 
 
 def test_objects_that_hand_out_arrays():
-    """They are values and indices, as the arrays are."""
+    """Objects that hand out arrays are values and indices, as the arrays are."""
     a, n, index = ad.zeros(5), np.zeros(5), Handing(ad.array([3, 1]))
     a[...], n[...] = Handing(ad.arange(5)), np.arange(5)
     a[index], n[[3, 1]] = Handing(ad.array([7, 8])), [7, 8]

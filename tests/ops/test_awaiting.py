@@ -37,7 +37,7 @@ async def turns(n):
 
 
 async def meanwhile(stopped, waiting):
-    """What a coroutine gives; others have their turns while it cannot go on."""
+    """Return what a coroutine gives; others have their turns while it cannot go on."""
     task = asyncio.ensure_future(waiting)
     assert await turns(1000) == 1000
     assert not task.done()

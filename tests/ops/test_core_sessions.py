@@ -282,7 +282,7 @@ LOOPS = {
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_nothing_leaks(name):
-    """Neither objects leak, nor memory of this process, nor buffers of the server."""
+    """No objects leak, no memory of this process, and no buffers of the server."""
     body, a = LOOPS[name], ad.arange(16.0)
     rounds = 400
     for _ in range(rounds):

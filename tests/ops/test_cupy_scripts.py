@@ -77,7 +77,7 @@ def test_tracebacks(tmp_path):
 
 
 def test_names():
-    """Both names are one object. A name that arrayd lacks is an error that says so; NumPy 1's names are what they stood
+    """The two names are one object. A name that arrayd lacks is an error that says so; NumPy 1's names are what they stood
     for."""
     cupy("-W", "error::DeprecationWarning", "-c", "pass", code=2)  # options of Python come before -m
     cupy("-c", """

@@ -101,7 +101,7 @@ print(ad.stat()["cancelled"])
 
 
 def test_ctrl_c_while_a_place_is_noted(own_server):
-    """It comes in the package's own function, of which no error is told, and is not lost."""
+    """The interrupt comes in the package's own function, whose errors nobody is told, and is not lost."""
     _, url = own_server()
     assert run("""
 import arrayd as ad, signal

@@ -81,7 +81,7 @@ def test_waits(tmp_path):
 
 
 def test_memory_is_bounded(tmp_path):
-    """This process holds about one part at a time of a file of 160 MiB, in either direction."""
+    """The client's process holds about one part at a time of a file of 160 MiB, in either direction."""
     code = f"""
 import resource, numpy as np, arrayd as ad
 from arrayd._io import files as arrays_in_files

@@ -26,7 +26,7 @@ print(json.dumps([cell(text) for text in json.loads(sys.stdin.read())]), file=sy
 
 
 def cells(tmp_path, url, *texts):
-    """What each cell prints, and the error that ends it."""
+    """Return what each cell prints, and the error that ends it."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "IPYTHONDIR": str(tmp_path / "ipython"),
                    "ARRAYD_URL": url, "ARRAYD_TOP_SECONDS": "0.01"}
     done = subprocess.run([sys.executable, "-c", SHELL], input=json.dumps(texts), capture_output=True, text=True,

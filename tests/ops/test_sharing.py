@@ -71,7 +71,7 @@ def run(code, **environment):
 # ---- pickles and handles ----
 
 def test_plain_pickles_are_by_value():
-    """Such pickles may be read anywhere and at any time."""
+    """Plain pickles may be read anywhere and at any time."""
     a = ad.asarray(X)
     data = pickle.dumps(a)
     assert len(data) > X.nbytes and not ad.stat()["capabilities"]

@@ -62,7 +62,7 @@ INTEGER = """
 
 
 def fours(names):
-    """So many elements go into one kernel, as compiling one takes its time."""
+    """Group names by fours: four go into one kernel, as compiling one takes its time."""
     names = names + names[-1:] * (-len(names) % 4)
     return [names[i:i + 4] for i in range(0, len(names), 4)]
 

@@ -198,7 +198,7 @@ assert got[0] == 1 and pinned[99999] == 100000
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_fork():
-    """Neither process sees what the other does to an array afterwards."""
+    """After a fork no process sees what the other one does to an array."""
     assert run("""
 a = ad.arange(500000)
 got, pinned = a.get(), ad.zeros_pinned(200000, np.int64)

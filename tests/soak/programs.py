@@ -115,7 +115,7 @@ def fourier(draw):
 
 @program
 def randoms(draw):
-    """The same seed gives the same numbers, whatever others draw."""
+    """Draw random numbers by a seed, which gives the same ones whatever others draw."""
     seed, n = draw.randrange(1 << 30), draw.size(50000)
     one, two = (ad.random.default_rng(seed) for _ in range(2))
     x, y = one.random(n), two.random(n)

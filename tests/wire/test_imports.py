@@ -224,7 +224,7 @@ def test_the_session_ends(server, one):
 # ---- who else gets it ----
 
 def test_others_get_copies(server, one):
-    """Others get it by a capability, a name, and a fork. What is written to their copies stays theirs."""
+    """Sessions get imported memory by a capability, a name, and a fork. What is written to their copies stays theirs."""
     with loan_of(X) as loan, server.client() as other:
         buffer, lease = one.lend(loan, X.nbytes)
         add(one, buffer)
@@ -322,7 +322,7 @@ def test_refusals(one):
 
 
 def test_memory_that_could_go_is_refused(one):
-    """The same as for windows."""
+    """Memory that could go is refused for imports as it is for windows."""
     with loan_of(X) as loan:
         for why, change in (("is open for reading only", lambda: os.open(f"/proc/self/fd/{loan.fd}", os.O_RDONLY)),
                             ("is of huge pages", huge_pages)):

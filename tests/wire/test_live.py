@@ -45,7 +45,7 @@ def test_new_is_zero(client):
 
 
 def test_empty_is_a_buffer(client):
-    """Its elements are unspecified: nothing is run for it, and it may be written and read."""
+    """The elements of `empty` are unspecified: nothing is run for it, and it may be written and read."""
     x = client.id()
     client.send([EMPTY, fresh(x, "int16", [6])])
     assert client.read(view(x, "int16", [6])).shape == (6,)

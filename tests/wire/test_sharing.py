@@ -359,7 +359,7 @@ def test_names_are_checked(two, name):
 
 
 def test_only_whole_buffers_are_published(two):
-    """Others must not reach bytes that were not meant for them."""
+    """Sessions must not reach bytes that were not meant for them."""
     a, b = two
     buffer = a.upload(X)
     for part in (view(buffer, "float64", [999]), view(buffer, "float64", [999], offset=8), view(buffer, "float64", [500], [16]),
@@ -529,7 +529,7 @@ def test_a_session_limit_holds_for_forks(build, tmp_path):
 
 
 def test_a_fork_of_more_buffers_than_are_passed_on(two):
-    """Others wait while a child gets its buffers, so there is a limit; the parent goes on."""
+    """All sessions wait while a child gets its buffers, so there is a limit; the parent goes on."""
     a, b = two
     for first in range(0, 65_536, 4096):
         a.send(*([NEW, fresh(first + i + 10**6, "uint8", [0])] for i in range(4096)))

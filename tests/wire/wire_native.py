@@ -94,7 +94,7 @@ class Native:
         return out.value.decode().splitlines()
 
     def again(self, block):
-        """The same messages, decoded and encoded once more by the library."""
+        """Return messages after the library has decoded and encoded them once more."""
         out = c.create_string_buffer(2 * len(block) + 1024)
         size = self.lib.arrayd_test_again(block, c.c_size_t(len(block)), out, c.c_size_t(len(out)))
         if size < 0:

@@ -6,8 +6,8 @@ from .._base import as_array
 
 
 class broadcast:
-    """What arrays broadcast to. Making one sends nothing (but arrays of this process); iterating over the elements
-    fetches the arrays.
+    """The shape and the elements that arrays broadcast to. Making one sends nothing (but arrays of this process);
+    iterating over the elements fetches the arrays.
 
     Parameters: arrays: arrays and numbers.
     Raises: ValueError when shapes do not fit.

@@ -311,7 +311,7 @@ def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None, blo
 
 
 def asanyarray(a, dtype=None, order=None, *, device=None, copy=None, like=None, blocking=False):
-    """The same as asarray: arrayd has no subclasses of ndarray.
+    """Make an array as asarray does: arrayd has no subclasses of ndarray.
 
     Parameters: as asarray.
     Returns: ndarray.

@@ -183,7 +183,7 @@ def indices(dimensions, dtype=int, sparse=False):
 
 
 class _Grid:
-    """What mgrid and ogrid are: indexed with slices, they give coordinates; an imaginary step is a count."""
+    """The class of mgrid and ogrid: indexed with slices, they give coordinates; an imaginary step is a count."""
 
     def __init__(self, sparse):
         self._sparse = sparse
@@ -230,7 +230,7 @@ ogrid = _Grid(True)
 
 
 class _Joiner:
-    """What r_ and c_ are: indexed with slices, arrays and numbers, they join them along an axis. Arrays of fewer than
+    """The class of r_ and c_: indexed with slices, arrays and numbers, they join them along an axis. Arrays of fewer than
     ndmin dimensions get more of size 1; where says which of all is then the first of their own, -1 the last of them. A
     text "axis,ndmin,where" before the others says so for once."""
 

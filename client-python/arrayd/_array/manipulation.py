@@ -18,7 +18,7 @@ def read_order(order, allowed):
 
 
 def reshape(a, /, shape, order="C", *, copy=None):
-    """The same elements in another shape; a view where that is possible.
+    """Return the elements in another shape; a view where that is possible.
 
     Parameters: a: array. shape: int or tuple of ints, one of which may be -1. order: 'C', 'F' or 'A', the order in
     which elements are read and placed. copy: True always copies, False raises instead of copying.

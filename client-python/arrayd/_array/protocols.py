@@ -102,7 +102,7 @@ def array_function(self, func, types, args, kwargs):
     if not all(_takes(kind, "__array_function__") for kind in types):
         return NotImplemented
     own = _function(func.__module__, func.__name__)
-    # What arrayd has from NumPy as it is would come back here.
+    # Functions that arrayd has from NumPy as they are would come back here.
     if own is None or own is func:
         raise TypeError(f"arrayd has no {func.__module__}.{func.__name__}; a.get() gives a NumPy array for it")
     return own(*args, **kwargs)

@@ -167,7 +167,7 @@ def _reduceat(self, array, indices, axis=0, dtype=None, out=None):
 
 
 class _Signature:
-    """What inspect.signature says of a ufunc."""
+    """The signature of a ufunc, for inspect.signature."""
 
     def __get__(self, ufunc, cls):
         if ufunc is None:  # of the type, which is no function

@@ -62,13 +62,13 @@ def device_of(number):
 
 
 class __array_namespace_info__:
-    """What the standard's inspection functions say of arrayd.
+    """The standard's inspection functions, which describe arrayd.
 
     Source: Array API standard, __array_namespace_info__
     """
 
     def capabilities(self):
-        """What a library may do or not by the standard.
+        """Return what a library may do or not by the standard.
 
         Returns: dict: boolean indexing, data-dependent shapes, max dimensions.
         Source: Array API standard, info.capabilities
@@ -108,7 +108,7 @@ class __array_namespace_info__:
                 "integral": np.dtype(np.int64), "indexing": np.dtype(np.int64)}
 
     def dtypes(self, *, device=None, kind=None):
-        """Those of the standard's types that arrayd has: all of them.
+        """Return the standard's types that arrayd has: all of them.
 
         Parameters: device: as default_dtypes. kind: one of the standard's kinds such as "integral", or a tuple of them;
         all unless given.

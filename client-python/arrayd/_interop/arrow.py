@@ -60,7 +60,7 @@ def arrow_device_array(self, requested_schema=None, **options):
 
 
 def _on_the_host(a):
-    """Who keeps the memory, and its address."""
+    """Return the keeper of the memory, and its address."""
     if a.dtype == bool:
         host = packbits(a, bitorder="little").get()
     elif _core.session_info()["backend"] == "cpu":

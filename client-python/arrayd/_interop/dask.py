@@ -1,4 +1,4 @@
-"""What Dask asks of the type of its chunks: sizes, functions, names by content, and how they travel."""
+"""Answers to Dask about the type of its chunks: sizes, functions, names by content, and how they travel."""
 import functools
 import sys
 
@@ -29,7 +29,8 @@ def functions():
 
 
 def scipy_functions():
-    """What Dask asks SciPy for has no table: a function chooses between SciPy's and, by name, CuPy's."""
+    """Take the place of Dask's function that chooses between SciPy's functions and, by name, CuPy's: it has no table
+    for them."""
     utils = sys.modules["dask.array.utils"]
     others = getattr(utils, "scipy_linalg_safe", None)
     if others is None:
@@ -146,7 +147,7 @@ def _digest(a):
 
 
 def token(self):
-    """What names an array by type, shape and elements, for dask.base.tokenize.
+    """Return a name of an array by type, shape and elements, for dask.base.tokenize.
 
     Returns: tuple. Waits for the elements, and fetches none of them.
     Raises: the error of the operation that failed to compute the array.

@@ -201,8 +201,8 @@ def _placed(x, device, copy):
 
 
 def from_cuda(x, copy):
-    """What another library of this process has on a GPU, as an array there: its memory, or where the server cannot have
-    that a copy of it. Whether it is one.
+    """Return what another library of this process has on a GPU, as an array there: its memory, or where the server
+    cannot have that a copy of it. Whether it is one.
 
     copy: False: a BufferError instead. True: the memory will do, as the caller copies that.
     """

@@ -3,7 +3,8 @@ from .. import _core
 
 
 class IpcHandle:
-    """What another program needs to open an array's memory, which stays where it is for as long as this object does.
+    """The handle with which another program opens an array's memory, which stays where it is for as long as this object
+    does.
 
     Its attributes are plain values that can be sent to that program: `handle` (64 bytes: a cudaIpcMemHandle_t),
     `offset` (bytes from what opening the handle gives to the array's first element), `shape`, `strides` (of bytes),

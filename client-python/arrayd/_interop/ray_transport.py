@@ -17,7 +17,7 @@ NAME = "ARRAYD"  # Ray knows transports in capitals
 
 @dataclasses.dataclass
 class _Handles(TensorTransportMetadata):
-    """What Ray carries to those who receive the arrays of a result."""
+    """The handles that Ray carries to those who receive the arrays of a result."""
 
     handles: list = dataclasses.field(default_factory=list)
 

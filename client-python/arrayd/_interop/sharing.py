@@ -149,7 +149,7 @@ def _carried():
 
 
 def reduce_array(a):
-    """What pickle makes of an array: its elements; within handles() a handle; and one that is attached once where
+    """Return what pickle makes of an array: its elements; within handles() a handle; and one that is attached once where
     multiprocessing or joblib pickle it for another process.
 
     Parameters: a: ndarray.
@@ -282,7 +282,7 @@ def unpublish(name):
 
 
 def names():
-    """What this user may attach by name.
+    """Return what this user may attach by name.
 
     Returns: list of tuples with the fields name, principal (who published it), writable, dtype (its name), nbytes, shape.
     Source: arrayd

@@ -136,7 +136,7 @@ def _read_elements(file, dtype, count):
 
 
 def read_text(read, dtype):
-    """What a reader of NumPy's makes of text, given the type; of bfloat16, which they do not know, as float64
+    """Return what a reader of NumPy's makes of text, given the type; of bfloat16, which they do not know, as float64
     before."""
     dtype = known_type(dtype)
     if dtype.name == "bfloat16":
@@ -167,7 +167,7 @@ def _read_header(file, max_header_size):
         raise ValueError(f"the header of a .npy file is no dictionary: {error}") from None
     if any(n < 0 for n in shape):
         raise ValueError(f"shape {shape} in the header of a .npy file")
-    # What NumPy writes for the type of ml_dtypes; arrayd has no other type of that name.
+    # NumPy writes this for the type of ml_dtypes; arrayd has no other type of that name.
     return shape, fortran, _core.as_dtype("bfloat16") if dtype == np.dtype("V2") else known_type(dtype, "file")
 
 

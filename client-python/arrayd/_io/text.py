@@ -22,7 +22,7 @@ def _by_path(fname, mode, encoding):
 
 
 def _sent(host):
-    """What NumPy read, on the server: an array, or a list of columns."""
+    """Return what NumPy read, on the server: an array, or a list of columns."""
     if isinstance(host, np.ma.MaskedArray):
         raise TypeError("arrayd has no masked arrays: usemask must be False")
     if isinstance(host, list):

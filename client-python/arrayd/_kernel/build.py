@@ -17,13 +17,13 @@ _lock = threading.Lock()
 
 
 def place():
-    """What a module belongs to: the connection and the calling thread's device."""
+    """Return what a module belongs to: the connection and the calling thread's device."""
     choice = current()
     return choice.serial, choice.device
 
 
 class Cached:
-    """What kernels that are compiled for kinds of arguments tell of their sources, _sources."""
+    """Properties of kernels that are compiled for kinds of arguments, by their sources, _sources."""
 
     @property
     def cached_codes(self):
@@ -39,15 +39,15 @@ class Cached:
 
 
 class Memo:
-    """What was made for a place, by keys. That of an earlier connection goes with the first of a new one: it would keep
-    the connection open."""
+    """Results that were made for a place, by keys. The results of an earlier connection go with the first of a new one:
+    it would keep the connection open."""
 
     def __init__(self):
         self._serial, self._found = None, {}
         _memos.add(self)
 
     def get(self, where, key):
-        """What put() was given, or None."""
+        """Return what put() was given, or None."""
         return self._found.get((where, key))
 
     def put(self, where, key, value):
@@ -109,8 +109,8 @@ def _users_lines(source):
 
 
 def show_lines(log, source):
-    """What a compiler says of a generated source, with the user's lines below the messages about them and without the
-    names of functions that the user did not write. GCC looks for the lines in files, and there are none."""
+    """Return what a compiler says of a generated source, with the user's lines below the messages about them and
+    without the names of functions that the user did not write. GCC looks for the lines in files, and there are none."""
     lines = _users_lines(source)
     if not lines:
         return log
@@ -130,7 +130,7 @@ _PIECE = re.compile(r'#line (\d+) "(.*)"')
 _INSIDE = re.compile(r": In (static )?(function|member function|instantiation of) '.*ad_kernel::")
 _ABOUT = re.compile(r"(.+?):(\d+):(\d+): ")  # GCC's; NVRTC shows lines by itself
 
-# What a message of the compiler means here, by what is found in it.
+# Explanations of the compiler's messages, by a part of their text.
 _HINTS = (
     (r"^thrust/.*error", "NVRTC, the server's compiler, cannot compile Thrust's headers; cub's algorithms for blocks and "
                          "warps, cuda/std and cupyx.jit.thrust it can"),
@@ -159,7 +159,7 @@ def as_options(options):
 
 
 def for_server(options):
-    """Those options that the server is asked for. How much is optimised and which device it is for are the server's to
+    """Return the options that the server is asked for. How much is optimised and which device it is for are the server's to
     know, so -O and --gpu-architecture are left out; so is -I, as headers of this host go with the source, and what nvcc
     takes for the host's compiler."""
     left, words = [], iter(options)

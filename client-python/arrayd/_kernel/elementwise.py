@@ -99,7 +99,8 @@ class ElementwiseKernel(Declared):
         return outputs[0] if self.nout == 1 and not self.return_tuple else outputs
 
     def _hand_over(self, argument, name, args):
-        """What the type of an argument makes of the call, where it has its own way to run kernels. TypeError elsewhere."""
+        """Return what the type of an argument makes of the call, where it has its own way to run kernels. TypeError
+        elsewhere."""
         override = getattr(type(argument), "__cupy_override_elementwise_kernel__", None)
         if override is None:
             check_argument(self.name, argument, name)

@@ -3,7 +3,7 @@ import os
 import re
 
 _SOURCE = "source"  # in messages; a compiler would show lines of a file that there is, and the wrong ones
-# What may hide an include is found with it, so that the first to begin wins.
+# Comments and strings, which may hide an include, are found with it, so that the first to begin wins.
 _TOKENS = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?P<sign>[<"])(?P<name>[^>"\n]+)[>"][^\n]*$|//[^\n]*|/\*.*?\*/'
                      r'|R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"', re.M | re.S)
 _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$", re.M)

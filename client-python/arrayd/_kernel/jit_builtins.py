@@ -1,4 +1,4 @@
-"""What only kernels have: indices of threads, shared memory, atomic operations, shuffles, barriers."""
+"""Functions that only kernels have: indices of threads, shared memory, atomic operations, shuffles, barriers."""
 import numpy as np
 
 from .jit_expressions import Builtin, element, unwrapped

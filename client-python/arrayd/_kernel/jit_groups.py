@@ -20,7 +20,7 @@ def waits_for_grid(source):
 
 
 def headers(used):
-    """What text that is used needs included, and defined after that."""
+    """Return what text that is used needs included, and defined after that."""
     if "cooperative_groups::" not in used:
         return ""
     copies = any(name in used for name in ("ad_copy_bytes(", "cooperative_groups::memcpy_async(", "cooperative_groups::wait"))

@@ -61,7 +61,7 @@ def assigned(node):
 
 
 def outer(function):
-    """What a name outside of a function's own stands for: a function of the name, which raises NameError."""
+    """Return what a name outside of a function's own stands for: a function of the name, which raises NameError."""
     closed = inspect.getclosurevars(function)
     import builtins
 

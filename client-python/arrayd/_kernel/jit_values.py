@@ -1,4 +1,4 @@
-"""What expressions of a translated function are: values with a type in C++, constants of Python, tuples of both."""
+"""Values of expressions of a translated function: values with a type in C++, constants of Python, tuples of both."""
 import re
 
 import numpy as np

@@ -86,7 +86,7 @@ def _attribute(name, doc, setting=None):
 
 
 class _OfSource:
-    """What a source of CUDA C++ says of itself."""
+    """Properties of a source of CUDA C++."""
 
     @property
     def code(self):

@@ -46,5 +46,5 @@ def is_flat(shape, strides, itemsize):
 
 
 def dims(values):
-    """What dims<len(values)> is, as bytes."""
+    """Return what dims<len(values)> is, as bytes."""
     return struct.pack(f"<{len(values)}q", *values) if values else bytes(8)

@@ -1,6 +1,6 @@
 """The C++ that generated kernels begin with."""
 
-# What Python and NumPy define otherwise than C++, for functions that are translated from Python.
+# Functions that Python and NumPy define otherwise than C++, for functions that are translated from Python.
 MATH = r"""
 namespace ad_kernel {
 template <class T> static inline __device__ T floor_divide(T a, T b) {

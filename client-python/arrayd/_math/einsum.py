@@ -10,7 +10,7 @@ from .products import _common
 
 _NO_OPERANDS = ("must specify the einstein sum subscripts string and at least one operand, or at least one operand and "
                 "its corresponding subscripts list")
-# What stands for axis 0, 1, ... of a list: in an order that is also theirs when they are sorted.
+# The labels of axis 0, 1, ... of a list: in an order that is also theirs when they are sorted.
 _AXES = string.ascii_uppercase + string.ascii_lowercase
 
 

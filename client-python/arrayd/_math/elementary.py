@@ -211,7 +211,7 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
 
 
 def _edge(value, a, axis):
-    """What diff puts before or after a: numbers are spread along the other axes."""
+    """Return what diff puts before or after a: numbers are spread along the other axes."""
     if value is None:
         return None
     value = as_array(value)

@@ -248,7 +248,7 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
 
 
 def _points(x, y, w, deg):
-    """What polyfit is given, checked, as arrays of an inexact type."""
+    """Return what polyfit is given, checked, as arrays of an inexact type."""
     x, y = as_array(x) + 0.0, as_array(y) + 0.0
     if deg < 0:
         raise ValueError("expected deg >= 0")

@@ -192,7 +192,7 @@ def _weighted(a, rows, q, axes, axis, weights, ignore_nan):
 
 
 def _of_nothing(rows, q, ignore_nan):
-    """What the quantiles of no elements are: NaN where NaN are passed over."""
+    """Return what the quantiles of no elements are: NaN where NaN are passed over."""
     if not ignore_nan:
         raise IndexError("cannot take a quantile of no elements")
     return _core.full(q.shape + rows.shape[:-1], np.nan, rows.dtype if rows.dtype.kind in _base.FLOATING else np.float64)

@@ -235,7 +235,7 @@ def unique_values(x):
 
 
 class UniqueAllResult(NamedTuple):
-    """What unique_all gives."""
+    """The result of unique_all."""
 
     values: object
     indices: object
@@ -244,14 +244,14 @@ class UniqueAllResult(NamedTuple):
 
 
 class UniqueCountsResult(NamedTuple):
-    """What unique_counts gives."""
+    """The result of unique_counts."""
 
     values: object
     counts: object
 
 
 class UniqueInverseResult(NamedTuple):
-    """What unique_inverse gives."""
+    """The result of unique_inverse."""
 
     values: object
     inverse_indices: object

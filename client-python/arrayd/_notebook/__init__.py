@@ -1,1 +1,1 @@
-"""What people see in notebooks, and where an operation was issued."""
+"""Displays for notebooks, and the lines where operations were issued."""

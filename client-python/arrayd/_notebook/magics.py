@@ -18,7 +18,7 @@ def _control_path(url):
 
 
 def _ask_status(path):
-    """What the server says of itself (arrayctl status --json)."""
+    """Return what the server says of itself (arrayctl status --json)."""
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(_LIMIT)
         s.connect(path)
@@ -89,7 +89,7 @@ _line = None  # of the shell that has loaded the extension
 
 
 def run(line):
-    """What %arrayd prints; ValueError for a command that it does not have."""
+    """Return what %arrayd prints; ValueError for a command that it does not have."""
     command, *more = line.split() or ["status"]
     if command == "status" and not more:
         return _describe()

@@ -49,7 +49,7 @@ def _note(session, number):
 
 
 def _name(file):
-    """What a user calls a file: IPython has names for the files that it makes of cells."""
+    """Return what a user calls a file: IPython has names for the files that it makes of cells."""
     ipython = sys.modules.get("IPython")
     shell = ipython and ipython.get_ipython()
     named = shell and getattr(shell.compile, "format_code_name", lambda _: None)(file)
@@ -57,7 +57,7 @@ def _name(file):
 
 
 def _told(number):
-    """What to append: "; issued at ...", for the message of an error; empty where that is not known any more."""
+    """Return what to append: "; issued at ...", for the message of an error; empty where that is not known any more."""
     import linecache
     with _lock:
         i = bisect.bisect_left(_numbers, number)

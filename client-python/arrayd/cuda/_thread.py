@@ -1,4 +1,4 @@
-"""What each thread has chosen: a device, and a stream for each device. The choices of an earlier connection are void."""
+"""Choices of each thread: a device, and a stream for each device. The choices of an earlier connection are void."""
 import threading
 
 from .. import _core

@@ -1,4 +1,4 @@
-"""What the compiler of users' kernels reports, under CuPy's name (cupy.cuda.compiler)."""
+"""Errors and options of the compiler of users' kernels, under CuPy's name (cupy.cuda.compiler)."""
 import re
 
 from .. import _core

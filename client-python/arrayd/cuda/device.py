@@ -7,7 +7,7 @@ from ._thread import apply, current, enter, leave
 
 __all__ = ["Device", "from_pointer", "get_compute_capability", "get_device_id"]
 
-# What kernels may ask for on every device that there can be: CUDA's limits from compute capability 3.0 on, which hold for
+# Limits of kernels on every device that there can be: CUDA's limits from compute capability 3.0 on, which hold for
 # the server's processors as well.
 _COMMON = {"WarpSize": 32, "MaxThreadsPerBlock": 1024, "MaxBlockDimX": 1024, "MaxBlockDimY": 1024, "MaxBlockDimZ": 64,
            "MaxGridDimX": 2**31 - 1, "MaxGridDimY": 65535, "MaxGridDimZ": 65535, "CooperativeLaunch": 1,

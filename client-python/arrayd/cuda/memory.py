@@ -106,7 +106,7 @@ class Memory(BaseMemory):
 
 
 class MemoryAsync(Memory):
-    """The same: the server frees all memory in the order of the streams.
+    """Memory as cuda.Memory has it: the server frees all memory in the order of the streams.
 
     Parameters: size: bytes. stream: accepted.
     Source: cupy.cuda.MemoryAsync
@@ -377,7 +377,7 @@ def alloc(size):
 
 
 def malloc_async(size):
-    """The same as alloc: the server frees all memory in the order of the streams.
+    """Allocate memory as alloc does: the server frees all memory in the order of the streams.
 
     Parameters: size: bytes.
     Returns: cuda.MemoryPointer to it.
@@ -441,7 +441,7 @@ class MemoryPool:
         self._ask(_TRIM)
 
     def free_all_free(self):
-        """The same, by its old name."""
+        """Free all blocks, by the old name of free_all_blocks."""
         warnings.warn("free_all_free is deprecated: use free_all_blocks", DeprecationWarning, stacklevel=2)
         self.free_all_blocks()
 
@@ -464,7 +464,7 @@ class MemoryPool:
 
 
 class MemoryAsyncPool(MemoryPool):
-    """The same: the server frees all memory in the order of the streams.
+    """A pool as cuda.MemoryPool is: the server frees all memory in the order of the streams.
 
     Parameters: pool_handles: accepted as 'current' or 'default', which are the connection's.
     Raises: NotImplementedError for others.
@@ -482,7 +482,7 @@ _pool._allocator = alloc
 
 
 class _Chosen(threading.local):
-    """What using_allocator has set for a thread."""
+    """The allocator that using_allocator has set for a thread."""
 
     allocators = ()
 
@@ -525,7 +525,7 @@ def set_allocator(allocator=None):
 
 
 def get_allocator():
-    """What was said last to allocate.
+    """Return what was said last to allocate.
 
     Returns: function of a number of bytes, which gives a cuda.MemoryPointer.
     Source: cupy.cuda.get_allocator

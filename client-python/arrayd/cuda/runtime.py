@@ -100,7 +100,7 @@ def deviceCanAccessPeer(device, peer):
 
 
 def getDeviceProperties(device):
-    """What is known of a device.
+    """Return what is known of a device.
 
     Parameters: device: its number.
     Returns: dict: name (bytes), totalGlobalMem, major, minor, multiProcessorCount, warpSize, maxThreadsPerBlock,
@@ -176,7 +176,7 @@ def streamDestroy(stream):
 
 
 def pointerGetMemoryType(ptr):
-    """What kind of memory an address is in.
+    """Return what kind of memory an address is in.
 
     Parameters: ptr: int.
     Returns: int: memoryTypeDevice in the memory of an array whose address was told, else memoryTypeUnregistered.

@@ -99,7 +99,7 @@ class Stream:
 
     @classmethod
     def from_external(cls, stream):
-        """The same stream, when it is one of the server's.
+        """Return a stream for another object's stream, when that is one of the server's.
 
         Parameters: stream: Stream, or an object with CUDA's stream protocol.
         Returns: Stream, which keeps the other; its device_id is -1, as the protocol does not tell it.

@@ -52,7 +52,7 @@ class _CuPy(types.ModuleType):
         return value
 
     def get_array_module(self, *args):
-        """This module when one of args is an array of the server, else numpy; see arrayd.get_array_module."""
+        """Return this module when one of args is an array of the server, else numpy; see arrayd.get_array_module."""
         import arrayd
         found = arrayd.get_array_module(*args)
         return self if found is arrayd else found
@@ -75,7 +75,7 @@ class _CuPy(types.ModuleType):
 
 
 def _removed(name):
-    """What a name of NumPy 1 stands for; None for one that is no other name of something."""
+    """Return what a name of NumPy 1 stands for; None for one that is no other name of something."""
     import arrayd
     from arrayd._removed import _BY_NUMPY
     constants = {"NINF": -arrayd.inf, "NZERO": -0.0, "PZERO": 0.0}

@@ -1,4 +1,4 @@
-"""What cupyx has beyond NumPy's surface: scatters, pinned memory, checks and the profiler.
+"""Functions of cupyx beyond NumPy's surface: scatters, pinned memory, checks and the profiler.
 
     from arrayd import cupyx
     cupyx.scatter_add(counts, index, 1)

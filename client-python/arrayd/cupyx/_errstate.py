@@ -1,4 +1,5 @@
-"""What to do about errors: arrayd raises those of linear algebra, always, and reports none of floating point."""
+"""The choice of what to do about errors: arrayd raises those of linear algebra, always, and reports none of floating
+point."""
 import contextlib
 
 _STATE = {"divide": None, "over": None, "under": None, "invalid": None, "linalg": "raise", "fallback_mode": "ignore"}

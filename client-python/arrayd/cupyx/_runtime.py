@@ -1,4 +1,4 @@
-"""What is known of both ends."""
+"""Facts about the client and the server."""
 import importlib.metadata
 import platform
 

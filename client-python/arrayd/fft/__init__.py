@@ -35,7 +35,7 @@ def _swap(norm):
 
 
 def _factor(sizes, norm, forward):
-    """What a transform of that many points along each axis is multiplied by."""
+    """Return what a transform of that many points along each axis is multiplied by."""
     norm = _swap(_swap(norm) if forward else norm)
     if norm == "backward":
         return 1.0

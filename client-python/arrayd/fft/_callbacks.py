@@ -56,7 +56,7 @@ class _Function:
         return self._kernels[dtype.char]
 
     def apply(self, a, axis):
-        """What the function makes of an array whose transform is along that axis alone, or along several (None).
+        """Return what the function makes of an array whose transform is along that axis alone, or along several (None).
 
         Parameters: a: array of one of cuFFT's types. axis: int or None.
         Returns: ndarray of a's shape and type.
@@ -102,7 +102,7 @@ class set_cufft_callbacks(Scope):
                            "store": _function("store", cb_store, cb_store_name, cb_store_data, cb_store_aux_arr, cb_ver)}
 
     def apply(self, kind, a, axis):
-        """What the load or the store function makes of an array, which is the array itself where there is none."""
+        """Return what the load or the store function makes of an array, which is the array itself where there is none."""
         function = self._functions[kind]
         return a if function is None else function.apply(a, axis)
 

@@ -5,7 +5,7 @@ _current = threading.local()
 
 
 class Scope:
-    """What holds for this thread's transforms inside its with block. There is one of a kind at a time.
+    """A setting for this thread's transforms inside a with block. There is one of a kind at a time.
 
     Subclasses have: _place: the name of the kind. _in_use: what is said where there is one already.
     """

@@ -32,7 +32,7 @@ def _cannot(name, reason):
 
 
 class PlanCache:
-    """This connection's view of the plans that the server keeps for its devices: those that were used last, for all its
+    """The connection's view of the plans that the server keeps for its devices: those that were used last, for all its
     users. What is set here holds for the view; how many the server keeps is its own.
 
     Source: cupy.fft.PlanCache
@@ -76,7 +76,7 @@ class PlanCache:
         return self._now()[1]
 
     def get_memsize(self):
-        """What set_memsize has said; -1: no limit.
+        """Return what set_memsize has said; -1: no limit.
 
         Returns: int.
         Source: cupy.fft.PlanCache.get_memsize
@@ -159,7 +159,7 @@ set_cufft_gpus = _cannot("set_cufft_gpus", _SEVERAL)
 
 
 class _Config(types.ModuleType):
-    """This module, with a setting that warns."""
+    """The class of this module, with a setting that warns."""
 
     _nd_planning = True
 

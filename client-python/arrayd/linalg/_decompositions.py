@@ -18,35 +18,35 @@ LinAlgError = _core.LinAlgError
 
 
 class EigResult(NamedTuple):
-    """What eig gives."""
+    """The result of eig."""
 
     eigenvalues: object
     eigenvectors: object
 
 
 class EighResult(NamedTuple):
-    """What eigh gives."""
+    """The result of eigh."""
 
     eigenvalues: object
     eigenvectors: object
 
 
 class QRResult(NamedTuple):
-    """What qr gives."""
+    """The result of qr."""
 
     Q: object
     R: object
 
 
 class SlogdetResult(NamedTuple):
-    """What slogdet gives."""
+    """The result of slogdet."""
 
     sign: object
     logabsdet: object
 
 
 class SVDResult(NamedTuple):
-    """What svd gives."""
+    """The result of svd."""
 
     U: object
     S: object

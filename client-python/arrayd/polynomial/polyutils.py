@@ -1,4 +1,4 @@
-"""What functions of series of coefficients have in common: numpy.polynomial.polyutils' functions."""
+"""Helpers of functions of series of coefficients: numpy.polynomial.polyutils' functions."""
 from .. import _base, _core
 from .._array.manipulation import atleast_1d
 from .._base import as_array, ndarray

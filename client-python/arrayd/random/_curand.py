@@ -78,7 +78,7 @@ class States:
 
     @property
     def state(self):
-        """What another object can begin from: numbers and NumPy's arrays."""
+        """Return what another object can begin from: numbers and NumPy's arrays."""
         with self.lock:
             array = None if self.array is None else self.array.get()
             return {"seed": self.seed, "turns": self.turns, "first": self.first, "states": array}

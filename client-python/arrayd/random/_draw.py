@@ -37,7 +37,7 @@ ROWS = {
     "negative_binomial": Row(44, ("n", "POSITIVE"), ("p", "ABOVE0")), "logseries": Row(45, ("p", "BELOW1")),
     "zipf": Row(46, ("a", "ABOVE1")),
 }
-# What RandomState's parameters must be, which takes less: of logseries as CuPy, of hypergeometric as NumPy and CuPy.
+# Conditions for RandomState's parameters, which takes less: of logseries as CuPy, of hypergeometric as NumPy and CuPy.
 LEGACY_ROWS = {**ROWS, "logseries": Row(45, ("p", "INSIDE")),
                "hypergeometric": Row(43, ("ngood", "NONNEG"), ("nbad", "NONNEG"), ("nsample", "ATLEAST1"))}
 # The distributions for which RandomState waits for parameters on the server, and so raises at the call. CuPy does so for
@@ -45,7 +45,7 @@ LEGACY_ROWS = {**ROWS, "logseries": Row(45, ("p", "INSIDE")),
 LEGACY_LOOKED = {"exponential", "logseries", "negative_binomial", "noncentral_chisquare", "noncentral_f", "power",
                  "rayleigh", "triangular", "weibull", "zipf", "gumbel", "laplace", "lognormal", "normal", "pareto", "wald"}
 
-# What is wrong with values, and NumPy's words for it.
+# Mistakes in values, and NumPy's words for them.
 _WRONG = {
     "ANY": (lambda x: np.False_, ""),
     "NONNEG": (lambda x: x < 0, "{0} < 0"),
@@ -189,7 +189,7 @@ def _whole(value, name):
 
 
 def _bounds(low, high, dtype, endpoint):
-    """Both bounds, included; ValueError in NumPy's words. Bounds on the server are compared there."""
+    """Return the two bounds, which are included; ValueError in NumPy's words. Bounds on the server are compared there."""
     info = np.iinfo(np.uint8 if dtype == bool else dtype)
     most = 1 if dtype == bool else info.max
     from_zero = high is None

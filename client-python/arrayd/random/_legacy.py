@@ -1,4 +1,5 @@
-"""What RandomState draws from: cuRAND's host API as CuPy uses it, and XOR128 where CuPy has algorithms of its own."""
+"""Generators that RandomState draws from: cuRAND's host API as CuPy uses it, and XOR128 where CuPy has algorithms of
+its own."""
 import numpy as np
 
 from .. import _base, _core
@@ -113,8 +114,8 @@ class LegacyGenerator(BitGenerator):
             wrong = wrong[right.size:]
 
     def _integers_between(self, shape, dtype, low, high):
-        """The same for bounds that are arrays. As in CuPy, numbers that are drawn again fill the places in order, each
-        by the limit of the place that it was drawn for."""
+        """Draw integers between bounds that are arrays. As in CuPy, numbers that are drawn again fill the places in
+        order, each by the limit of the place that it was drawn for."""
         low, high = (_base.as_array(bound) if isinstance(bound, np.ndarray) else bound for bound in (low, high))
         high = _base.as_array(high)
         if bool((high < low).any()):

@@ -30,7 +30,7 @@ def __dir__():
 
 
 def get_array_module(*args):
-    """This module when one of args is an array of the server, also a sparse one, else SciPy.
+    """Return this module when one of args is an array of the server, also a sparse one, else SciPy.
 
     Parameters: args: arrays and other values.
     Returns: module.

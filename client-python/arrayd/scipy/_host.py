@@ -66,7 +66,7 @@ def make_function(name, module="scipy.signal", subject=""):
 
 
 class HostMade:
-    """What SciPy makes on this side, evaluated on the server.
+    """An object that SciPy makes on this side, and the server evaluates.
 
     A class that is derived from this names SciPy's module and class; its object is self._host. Attributes that are arrays
     go up when they are first asked for. What is changed in such an array on the server, SciPy's object does not see.

@@ -45,7 +45,7 @@ def _module():
 
 
 def _outcome(test, args, kw):
-    """What a test returns, and what it raises."""
+    """Return what a test returns, and what it raises."""
     try:
         return test(*args, **kw), None
     except BaseException as error:
@@ -55,7 +55,7 @@ def _outcome(test, args, kw):
 
 
 def _arguments(name, sp_name, scipy_name):
-    """What a test's parameters for modules get: (with arrayd, with NumPy)."""
+    """Return what a test's parameters for modules get: (with arrayd, with NumPy)."""
     ours, numpys = {name: _module()}, {name: np}
     for parameter, module in ((sp_name, "scipy.sparse"), (scipy_name, "scipy")):
         if parameter is not None:

@@ -6,7 +6,7 @@ import unittest
 
 
 class _Bundle:
-    """What stands for a unittest.TestCase after parameterize: the classes that it has become."""
+    """The result of parameterize for a unittest.TestCase: the classes that it has become."""
 
     def __init__(self, cases):
         self.cases = cases

@@ -1,4 +1,4 @@
-"""The same random numbers for a test every time."""
+"""Random numbers that are the same for a test every time."""
 import contextlib
 import functools
 import os

@@ -1,4 +1,4 @@
-"""What programs say to CuPy beside computing: devices, streams, events, pools, pinned memory, copies either way."""
+"""Calls that programs make of CuPy beside computing: devices, streams, events, pools, pinned memory, copies either way."""
 import cupy as cp
 import cupyx
 import numpy as np

@@ -64,7 +64,7 @@ class NCCLBackend:
         return found
 
     def _collect(self, flat, root):
-        """What every rank has sent to the root, by rank; None elsewhere."""
+        """Return what every rank has sent to the root, by rank; None elsewhere."""
         if self.rank != root:
             self._links[root].send([flat])
             return None

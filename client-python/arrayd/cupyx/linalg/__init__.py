@@ -1,4 +1,4 @@
-"""What cupyx.linalg has: the inverse of Hermitian positive definite matrices, and systems by their factors."""
+"""Functions of cupyx.linalg: the inverse of Hermitian positive definite matrices, and systems by their factors."""
 import arrayd as ad
 
 from . import sparse

@@ -9,7 +9,7 @@ _COUNTED = ("operations", "round_trips", "messages_bytes")
 
 
 class Profile:
-    """What a block did, of this process. Complete when the block has ended.
+    """Counters of what a block did in this process. Complete when the block has ended.
 
     Attributes: seconds. operations: sent. round_trips: how often it waited. messages_bytes: sent, without large arrays'
     elements where those are shared.
@@ -45,8 +45,8 @@ def profile():
 
 @contextlib.contextmanager
 def counters():
-    """What the server's counters gain over a block: operations that ran together, temporaries, bytes, failures. Both ends
-    ask the server, so what the block asked for is done or queued there when it ends, and not before it began.
+    """Return what the server's counters gain over a block: operations that ran together, temporaries, bytes, failures.
+    Both ends ask the server, so what the block asked for is done or queued there when it ends, and not before it began.
 
     Returns: context manager that gives a dict of ints, filled when the block has ended.
     Raises: ConnectionError when there is no server.

@@ -8,7 +8,7 @@ from ... import cuda
 
 
 class _PerfCaseResult:
-    """What benchmark has measured; str() gives means, deviations and extremes.
+    """The measurements of benchmark; str() gives means, deviations and extremes.
 
     Attributes: name. cpu_times: seconds that each call took in this process, shape (n_repeat,). gpu_times: seconds
     between the call's beginning and end on each device, shape (number of devices, n_repeat).

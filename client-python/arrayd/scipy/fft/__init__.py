@@ -25,6 +25,6 @@ __ua_domain__ = "numpy.scipy.fft"
 
 
 def __ua_function__(method, args, kwargs):
-    """What scipy.fft calls for one of its functions while this module is its backend."""
+    """Return what scipy.fft calls for one of its functions while this module is its backend."""
     function = globals().get(method.__name__) if method.__name__ in __all__ else None
     return NotImplemented if function is None else function(*args, **kwargs)

@@ -46,7 +46,7 @@ def find_breaks(breaks, x):
 
 
 def find_outside(x, first, last, extrapolate):
-    """Which points have no value: those beyond the ends unless extrapolate, and NaN."""
+    """Find the points that have no value: those beyond the ends unless extrapolate, and NaN."""
     return _u["isnan"](x) if extrapolate else ~((x >= min(first, last)) & (x <= max(first, last)))
 
 

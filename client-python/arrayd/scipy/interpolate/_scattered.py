@@ -7,7 +7,7 @@ from . import _points
 
 
 class _Triangulated(HostMade):
-    """What SciPy computes on this side, by a triangulation."""
+    """An interpolant that SciPy computes on this side, by a triangulation."""
 
     def __call__(self, *args):
         """Values, computed on this side. args: an array (..., n), or n arrays. Waits."""

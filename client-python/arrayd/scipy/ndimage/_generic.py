@@ -131,7 +131,7 @@ def _list_windows(input, footprint, origins, mode, cval):
 
 def generic_filter(input, function, size=None, footprint=None, output=None, mode="reflect", cval=0.0, origin=0,
                    extra_arguments=(), extra_keywords=None, *, axes=None):
-    """What a function makes of each window.
+    """Return what a function makes of each window.
 
     Parameters: input: array. function: a RawKernel func(double *window, int size, double *result), a ReductionKernel of one
     input and output, which both run on the server; or a Python function of a 1-d array, which SciPy calls on this side for
@@ -175,7 +175,7 @@ def _reduce_windows(function, windows, dtype):
 
 def generic_filter1d(input, function, filter_size, axis=-1, output=None, mode="reflect", cval=0.0, origin=0,
                      extra_arguments=(), extra_keywords=None):
-    """What a function makes of each line along an axis, which begins and ends with elements of a mode.
+    """Return what a function makes of each line along an axis, which begins and ends with elements of a mode.
 
     Parameters: input: array. function: a RawKernel func(double *line, ptrdiff_t length, double *result, ptrdiff_t length),
     which runs on the server, or a Python function that fills its second array from its first, which SciPy calls on this side.

@@ -78,7 +78,7 @@ def spline_filter(input, order=3, output=np.float64, mode="mirror"):
 
 
 def _coefficients(input, order, mode, cval, prefilter):
-    """What points are made of, and by how much it begins before input."""
+    """Return what points are made of, and by how much it begins before input."""
     if not prefilter or order < 2:
         return input, 0
     pad = 0

@@ -373,7 +373,7 @@ def _limit_error():
 
 
 def labeled_comprehension(input, labels, index, func, out_dtype, default, pass_positions=False):
-    """What a function makes of the elements of each label.
+    """Return what a function makes of the elements of each label.
 
     Parameters: input: array. labels: a label for each element. index: the labels, one or an array; None: those above 0
     together. func: called with a 1-d array of elements and, with pass_positions, one of their places in row-major order.

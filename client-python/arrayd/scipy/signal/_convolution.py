@@ -64,7 +64,7 @@ def _cut(full, shape1, shape2, mode, axes=None):
 
 
 def _narrow(full, a, b):
-    """What a transform gives in the type of a and b; float16 is too narrow for it."""
+    """Return what a transform gives in the type of a and b; float16 is too narrow for it."""
     kind = _base.result_type(a.dtype, b.dtype, np.float32) if a.dtype.kind in "fV" and b.dtype.kind in "fV" else \
         _base.result_type(a.dtype, b.dtype)
     return full.astype(kind) if kind.kind in "fc" and kind.itemsize < full.dtype.itemsize else full

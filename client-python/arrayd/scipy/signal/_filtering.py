@@ -327,7 +327,7 @@ def _pad_last(x, before, behind):
 
 
 def resample_poly(x, up, down, axis=0, window=("kaiser", 5.0), padtype="constant", cval=None):
-    """Another number of elements, by a finite filter.
+    """Resample to another number of elements, by a finite filter.
 
     Parameters: x: array. up, down: the factor is up / down. axis: the axis. window: of the filter, or its factors.
     padtype: "constant", "line", "mean", "median", "maximum" or "minimum": what x goes on with. cval: of "constant".
@@ -377,7 +377,7 @@ def _resampling_factors(window, up, down, dtype):
 
 
 def resample(x, num, t=None, axis=0, window=None, domain="time"):
-    """Another number of elements, by Fourier transforms.
+    """Resample to another number of elements, by Fourier transforms.
 
     Parameters: x: array. num: how many elements. t: their places, which are then returned for the result, too. axis: the
     axis. window: of the transform: a name, an array or a function of frequencies. domain: "time", or "freq": x is a

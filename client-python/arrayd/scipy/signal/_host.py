@@ -1,4 +1,4 @@
-"""What designs rather than computes: SciPy makes it on this side, and arrays go up.
+"""Functions that design rather than compute: SciPy runs them on this side, and arrays go up.
 
 A function of the table takes arrays of the server and of NumPy, and returns arrays of the server.
 """

@@ -1,4 +1,4 @@
-"""What all sparse arrays and matrices have: conversions, arithmetic and comparisons by their operands' kinds."""
+"""Methods of all sparse arrays and matrices: conversions, arithmetic and comparisons by their operands' kinds."""
 import operator
 import types
 import warnings
@@ -138,7 +138,7 @@ class SparseBase(UnaryMethods):
     # ---- conversions ----
 
     def asformat(self, format, copy=False):
-        """This in a format ("csr", "csc", "coo", "dia"); itself where it has that, or where format is None."""
+        """Return the matrix in a format ("csr", "csc", "coo", "dia"); itself where it has that, or where format is None."""
         if format is None or format == self.format:
             return self.copy() if copy else self
         if ("coo" if not isinstance(format, str) else format) not in _NAMES:
@@ -146,15 +146,15 @@ class SparseBase(UnaryMethods):
         return getattr(self, "to" + format)(copy=copy)
 
     def tocsr(self, copy=False):
-        """This in CSR format."""
+        """Return the matrix in CSR format."""
         return self.tocoo(copy=False).tocsr(copy=copy)
 
     def tocsc(self, copy=False):
-        """This in CSC format."""
+        """Return the matrix in CSC format."""
         return self.tocoo(copy=False).tocsc(copy=copy)
 
     def todia(self, copy=False):
-        """This in DIA format."""
+        """Return the matrix in DIA format."""
         return self.tocoo(copy=False).todia(copy=copy)
 
     def todense(self, order=None, out=None):
@@ -183,7 +183,7 @@ class SparseBase(UnaryMethods):
         return out
 
     def get(self, stream=None):
-        """This as SciPy's sparse array or matrix of the class of that name, on the host."""
+        """Return the matrix as SciPy's sparse array or matrix of the class of that name, on the host."""
         import scipy.sparse
         return getattr(scipy.sparse, type(self).__name__)(self._host_parts(), shape=self.shape)
 
@@ -192,7 +192,7 @@ class SparseBase(UnaryMethods):
         return self._with_data(self.data.copy(), copy=True)
 
     def astype(self, dtype, casting="unsafe", copy=True):
-        """This with elements of another type."""
+        """Return the matrix with elements of another type."""
         dtype = check_dtype(dtype)
         if dtype == self.dtype:
             return self.copy() if copy else self
@@ -478,7 +478,7 @@ class SparseBase(UnaryMethods):
 
 
 class MatrixMethods(spmatrix):
-    """What matrices have besides, or have otherwise than arrays: * is the matrix product, ** its power."""
+    """Methods that matrices have besides, or have otherwise than arrays: * is the matrix product, ** its power."""
 
     def __mul__(self, other):
         return self._matmul_dispatch(other)
@@ -519,7 +519,7 @@ class MatrixMethods(spmatrix):
         return self.maxprint
 
     def asfptype(self):
-        """This with elements of a floating type: itself where they are."""
+        """Return the matrix with elements of a floating type: itself where they are."""
         return self if self.dtype.kind in "fc" else self.astype(np.result_type(self.dtype, np.float32))
 
     def getH(self):

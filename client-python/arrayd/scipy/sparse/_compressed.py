@@ -12,7 +12,7 @@ from ._types import check_dtype, check_shape, is_host_sparse, is_shape, issparse
 
 
 class CompressedBase(ExtremeMethods, SparseBase):
-    """What CSR and CSC have in common. _major: the axis along which entries are gathered."""
+    """The common base of CSR and CSC. _major: the axis along which entries are gathered."""
 
     _major = 0
 
@@ -244,7 +244,7 @@ class CompressedBase(ExtremeMethods, SparseBase):
     # ---- conversions ----
 
     def tocoo(self, copy=True):
-        """This in COO format."""
+        """Return the matrix in COO format."""
         row, col, data = self._triple()
         if copy:
             data = data.copy()
@@ -265,13 +265,13 @@ class CompressedBase(ExtremeMethods, SparseBase):
                                has_canonical_format=self._has_canonical_format or None, has_sorted_indices=True)
 
     def tocsr(self, copy=False):
-        """This in CSR format: itself where it has that, unless a copy is wanted."""
+        """Return the matrix in CSR format: itself where it has that, unless a copy is wanted."""
         if self.format == "csr":
             return self.copy() if copy else self
         return self._to_other()
 
     def tocsc(self, copy=False):
-        """This in CSC format: itself where it has that, unless a copy is wanted."""
+        """Return the matrix in CSC format: itself where it has that, unless a copy is wanted."""
         if self.format == "csc":
             return self.copy() if copy else self
         return self._to_other()

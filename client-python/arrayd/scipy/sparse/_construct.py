@@ -310,7 +310,7 @@ def block_diag(mats, format=None, dtype=None):
 # ---- random ----
 
 def _draw_places(total, count, generator):
-    """So many different ones of 0, ..., total-1, on the server."""
+    """Draw different numbers out of 0, ..., total-1, on the server."""
     if total == 0 or count == 0:
         return ad.empty(0, np.int64)
     if total <= max(16 * count, 1 << 20):
@@ -418,7 +418,7 @@ def _keep_triangle(A, keeps, format):
 
 
 def tril(A, k=0, format=None):
-    """What lies on the k-th diagonal and below.
+    """Return what lies on the k-th diagonal and below.
 
     Parameters: A: sparse or dense matrix. k: int. format: str, coo unless given.
     Returns: sparse matrix, or array as A is.
@@ -429,7 +429,7 @@ def tril(A, k=0, format=None):
 
 
 def triu(A, k=0, format=None):
-    """What lies on the k-th diagonal and above.
+    """Return what lies on the k-th diagonal and above.
 
     Parameters: A: sparse or dense matrix. k: int. format: str, coo unless given.
     Returns: sparse matrix, or array as A is.

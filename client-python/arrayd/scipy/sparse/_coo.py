@@ -29,7 +29,7 @@ def as_indices(a, what="indices"):
 
 
 class CooBase(ExtremeMethods, SparseBase):
-    """What COO arrays and matrices have; entries may be in any order, and one place may have several."""
+    """The base of COO arrays and matrices; entries may be in any order, and one place may have several."""
 
     format = "coo"
 
@@ -169,7 +169,7 @@ class CooBase(ExtremeMethods, SparseBase):
         return _entries.count_places((self.col, self.row)[axis], self.shape[1 - axis])
 
     def tocoo(self, copy=False):
-        """This in COO format: itself unless a copy is wanted."""
+        """Return the matrix in COO format: itself unless a copy is wanted."""
         return self.copy() if copy else self
 
     def _compressed(self, format):
@@ -188,15 +188,15 @@ class CooBase(ExtremeMethods, SparseBase):
         return cls._from_parts(data, minor, pointers, self._shape, has_canonical_format=True)
 
     def tocsr(self, copy=False):
-        """This in CSR format, sorted, elements of one place added up."""
+        """Return the matrix in CSR format, sorted, elements of one place added up."""
         return self._compressed("csr")
 
     def tocsc(self, copy=False):
-        """This in CSC format, sorted, elements of one place added up."""
+        """Return the matrix in CSC format, sorted, elements of one place added up."""
         return self._compressed("csc")
 
     def todia(self, copy=False):
-        """This in DIA format, elements of one place added up."""
+        """Return the matrix in DIA format, elements of one place added up."""
         self._check_two_dimensions("DIA format")
         cls = self._like("dia")
         if self.nnz == 0:

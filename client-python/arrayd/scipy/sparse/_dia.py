@@ -10,7 +10,7 @@ from ._types import check_dtype, check_shape, is_host_sparse, is_shape, issparse
 
 
 class DiaBase(SparseBase):
-    """What DIA arrays and matrices have: data[k, j] is the element in column j of diagonal offsets[k]."""
+    """The base of DIA arrays and matrices: data[k, j] is the element in column j of diagonal offsets[k]."""
 
     format = "dia"
 
@@ -97,12 +97,12 @@ class DiaBase(SparseBase):
         return row[at, col].astype(dtype), col.astype(dtype), data[at, col]
 
     def tocoo(self, copy=False):
-        """This in COO format, without zeros."""
+        """Return the matrix in COO format, without zeros."""
         row, col, data = self._triple()
         return self._like("coo")._from_parts(data, row, col, self._shape)
 
     def todia(self, copy=False):
-        """This in DIA format: itself unless a copy is wanted."""
+        """Return the matrix in DIA format: itself unless a copy is wanted."""
         return self.copy() if copy else self
 
     def _transposed(self, copy):

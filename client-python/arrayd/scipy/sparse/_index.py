@@ -120,7 +120,7 @@ def _parse_key(a, key):
 # ---- selections along one axis ----
 
 def _select_slice(places, size, part):
-    """Which entries a slice keeps, and their new places: (index, places, length)."""
+    """Find the entries that a slice keeps, and their new places: (index, places, length)."""
     start, stop, step = part.indices(size)
     length = len(range(start, stop, step))
     if (start, step, length) == (0, 1, size):

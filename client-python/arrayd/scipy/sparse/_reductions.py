@@ -87,7 +87,7 @@ def count_nonzero(a, axis):
 # ---- extremes ----
 
 def _least(dtype, largest):
-    """What an extreme begins with: it is replaced by any element."""
+    """Return what an extreme begins with: it is replaced by any element."""
     if dtype.kind == "b":
         return not largest
     if dtype.kind in "iu":

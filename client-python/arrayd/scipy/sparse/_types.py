@@ -1,4 +1,4 @@
-"""What every file of scipy.sparse asks: what is sparse, which types elements and indices have, what a shape is."""
+"""Questions of every file of scipy.sparse: what is sparse, which types elements and indices have, what a shape is."""
 import operator
 
 import numpy as np
@@ -7,7 +7,7 @@ from ..._core import ndarray
 
 
 class SparseWarning(Warning):
-    """What warns of something about sparse matrices.
+    """A warning about sparse matrices.
 
     Parameters: args: the text.
     Source: scipy.sparse.SparseWarning

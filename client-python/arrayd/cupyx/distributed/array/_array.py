@@ -72,7 +72,7 @@ class DistributedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return host
 
     def change_mode(self, mode):
-        """The same values in another mode. No element moves where no chunks overlap.
+        """Return the values in another mode. No element moves where no chunks overlap.
 
         Parameters: mode: REPLICA, MIN, MAX, SUM or PROD.
         Returns: DistributedArray, which may have chunks of this one.
@@ -86,7 +86,7 @@ class DistributedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return self._make(self._chunks_map if mode.idempotent else self._count_once(mode), mode)
 
     def reshard(self, index_map):
-        """The same values in other chunks.
+        """Return the values in other chunks.
 
         Parameters: index_map: dict: an index, or a list of indices, by device. What no chunk has yet is 0.
         Returns: DistributedArray of the same mode.
@@ -110,7 +110,7 @@ class DistributedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return [chunk for chunks in self._chunks_map.values() for chunk in chunks]
 
     def _overlaps(self, index, skip=None):
-        """What chunks have of an index: (where it lies there, the elements)."""
+        """Return what chunks have of an index: (where it lies there, the elements)."""
         for chunk in self._chunks():
             both = None if chunk is skip else _boxes.intersect(index, chunk.index)
             if both is not None:
@@ -172,7 +172,7 @@ class DistributedArray(np.lib.mixins.NDArrayOperatorsMixin):
         raise RuntimeError("a distributed array does not support this function, nor to be converted by itself; get() fetches it")
 
     def __getattr__(self, name):
-        """What arrays have besides: a method that says so when it is called, or the error at once."""
+        """Return what arrays have besides: a method that says so when it is called, or the error at once."""
         if name.startswith("_") or not hasattr(ndarray, name):
             raise AttributeError(f"a distributed array has no attribute {name!r}")
 

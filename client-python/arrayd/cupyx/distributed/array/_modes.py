@@ -1,4 +1,4 @@
-"""What it means that chunks overlap: they are replicas, or parts of a minimum, maximum, sum or product."""
+"""Modes, which say what chunks that overlap are: they are replicas, or parts of a minimum, maximum, sum or product."""
 import numpy as np
 
 from .... import _core

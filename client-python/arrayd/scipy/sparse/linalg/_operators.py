@@ -8,7 +8,7 @@ from .._types import is_scalar_like, issparse
 
 
 class LinearOperator:
-    """What multiplies vectors: a function of the caller's, or a subclass with _matvec or _matmat.
+    """An object that multiplies vectors: a function of the caller's, or a subclass with _matvec or _matmat.
 
     Parameters: shape: tuple of two ints. matvec, rmatvec, matmat, rmatmat: functions of one array: A @ x, A^H @ x, and
         these for the columns of a matrix. dtype: of the elements; found by a product unless given.

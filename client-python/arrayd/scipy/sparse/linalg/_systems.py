@@ -14,7 +14,7 @@ def _norm(x):
 
 
 class _System:
-    """What all solvers begin with: operators, the right side, the first guess, and when to end."""
+    """The system that all solvers begin with: operators, the right side, the first guess, and when to end."""
 
     def __init__(self, A, b, x0, rtol, atol, maxiter, M, tol, least=np.float32):
         if getattr(A, "ndim", 2) != 2:
@@ -205,7 +205,7 @@ def gmres(A, b, x0=None, *, rtol=1e-5, atol=0.0, restart=None, maxiter=None, M=N
 
 
 def _run_cycle(s, r, size, restart, callback):
-    """What the preconditioner makes the correction of one cycle of."""
+    """Return what the preconditioner makes the correction of one cycle of."""
     V = ad.empty((s.n, restart + 1), s.dtype)
     V[:, 0] = r / size
     H = np.zeros((restart + 1, restart), s.dtype)
