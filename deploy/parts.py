@@ -1,6 +1,6 @@
 """Software of others that is linked into what arrayd ships, and its licences: parts.py [FILE ...] lists what is in files.
 
-The linker writes maps (build/release/obj/maps), which name the archives that it has taken something from. Whatever it
+The linker writes maps (build/release/obj/maps), which name the archives that it has taken something from. All that it
 names has a row here, and so have headers that come from the package registry (fetch.py).
 """
 import dataclasses

@@ -64,7 +64,7 @@ class Progress:
 
 
 def follow(lines, progress):
-    """Show the steps among the lines that make prints. What is no step is printed as it is."""
+    """Show the steps among the lines that make prints. A line that is no step is printed as it is."""
     for line in lines:
         found = LINE.match(line.rstrip("\n"))
         if found:

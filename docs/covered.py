@@ -1,7 +1,7 @@
 """docs/coverage.md: which of CuPy's names arrayd has, found from the running package: covered.py [PAGE].
 
-A name differs when it does not take what NumPy's function of that name takes, ignores some of that, has no loop for a
-type that NumPy's ufunc has one for, or when its docstring says so in a line that begins with "Differs:". Why a name is
+A name differs when it does not take all that NumPy's function of that name takes, or ignores some of that. It differs,
+too, when it lacks a loop that NumPy's ufunc has, or when its docstring has a line that begins with "Differs:". Why a name is
 missing the package says itself (arrayd._removed.why), or else the table here.
 """
 import collections

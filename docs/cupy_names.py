@@ -1,8 +1,8 @@
 """docs/cupy-names.json: the public names of CuPy's modules: cupy_names.py
 
 The source distribution that tests/conformance/rules.toml pins is fetched, and the names are read from its Python files, which
-are not run. What modules in Cython and running code export (cupy, cupy.cuda, cupy.ndarray) was listed by a CuPy on a GPU; those
-names stay in the file, and more are added.
+are not run. The names that modules in Cython and running code export (cupy, cupy.cuda, cupy.ndarray) were listed by a
+CuPy on a GPU; those names stay in the file, and more are added.
 """
 import ast
 import io

@@ -2,8 +2,8 @@
 each public module and for arrayd._core, and py.typed.
 
 Names and parameters come from the running package, types from the docstrings' Parameters and Returns, whose words are
-few: "array", "int or tuple of ints", "tuple of ndarrays". What these do not say is Any. Results that depend on a flag
-are overloads (FLAGS), and what no rule gives is written out (CUSTOM).
+few: "array", "int or tuple of ints", "tuple of ndarrays". A type that these do not say is Any. Results that depend on
+a flag are overloads (FLAGS), and what no rule gives is written out (CUSTOM).
 """
 import inspect
 import pathlib

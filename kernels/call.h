@@ -7,10 +7,10 @@
  * The row declares the function and puts it into the dispatch table of each backend; nothing else has to be touched.
  * kernels/call.cpp, compiled into both backends, has the functions below.
  *
- * What ad_call_<name> may rely on: ad__check_op has passed, so counts, parameters, dtypes and shapes are those of the
+ * ad_call_<name> may rely on this: ad__check_op has passed, so counts, parameters, dtypes and shapes are those of the
  * row; every operand that is an array has an address, inside its buffer; outputs do not overlap inputs. Arrays may be
  * any views: negative and zero strides (zero only in inputs), 0-d, empty. Nobody else writes to operands while it runs,
- * except to those whose guard in the row is v (kernels/backend.h says what that asks of it). What it must do itself:
+ * except to those whose guard in the row is v (kernels/backend.h says what that asks of it). It must do this itself:
  * look at values (indices), and
  *  - fail by ad__fault(c->fault, ...), before c->run->wrote is set wherever that can be known before;
  *  - set c->run->wrote before it writes to an output; in a row of kind UPDATE nothing may fail after that;
@@ -18,7 +18,7 @@
  *  - cpu: divide large work by ad_cpu_parallel and leave small work alone;
  *  - cuda: enqueue on c->stream->cuda and return. All addresses, those from ad_call_workspace too, are the device's:
  *    the host may not touch what lies there. Scratch memory is reused in stream order, so nothing has to be freed or
- *    waited for. What only the data tell goes to c->run->check (may be NULL) by ad_cuda_report
+ *    waited for. An error that only the data tell goes to c->run->check (may be NULL) by ad_cuda_report
  * (kernels/cuda/backend/checks.h), with c->run->checked set; kernels stay inside the bounds even then. Only ASK calls,
  * which reply with a number that the data decide, may wait for the stream. The shape of a typical one:
  *

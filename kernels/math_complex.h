@@ -13,8 +13,8 @@
 #include "kernels/math_complex_inverse.h"
 /* Both headers define for the GPU what the C library has for the CPU. Zeros, infinities and NaN give what C says, which
  * libcu++'s functions of complex numbers do not in many places. Nor do these functions lose digits by overflow as
- * libcu++'s do: its sqrt of -1 as complex64 has a real part of -4e-8, and its sin of 1000i is not a number. Whoever
- * changes one of them compares all functions with NumPy on the grid of tests/ops/test_complex.py, zeros' signs
+ * libcu++'s do: its sqrt of -1 as complex64 has a real part of -4e-8, and its sin of 1000i is not a number. A change of
+ * one of them asks for a comparison of all functions with NumPy on the grid of tests/ops/test_complex.py, zeros' signs
  * included. */
 #define AD_COMPLEX1(name)
 #else

@@ -58,7 +58,8 @@ int ad__encode_fetch(ad_bytes *b, uint64_t request, const ad_desc *d, uint64_t w
 /* A launch of a kernel, with the fields of LAUNCH. */
 #define AD_LAUNCH_FIXED 7 /* numbers of a launch before the kinds of its parameters */
 
-/* What a kernel's parameter takes of a launch. The last two: a value that begins with the address of an array. */
+/* The bytes of a launch that a kernel's parameter takes. The last two: a value that begins with the address of an
+ * array. */
 enum { AD_KIND_WRITTEN, AD_KIND_READ, AD_KIND_VALUE, AD_KIND_INSIDE_WRITTEN, AD_KIND_INSIDE_READ, AD_KINDS };
 #define AD_INSIDE 8 /* bytes of the address */
 /* The feature of servers that know the last two, beside those of base.h. */

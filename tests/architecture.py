@@ -7,6 +7,8 @@ import pathlib
 import re
 import sys
 
+import prose
+
 TOP = pathlib.Path(__file__).resolve().parent.parent
 PAGE = TOP / "docs" / "internals" / "overview.md"
 BEGIN, END = "<!-- measured by tests/architecture.py -->", "<!-- end -->"
@@ -210,6 +212,9 @@ def check(whole=False):
     for members, name, path in find_large_structs():
         if name not in LARGE:
             yield f"{path.relative_to(TOP)}: {name} has {members} members, {MEMBERS} may be: make parts of it"
+    for each in find_sentences():
+        if prose.has_clause_for_subject(each):
+            yield f"a comment: {each[:100]}: name the subject"
     words = sum(len(each.split()) for each in find_sentences()) / len(find_sentences())
     if words > SENTENCE:
         yield f"comments have {words:.1f} words in a sentence on average, {SENTENCE} may be"

@@ -1,8 +1,8 @@
 """One dialect for statuses and pointers in C, C++ and CUDA: dialect.py prints where another one is spoken.
 
 A status is 0 or negative, in a variable called `status`. It is tested as it is, and so is a pointer: `if (status)`,
-`if (f(x))`, `if (!p)`. What may also be positive is called otherwise, and is compared. `!= NULL` stands where the answer is the
-value: `there = p != NULL`.
+`if (f(x))`, `if (!p)`. A number that may also be positive is called otherwise, and is compared. `!= NULL` stands
+where the answer is the value: `there = p != NULL`.
 """
 import pathlib
 import re

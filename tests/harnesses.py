@@ -1,6 +1,6 @@
 """How much is tested by what, in numbers: harnesses.py [--write]. Writes the table of docs/internals/testing.md.
 
-All numbers are counted in the sources. What a long run found is on the page by hand, with its date.
+All numbers are counted in the sources. The findings of long runs are on the page by hand, with their dates.
 """
 import pathlib
 import re

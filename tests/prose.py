@@ -1,10 +1,15 @@
-"""How long the sentences of the project's pages are: prose.py [PAGE...] prints each that is longer than LONGEST words.
+"""How plain the project's prose is: prose.py [PAGE...] prints each sentence that is longer than LONGEST words.
 
-Code, tables, headings and what is made from the code do not count.
+Code, tables, headings and pages that are made from the code do not count. check_notes() judges the docstrings and comments of
+Python: each begins with its own subject, so that it makes sense without its neighbour.
 """
+import ast
+import io
+import itertools
 import pathlib
 import re
 import sys
+import tokenize
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 LONGEST = 40  # words of a sentence, between its semicolons
@@ -15,6 +20,12 @@ _ASIDE = re.compile(r"<!--.*?-->", re.S)
 _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 _CODE = re.compile(r"`[^`]*`")
 _ITEM = re.compile(r"^\s*(?:[-*]|\d+\.) ", re.M)
+# Beginnings that lean on what stands before: on a name, a sentence, another function.
+_LEANING = re.compile(r"(?:It|They|That|These|Those|Such|So|And|But|Or|Then|Also|Likewise|Ditto|The same|As above|Another|"
+                      r"Others|Both|Neither|Nor|Not|Its|Their|Which|This (?:in|as|with))\b")
+# A clause in the place of a subject: "What is there is kept." Questions and headings of lists may begin so.
+_CLAUSE = re.compile(r"(?:Who|Whoever|What|Whatever|Whose)\b(?!.*(?:\?$|:(?: |$)))")
+_FIELDS = re.compile(r"^\s*(?:Parameters|Returns|Raises|Source|Attributes|Differs|Example)s?:", re.M)
 _END = re.compile(r"(?<=[.!?;])(?<!e\.g\.)(?<!i\.e\.)[)\"*]*\s+|:\s+(?=[A-Z0-9`*\"(\[])")
 
 
@@ -35,6 +46,43 @@ def read_paragraphs(text):
 def find_sentences(text):
     """The sentences of a page of three words or more."""
     return [each for part in read_paragraphs(text) for each in _END.split(part) if len(each.split()) >= 3]
+
+
+def find_notes(path):
+    """(line, text) of the docstrings of a file, without fields and examples, and of its comments that have lines of their own."""
+    text = path.read_text()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(node):
+            example = re.compile(rf"^ {{{node.body[0].col_offset + 4}}}.*$", re.M)
+            yield getattr(node, "lineno", 1), _FIELDS.split(example.sub("", ast.get_docstring(node, clean=False)))[0].strip()
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    comments = [(token.start[0], token.string.lstrip("#").strip()) for token in tokens
+                if token.type == tokenize.COMMENT and not token.line[:token.start[1]].strip()]
+    for _, lines in itertools.groupby(enumerate(comments), lambda each: each[1][0] - each[0]):
+        lines = [each for _, each in lines]
+        yield lines[0][0], " ".join(line for _, line in lines)
+
+
+def has_clause_for_subject(sentence):
+    """Whether a clause stands in the place of the subject, as in "What is there is kept"."""
+    return bool(_CLAUSE.match(sentence))
+
+
+def judge_note(text):
+    """Mistakes of a docstring or a comment."""
+    sentences = find_sentences(text)
+    if _LEANING.match(text):
+        yield "begins with a word that needs what stands before"
+    yield from (f"a clause is the subject of: {each}" for each in sentences if has_clause_for_subject(each))
+    yield from (f"{len(each.split())} words: {each}" for each in sentences if len(each.split()) > LONGEST)
+
+
+def check_notes():
+    """Yield the mistakes of all docstrings and comments of Python."""
+    for folder in ("client-python", "tests", "docs", "deploy"):
+        for path in sorted((TOP / folder).rglob("*.py")):
+            yield from (f"{path.relative_to(TOP)}:{line}: {mistake}"
+                        for line, text in find_notes(path) for mistake in judge_note(text))
 
 
 def main():

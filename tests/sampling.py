@@ -1,9 +1,9 @@
 """A plugin of pytest: of the tests that take long only a part, chosen by a seed; all the others. run.py uses it.
 
 tests/long.txt says which take long, and how many seconds each of a function's cases takes: a test that is not there is
-short. Cases are taken in the order of a hash of their names and the seed, until a part of all their seconds is reached:
-so what is new is chosen as often as what is old, and each part takes as long as the others. What takes longest is in no
-sample: it is always part of the rest.
+short. Cases are taken in the order of a hash of their names and the seed, until a part of all their seconds is reached.
+So new cases are chosen as often as old ones, and each part takes as long as the others. The longest cases are in no
+sample: they are always part of the rest.
 """
 import hashlib
 import pathlib

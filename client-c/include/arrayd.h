@@ -1,8 +1,8 @@
 /* arrayd.h: the C client of arrayd, an array server.
  *
  * A session is a connection to a server; an array is a handle on elements that live there. Operations are sent and not
- * waited for. A function that makes an array returns at once. What goes wrong on the server is reported by the call
- * that asks for the data (or by ad_sync).
+ * waited for. A function that makes an array returns at once. An error of the server is reported by the call that asks
+ * for the data (or by ad_sync).
  *
  *     ad_session *s;
  *     ad_array *x, *y, *sum;
@@ -79,8 +79,8 @@ typedef struct ad_session_info {
 AD_API void ad_session_get_info(ad_session *session, ad_session_info *info);
 /* Send what is buffered, without waiting. Buffered operations are sent within a fraction of a millisecond anyway. */
 AD_API int ad_flush(ad_session *session);
-/* Cancel what has been sent. Computations that the server has not begun are not executed. What is under way ends early
- * where the backend can do that. Their results carry AD_E_CANCELLED. Arrays that exist by then, and data that was
+/* Cancel what has been sent. Computations that the server has not begun are not executed. An operation under way ends
+ * early where the backend can do that. Their results carry AD_E_CANCELLED. Arrays that exist by then, and data that was
  * written into them, stay. Does not wait. AD_E_UNSUPPORTED: the server is too old. */
 AD_API int ad_cancel(ad_session *session);
 /* Wait until all operations so far are complete; reports the first error that no array carries. */
@@ -189,7 +189,7 @@ AD_API int ad_pool_ask(ad_session *s, int device, ad_pool_action action, uint64_
 /* ---- streams and events ----
  * Operations of one session take effect in the order in which they were called, on whatever streams; those that do not
  * touch the same arrays may overlap when their streams differ. A stream is a number: 0 to 63 are the default streams of
- * the devices of those numbers, others are opened. What a thread calls runs on the stream that the thread has chosen
+ * the devices of those numbers, others are opened. Calls of a thread run on the stream that the thread has chosen
  * (of one session at a time; at first 0). New arrays lie on that stream's device. */
 #define AD_DEFAULT_STREAMS 64
 /* priority: 0 usual, 1 before others. */
@@ -317,7 +317,7 @@ AD_API void ad_watch_forks(void);
 /* ---- memory of arrays in this process ----
  * Over a Unix socket a process may have the memory of an array itself, and read and write it without the server: as
  * memory of its own where the server computes on the CPU, as memory of the GPU where it uses that. The server sees what
- * is written there, and this process what the server writes. What this process calls after it has written is ordered
+ * is written there, and this process what the server writes. Calls of this process after it has written are ordered
  * behind that. Before it looks at what the server writes it must wait (ad_sync). */
 typedef struct ad_lease ad_lease;
 /* Get a lease of the array's memory for this process; waits until all that was called for it before is complete. The
@@ -361,8 +361,8 @@ typedef struct ad_loan {
 } ad_loan;
 /* Make an array that is this memory, and wait. Nothing is copied, and both sides see what the other writes. layout: its
  * offset is not used. The memory must stay as it is until release is called. That is some time after the array has been
- * released, or the session or the server has ended. When this fails release is not called. What is called for the array
- * is ordered behind what the stream held. Before this process looks at what the server writes, or writes what the
+ * released, or the session or the server has ended. When this fails release is not called. Calls for the array are
+ * ordered behind the work that the stream held. Before this process looks at what the server writes, or writes what the
  * server may still use, it must wait (ad_sync). Other processes that get the array, and a fork's child, have a copy.
  * The array is lost with the server's worker; its bytes count for the user. AD_E_UNSUPPORTED: the session is remote,
  * the server uses no GPU, there are no elements, or the memory's allocator lets no other process have it (cudaMalloc
@@ -376,7 +376,7 @@ AD_API int ad_settle(ad_session *s);
  * gets the 64 bytes of a cudaIpcMemHandle_t. The lease is as ad_export's, but has no descriptor and is not to be
  * imported. The array begins ad_lease_info.offset bytes behind the address that opening gives. That program must close
  * the memory before the lease is closed. The lease lasts as long as this process, and the memory as long as the
- * server's worker. What CUDA makes of a mapping after that is not defined. AD_E_UNSUPPORTED: the server uses no GPU;
+ * server's worker. CUDA does not define what becomes of a mapping after that. AD_E_UNSUPPORTED: the server uses no GPU;
  * AD_E_VALUE also when a lease of the other kind stands; and those of ad_export. */
 AD_API int ad_ipc_handle(const ad_array *a, void *handle, ad_lease **lease);
 /* Add a reference, which ad_export_close takes back: the last one closes the lease. */

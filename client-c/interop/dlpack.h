@@ -1,4 +1,4 @@
-/* What dlpack.c does for the Python package, too. */
+/* Functions of dlpack.c that the Python package uses, too. */
 #ifndef AD_CLIENT_C_INTEROP_DLPACK_H
 #define AD_CLIENT_C_INTEROP_DLPACK_H
 

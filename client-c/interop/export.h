@@ -24,9 +24,9 @@ struct ad_lease {
 };
 
 /* ---- export_cuda.c ---- */
-/* Map the memory on the device of this process that has the lease's id, and set base and device. What the stream gets
- * next waits for the event. stream: a CUstream; NULL: the legacy default stream. AD_E_UNSUPPORTED: there is no driver,
- * or this process does not see the device; AD_E_DEVICE, AD_E_MEMORY. */
+/* Map the memory on the device of this process that has the lease's id, and set base and device. Work that the stream
+ * gets next waits for the event. stream: a CUstream; NULL: the legacy default stream. AD_E_UNSUPPORTED: there is no
+ * driver, or this process does not see the device; AD_E_DEVICE, AD_E_MEMORY. */
 int ad__cuda_map(ad_lease *l, void *stream);
 /* Copy from other memory of the same device, after what this process has begun there, and wait. ordinal: number of the
  * GPU that the memory should be on. Below 0: unknown. AD_E_VALUE: it is another GPU; AD_E_DEVICE. */

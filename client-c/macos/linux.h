@@ -1,4 +1,4 @@
-/* What Linux has and macOS has not, for the client alone: the compiler reads this file before every other.
+/* Functions that Linux has and macOS has not, for the client alone: the compiler reads this file before every other.
  *
  * On macOS servers are reached by tcp: and tls: only, so what serves a connection within one machine (memory that two
  * processes map, descriptors that are passed on, loans of a GPU's memory) is refused with ENOSYS. The rest behaves as

@@ -67,7 +67,7 @@ static int find_path(const char *given, const char *variable, const char *what, 
     return 0;
 }
 
-/* Find this program's name. What is too long is cut, as it is only shown to people. */
+/* Find this program's name. A text that is too long is cut, as it is only shown to people. */
 static void find_name(const ad_connection *options, char *out, size_t size) {
     const char *named = getenv("ARRAYD_NAME");
     const char *name = options->name ? options->name : named && *named ? named : program_invocation_short_name;

@@ -228,7 +228,7 @@ static int transmit_message(ad_session *s, struct msghdr *m) {
     return 0;
 }
 
-/* Record that all has been sent or never will be. What a lost connection took is sent again when the session is
+/* Record that all has been sent or never will be. Bytes that a lost connection took are sent again when the session is
  * resumed. */
 static int end_sending(ad_session *s, int status) {
     s->output.sent_at = ad__now();

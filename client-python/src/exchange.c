@@ -6,7 +6,7 @@
 #define NAME "__dlpack_c_exchange_api__"
 #define CAPSULE "dlpack_exchange_api"
 
-/* ---- arrayd's table: others' calls. What they get is complete, so they may use any stream. ---- */
+/* ---- arrayd's table: others' calls. Arrays that they get are complete, so they may use any stream. ---- */
 
 /* Take the tensor out of what a.__dlpack__ gives, as consumers do. NULL with an exception. */
 static DLManagedTensorVersioned *open_export(PyObject *a) {

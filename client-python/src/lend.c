@@ -1,5 +1,5 @@
-/* Memory that other libraries of this process have on a GPU, as arrays. What owns it is kept until the server has let
- * go, which libarrayd says on a thread of its own. Owners are dropped on the main thread, as soon as that comes to it:
+/* Memory that other libraries of this process have on a GPU, as arrays. Its owner is kept until the server has let go,
+ * which libarrayd says on a thread of its own. Owners are dropped on the main thread, as soon as that comes to it:
  * there the other library has the GPU's context. */
 #include <stdatomic.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
 /* cuda/std/mdspan for the host: views of several dimensions, with the layout in memory that CUDA's have, as a kernel's
- * argument is one. What is there is for arrays of elements; there are no submdspan and no accessors but the default. */
+ * argument is one. The part that is here is for arrays of elements; there are no submdspan and no accessors but the
+ * default. */
 #ifndef AD_RUN_MDSPAN_H
 #define AD_RUN_MDSPAN_H
 

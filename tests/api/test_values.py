@@ -266,7 +266,7 @@ def transforms():
 
 TABLES = [statistics, creation, manipulation, searching, differences, products, decompositions, transforms]
 EXACT = {creation, manipulation, searching}
-# Eigenvectors and factors are determined up to a sign. What they make together tests them.
+# Eigenvectors and factors are determined up to a sign. Their results together test them.
 OTHERWISE = {"linalg.eigh", "linalg.qr", "linalg.svd", "empty", "empty_like", "from_dlpack", "can_cast", "finfo",
              "iinfo", "isdtype", "result_type", "__array_namespace_info__", "clip", "where"}
 

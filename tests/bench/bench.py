@@ -54,7 +54,8 @@ class Library:
             self.module.cuda.Event().record()
 
     def complete(self, function, **options):
-        """Median seconds of a call until its work is complete. What nobody keeps is not computed: the result is."""
+        """Median seconds of a call until its work is complete. An array that nobody keeps is not computed: the result
+        is."""
         def call():
             result = function()
             self.wait()

@@ -1,8 +1,8 @@
 """Measure what a client feels of others that flood its device: fair.py [--build build/release] [--backend auto]
 [--floods 1].
 
-A small client asks for float(a.sum()) of 16 numbers, alone and beside others that have work done without end: products
-of n x n, sines of n x n, each to an array of its own, which are queued by dozens, and sums of 4 x 4. The goal, at the
+A small client asks for float(a.sum()) of 16 numbers, alone and beside others that have work done without end. Their work
+is products of n x n, sines of n x n, each to an array of its own, which are queued by dozens, and sums of 4 x 4. The goal, at the
 99th percentile: three times what it takes alone, and one operation of the others, which is not interrupted. Starts its
 own server on a Unix socket, unless ARRAYD_URL names one.
 """

@@ -2,7 +2,7 @@
 
 Each notebook is a process with a session of its own. Idle ones have an array of 8 MB and do nothing; busy ones multiply
 matrices. They are forks of one process that has not connected yet, so that the server is measured and not how long Python
-takes to start. What a notebook's process itself takes is measured with kernels of Jupyter, a few of them.
+takes to start. The memory of a notebook's process itself is measured with kernels of Jupyter, a few of them.
 """
 import argparse
 import os

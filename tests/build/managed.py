@@ -1,6 +1,6 @@
 """A machine for systemd: namespaces in which it is process 1, over a copy (in memory) of this one's files.
 
-What is written there stays there, and goes with it. It has no network, and control groups below one of its own.
+Files that are written there stay there, and go with it. It has no network, and control groups below one of its own.
 """
 import contextlib
 import functools

@@ -127,7 +127,7 @@ def test_dpkg_installs_enables_and_removes(packages, root):
     assert (root / "etc/arrayd/arrayd.conf").exists() and not (root / "usr/bin/arrayd").exists()
     dpkg(root, "-P", "arrayd")
     left = [path for path in root.rglob("*arrayd*") if not {"dpkg", "doc"} & set(path.parts)]
-    # libarrayd0 is still there. What is below /run goes with the next start of the machine.
+    # libarrayd0 is still there. The files below /run go with the next start of the machine.
     assert not [path for path in left if "libarrayd" not in path.name and "run" not in path.relative_to(root).parts], left
 
 

@@ -1,8 +1,8 @@
 """The first changes of CONTRIBUTING, made in a copy of the tree, are whole.
 
-What follows from the row of softplus is looked at where it comes from: the tables as data, the type rules, the pages of the
-reference, the oracle and tolerance of its test, its cost, and its expression as the kernels compile it. Of the other changes
-each file is compiled.
+All that follows from the row of softplus is looked at where it comes from. That is the tables as data, the type rules, the
+pages of the reference, the oracle and tolerance of its test, its cost, and its expression as the kernels compile it. Of the
+other changes each file is compiled.
 """
 import ctypes
 import os

@@ -83,6 +83,21 @@ def test_sentences_are_short(page):
     words = [len(each.split()) for each in sentences]
     assert sum(words) <= prose.AVERAGE * len(words)
     assert not [each for each in sentences if len(each.split()) > prose.LONGEST and not LISTED.search(each)]
+    assert not [each for each in sentences if prose.has_clause_for_subject(each)]
+
+
+def test_docstrings_and_comments_of_python_begin_with_their_subject():
+    assert not list(prose.check_notes())
+
+
+@pytest.mark.parametrize("text", ["The same.", "It stops.", "What is kept is safe.", "Tests it. Who has it keeps it.", " ".join(["a"] * 41) + "."])
+def test_notes_that_lean_are_found(text):
+    assert list(prose.judge_note(text))
+
+
+@pytest.mark.parametrize("text", ["The server stops.", "Return what is kept.", "What is kept?", "Item of `It`.", "Italics are not used."])
+def test_notes_that_stand_alone_are_left(text):
+    assert not list(prose.judge_note(text))
 
 
 def test_sentences_are_counted():

@@ -1,5 +1,5 @@
 """The first page, tried as by somebody who has nothing yet: in fresh roots of the systems that it is for, with the wheels
-alone. What the page has them type is typed there, and printed is what it says."""
+alone. The commands of the page are typed there, and print the output that it says."""
 import os
 import pathlib
 import shutil

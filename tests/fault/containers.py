@@ -61,7 +61,7 @@ def refusal():
 
 
 class Root:
-    """A folder that becomes somebody's /. What is bound into it is there while a container runs."""
+    """A folder that becomes somebody's /. The folders that are bound into it are there while a container runs."""
 
     def __init__(self, folder):
         self.folder, self.bound = pathlib.Path(folder), []

@@ -2,8 +2,8 @@
 
     python counting.py SEED OPERATIONS LARGEST
 
-What it is told by $ARRAYD_URL it connects to. The last line that it prints is the number of times that its session was
-taken up again."""
+The program connects to the server of $ARRAYD_URL. The last line that it prints is the number of times that its
+session was taken up again."""
 import os
 import random
 import sys

@@ -3,7 +3,8 @@ same arrays, each by itself, and compare with NumPy.
 
 family.py URL FRONT_PID KILLS SEED RATE: RATE kills in a second. Prints of all of them "KILLS killed, CHILDREN children,
 COMPARED compared, LOST lost".
-What was being changed in place when the worker was killed may be lost, and says so; anything else ends it with status 1.
+An array that was being changed in place when the worker was killed may be lost, and says so; anything else ends it
+with status 1.
 """
 import os
 import random

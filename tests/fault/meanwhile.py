@@ -434,8 +434,8 @@ class Canaries:
 
 
 def run(case, rounds, canaries, found):
-    """Operations that are refused count as others do: what was read first made no sense. What is made later lies before
-    what is there, so that a result that has no end would run into the next array."""
+    """Operations that are refused count as others do: what was read first made no sense. Arrays that are made later
+    lie before those that are there, so that a result that has no end would run into the next array."""
     found["rows"].setdefault(case.row, 0)
     for _ in range(rounds):
         behind = ad.full(N, 4242) if case.row.startswith("call:") else None

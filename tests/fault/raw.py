@@ -82,7 +82,7 @@ OWNER = os.getpid()
 
 @atexit.register
 def leave_nothing():
-    """Ends what still runs and removes the servers' folders. What a process was given by a fork is its parent's."""
+    """Ends what still runs and removes the servers' folders. A fork gives a process the numbers of its parent."""
     if os.getpid() != OWNER:
         return
     while RUNNING:

@@ -3,9 +3,9 @@
 storm.py URL FRONT_PID KILLS SEED [MOST [SECONDS [ARRAYS]]]: prints "KILLS killed, ARRAYS compared, LOST lost, OPERATIONS
 operations, BYTES moved out". MOST: elements of an array. SECONDS: the next worker is killed only when there has been an
 answer, which must not take longer; without it (0) a worker may be killed while it starts or takes over. ARRAYS: that it has
-at a time; then there is host memory for all, and nothing is given up as memory is short. BYTES: by the last worker. What
-was being changed in place at that moment may be lost, and says so; anything else that differs ends the program with
-status 1.
+at a time; then there is host memory for all, and nothing is given up as memory is short. BYTES: by the last worker.
+An array that was being changed in place at that moment may be lost, and says so; anything else that differs ends the
+program with status 1.
 """
 import contextlib
 import os

@@ -312,7 +312,7 @@ def test_memory_of_a_principal(start, place):
     with pytest.raises(Failed) as failed:
         second.get(y)
     assert failed.value.error == "memory" and "8.0 MiB" in failed.value.text and "token:bob" in failed.value.text
-    # A session cannot raise the limit by what it asks for itself. What it is told is the lower of the two.
+    # A session cannot raise the limit by what it asks for itself. The client is told the lower of the two.
     assert second.reply(second.ask("pool", 0, 2, 1 << 40))[0][3] == 8 << 20
     assert second.reply(second.ask("pool", 0, 2, 1 << 20))[0][3] == 1 << 20
     second.reply(second.ask("pool", 0, 2, 0))

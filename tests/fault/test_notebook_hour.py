@@ -1,7 +1,7 @@
 """An hour in a notebook, without its pauses: mistakes, interrupts, a worker that dies, a server that is upgraded, a laptop that
 sleeps. The kernel is Jupyter's, far from the server: it came by an invitation and goes through a proxy, which is the network.
 
-What the notebook keeps is compared with NumPy after each misfortune."""
+The notebook's variables are compared with NumPy after each misfortune."""
 import os
 import pathlib
 import re

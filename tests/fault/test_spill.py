@@ -64,8 +64,8 @@ def nothing_left(server):
 
 @pytest.mark.parametrize("call, step", [("calloc", 1), ("malloc", 5)])
 def test_an_allocation_fails(call, step, tmp_path):
-    """The client concerned hears of it, and the next client finds everything as if nothing had been. What happens
-    before there is a client is another test's (test_sites.py)."""
+    """The client concerned hears of it, and the next client finds everything as if nothing had been. The time before
+    there is a client has a test elsewhere (test_sites.py)."""
     reached = 0
     for n in range(5, 400, step):
         server = Server(*LIMITS, folder=str(tmp_path), env={"ARRAYD_FAULT_OS": f"arrayd-worker:{call}:{n}",

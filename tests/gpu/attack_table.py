@@ -1,9 +1,10 @@
 """The attacks of tests/fault by one user, beside another one who looks at its arrays all the time, as a table:
 attack_table.py [--backend cuda] [--build build/release] [--seconds 220] [--row 30] [attack ...].
 
-Needs root, to be two other users. What --seconds leave no time for is said to be left out. Operands are flipped for --row
-seconds; the case that was then to come is named at the end of the line. An attack that takes much longer is ended, and
-its line says where it was. Exits with 1 when an answer was wrong, a worker died that should not, or an end took too long.
+Needs root, to be two other users. Attacks that --seconds leave no time for are said to be left out. Operands are
+flipped for --row seconds; the case that was then to come is named at the end of the line. An attack that takes much
+longer is ended, and its line says where it was. Exits with 1 when an answer was wrong, a worker died that should not,
+or an end took too long.
 """
 import argparse
 import json

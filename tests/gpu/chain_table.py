@@ -175,7 +175,7 @@ class View:
 
 
 def operation(opcode, row, loop, outputs, inputs, parameters=()):
-    """An ad_op; inputs: views, or numbers. What it points to is kept by it."""
+    """An ad_op; inputs: views, or numbers. It keeps the arrays that it points to."""
     op = Op(opcode=opcode, loop=loop, nout=len(outputs), nin=len(inputs), nparam=len(parameters), row=row)
     op.keep = (Operand * (len(outputs) + len(inputs)))()
     for k, view in enumerate([*outputs, *inputs]):

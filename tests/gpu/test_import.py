@@ -71,7 +71,7 @@ def memory():
 
 
 def program(code, **environment):
-    """Begin a program. What it writes as errors is in the file `errors`."""
+    """Begin a program. The errors that it writes are in the file `errors`."""
     errors = tempfile.TemporaryFile("w+")
     process = subprocess.Popen([sys.executable, "-c", f"import sys; sys.path.insert(0, {device_memory.PATH!r})\n" + code],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,

@@ -1,8 +1,8 @@
 """Random numbers beside CuPy's, on the same GPU: for a seed the same ones.
 
-Words, integers and uniform numbers are the same bits. What goes through a logarithm or a root may be rounded otherwise,
-since another compiler has contracted products and sums. A comparison of two such numbers then decides otherwise once
-in a great while: FEW says how many of all numbers may be others.
+Words, integers and uniform numbers are the same bits. Numbers that go through a logarithm or a root may be rounded
+otherwise, since another compiler has contracted products and sums. A comparison of two such numbers then decides
+otherwise once in a great while: FEW says how many of all numbers may be others.
 """
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 """Arrays do not fit a GPU: they take four times a limit of 8 GiB, in pinned host memory. Results are NumPy's.
 
-What one server holds is given by its own option, so these need no large GPU; the host needs some 40 GiB."""
+The memory of one server is given by its own option, so these need no large GPU; the host needs some 40 GiB."""
 import os
 import time
 

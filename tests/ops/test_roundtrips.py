@@ -19,8 +19,8 @@ from oracle import fetch
 
 sys.path.append(str(pathlib.Path(__file__).parent / "programs"))
 
-# Operations that each program of programs/ sends; none of them waits. What frees memory is not counted: those messages
-# come together, as many or few as time allows.
+# Operations that each program of programs/ sends; none of them waits. Messages that free memory are not counted: they
+# come  together, as many or few as time allows.
 COSTS = {
     "conjugate_gradient.run": 286,
     "examples.black_scholes": 64,

@@ -224,7 +224,7 @@ def test_the_session_ends(server, one):
 # ---- who else gets it ----
 
 def test_others_get_copies(server, one):
-    """Sessions get imported memory by a capability, a name, and a fork. What is written to their copies stays theirs."""
+    """Sessions get imported memory by a capability, a name, and a fork. Writes to their copies stay theirs."""
     with loan_of(X) as loan, server.client() as other:
         buffer, lease = one.lend(loan, X.nbytes)
         add(one, buffer)

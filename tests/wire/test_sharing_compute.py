@@ -119,7 +119,7 @@ def launch(client, kernel, kinds, written, read):
 
 
 def test_a_kernel_copies_what_others_hold(two):
-    """Before it writes; and it gets the address of the copy. What it only reads stays where it is."""
+    """Before it writes; and it gets the address of the copy. Memory that it only reads stays where it is."""
     a, b = two
     build_kernels(a)
     array = whole(a.upload(X))

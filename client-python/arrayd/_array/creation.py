@@ -291,10 +291,10 @@ def _hands_out(value):
 def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None, blocking=False):
     """An array of the server: itself when it is one already, memory of a GPU that another library has, else a copy.
 
-    What another library of this process (PyTorch, CuPy, Numba, JAX) has on the GPU that the server uses is not copied
-    where the server can have its memory: over a Unix socket, if it was allocated by cudaMalloc, or by CUDA's
-    virtual-memory API so that it can be exported. Then both see what the other writes. What is called on the array comes
-    after all that was begun for the tensor before; before the program looks at what the server writes, or writes what
+    An array of another library of this process (PyTorch, CuPy, Numba, JAX) on the server's GPU is not copied where the
+    server can have its memory. That is over a Unix socket, if the memory was allocated by cudaMalloc, or by CUDA's
+    virtual-memory API so that it can be exported. Then both see what the other writes. Calls on the array come after
+    all that was begun for the tensor before; before the program looks at what the server writes, or writes what
     the server may still use, it must wait (sync). The tensor is kept until the server has let go of it. Else, and with
     copy=True, there is a copy, from one place of the GPU's memory to another; session_info() counts both (lent, copied).
 

@@ -35,7 +35,7 @@ def array_repr(arr, max_line_width=None, precision=None, suppress_small=None):
     """The text that repr gives: array(...), with the type where the elements do not tell it.
 
     Parameters: arr: array. max_line_width: characters in a line. precision: digits. suppress_small: show tiny numbers
-    as 0. What is not given is as set by set_printoptions.
+    as 0. Options that are not given are as set by set_printoptions.
     Returns: str. Fetches the elements that are shown.
     Raises: the error of the operation that failed to compute arr.
     Source: numpy.array_repr

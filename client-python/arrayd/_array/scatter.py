@@ -40,7 +40,7 @@ def scatter(a, key, value, mode):
 
 def _parts(key, a):
     """A key with a part for each axis of a, new ones besides: None, slices, ints and arrays of the server; no ints
-    beside arrays, which broadcast with them. What stood at a place of Ellipsis is one slice at least, as it separates
+    beside arrays, which broadcast with them. A place of Ellipsis is one slice at least, as it separates
     arrays."""
     key = [_part(part) for part in key]
     taken = [0 if part is None or part is Ellipsis else part.ndim if _is_mask(part) else 1 for part in key]

@@ -20,10 +20,10 @@ atexit.register(_core.gil_stop)
 def dlpack(self, /, *, stream=None, max_version=None, dl_device=None, copy=None):
     """The elements for another library, as a DLPack capsule; waits for the server.
 
-    Where server and program share a machine the capsule has the memory of the array itself, and both see what the other
-    writes: memory of the host where the server computes on the CPU, memory of the GPU where it uses that. What the
-    program calls afterwards is ordered behind what it has written; before it looks at what the server writes it must
-    wait (sync). Elsewhere, and for a read-only array, the capsule has a copy in the host's memory.
+    Where server and program share a machine the capsule has the memory of the array itself, on the host or the GPU that
+    the server computes on. Both see what the other writes. Later calls of the program are ordered behind what it has
+    written; before it looks at what the server writes it must wait (sync). Elsewhere, and for a read-only array, the
+    capsule has a copy in the host's memory.
 
     Parameters: stream: for a GPU's memory the consumer's stream, as DLPack counts them, which waits for the server; where
     the server computes on the CPU it changes nothing. max_version: the newest version of DLPack that the caller knows, as (major, minor). dl_device: None, what

@@ -36,7 +36,7 @@ class Handle:
         return f"<arrayd.Handle of {dtype}{list(shape)} at {self.url}>"
 
     def attach(self):
-        """The array. What this process writes to it the others do not see, as it gets a copy of its own then.
+        """The array. Others do not see what this process writes to it, as it gets a copy of its own then.
 
         Returns: ndarray.
         Raises: StaleHandleError when the handle is over (used up, revoked, its maker gone, its lease over).
@@ -45,7 +45,7 @@ class Handle:
         return _rebuild(self.url, self.key, self.layout)
 
     def revoke(self):
-        """End it: nobody attaches the array by it any more. Who has attached it keeps it.
+        """End it: nobody attaches the array by it any more. A program that has attached it keeps it.
 
         Returns: None.
         Source: arrayd
@@ -271,7 +271,7 @@ def attach(name, *, principal=None):
 
 
 def unpublish(name):
-    """Take a name back. Who has attached the array keeps it.
+    """Take a name back. A program that has attached the array keeps it.
 
     Parameters: name: of publish().
     Returns: None.

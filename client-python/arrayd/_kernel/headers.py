@@ -28,8 +28,8 @@ def folders(options):
 def inline(source, places):
     """source with the text of headers in the place of the lines that include them.
 
-    Parameters: source: str. places: folders of this host that have headers. What is not there is left to the server, and so
-    are CUDA's and CuPy's headers.
+    Parameters: source: str. places: folders of this host that have headers. Headers that are not there are left to
+    the server, and so are CUDA's and CuPy's.
     Returns: str, whose #line lines keep the names and lines of files for messages.
     Raises: OSError, UnicodeDecodeError for a header that cannot be read; ValueError where all of it is too long, or headers
     include each other without end.

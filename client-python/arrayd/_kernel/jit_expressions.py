@@ -21,7 +21,7 @@ _CASTS = {int: np.int64, float: np.float64, complex: np.complex128, bool: np.boo
 
 
 class Expressions:
-    """Translates the expressions of a function. Who inherits it has `variables`, values by name; `own`, the names that
+    """Translates the expressions of a function. A subclass has `variables`, values by name; `own`, the names that
     the function assigns; `look`, which finds all others; `integers`, whether operations of integers stay integers; and
     `call_function`."""
 

@@ -158,8 +158,8 @@ class RawKernel(_OfSource):
         of one element, also of structured types, as they are; None as a null pointer. Neither number nor types are
         compared with the kernel's before it runs. shared_mem: bytes of dynamic shared memory.
         Returns: None.
-        Raises: TypeError for an argument that cannot be sent; arrayd.CompileError. What fails later is raised where
-        an array of args is read.
+        Raises: TypeError for an argument that cannot be sent; arrayd.CompileError. A later failure is raised where an
+        array of args is read.
         """
         self.kernel(grid, block, args, shared_mem)
 

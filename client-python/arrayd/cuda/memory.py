@@ -39,8 +39,8 @@ class BaseMemory:
 
     @property
     def ptr(self):
-        """The address in this process; 0 for no bytes. Waits for what was called so far. What the server does later
-        with an array there must be waited for (sync) before the memory is read by other means.
+        """The address in this process; 0 for no bytes. Waits for what was called so far. A program must wait (sync) for
+        later work of the server on an array there before the memory is read by other means.
 
         Raises: NotImplementedError where this process cannot have the server's memory."""
         if self._told:

@@ -101,7 +101,7 @@ def get_default_pinned_memory_pool():
 
 
 def set_pinned_memory_allocator(allocator=None):
-    """Say what alloc_pinned_memory calls. What transfers use besides stays as it is.
+    """Say what alloc_pinned_memory calls. Other memory of transfers stays as it is.
 
     Parameters: allocator: function of a number of bytes that gives a cuda.PinnedMemoryPointer; None for none but the
     server's.

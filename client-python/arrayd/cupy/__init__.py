@@ -36,7 +36,7 @@ _SAID = {"arrayd.random": "cupy.random", "arrayd.scipy.sparse": "cupyx.scipy.spa
 
 
 class _CuPy(types.ModuleType):
-    """The module `cupy`. What it takes from arrayd it keeps, so that it is found at once the next time."""
+    """The module `cupy`. Names that it takes from arrayd it keeps, so that they are found at once the next time."""
 
     def __getattr__(self, name):
         import arrayd

@@ -33,7 +33,7 @@ def _cannot(name, reason):
 
 class PlanCache:
     """The connection's view of the plans that the server keeps for its devices: those that were used last, for all its
-    users. What is set here holds for the view; how many the server keeps is its own.
+    users. The settings here hold for the view; how many the server keeps is its own.
 
     Source: cupy.fft.PlanCache
     """

@@ -95,8 +95,8 @@ class BitGenerator:
 class Philox4x32(BitGenerator):
     """Philox4x32 with 10 rounds, of which element i of a draw is a function of the key and of how many were drawn before.
 
-    Its numbers depend on nothing else: neither on the device nor on the shapes of the calls. What they are made into can
-    be computed with them in one kernel. default_rng draws from it. CuPy has no generator of this kind.
+    Its numbers depend on nothing else: neither on the device nor on the shapes of the calls. Their results can be
+    computed with them in one kernel. default_rng draws from it. CuPy has no generator of this kind.
 
     Parameters: as BitGenerator.
     Source: arrayd

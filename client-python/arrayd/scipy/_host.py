@@ -69,7 +69,7 @@ class HostMade:
     """An object that SciPy makes on this side, and the server evaluates.
 
     A class that is derived from this names SciPy's module and class; its object is self._host. Attributes that are arrays
-    go up when they are first asked for. What is changed in such an array on the server, SciPy's object does not see.
+    go up when they are first asked for. SciPy's object does not see what is changed in such an array on the server.
     """
 
     _module = "scipy.interpolate"

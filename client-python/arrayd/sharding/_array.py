@@ -10,7 +10,7 @@ from ._move import collect, list_pieces, split_array
 
 
 class Shard:
-    """What one device has of an array.
+    """The part of an array that one device has.
 
     Attributes: device: cuda.Device. index: where it is in the array: a tuple of slices. data: the elements, an ndarray.
     replica_id: 0 for the first part with this index, 1 for the second ...

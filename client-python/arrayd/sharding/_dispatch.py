@@ -1,4 +1,4 @@
-"""Which functions take arrays over several devices, by the modules that they are of: for NumPy's protocols, for arrayd's
+"""Functions that take arrays over several devices, by the modules that they are of: for NumPy's protocols, for arrayd's
 own functions of those names, and for methods."""
 import functools
 import importlib

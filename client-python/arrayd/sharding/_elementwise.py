@@ -43,7 +43,7 @@ def _list_outputs(out, function):
 
 
 def _give(out, targets):
-    """What was computed into targets, which lie as the first output does, to the other outputs."""
+    """Give the results in targets, which lie as the first output does, to the other outputs."""
     for each, target in zip(out, targets):
         if not all(a is b for a, b in zip(each._parts, target._parts)):
             fill(each, target)

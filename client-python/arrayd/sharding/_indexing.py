@@ -196,7 +196,7 @@ def take(a, indices, axis=None, out=None, mode="raise"):
     dims = range(axis, axis + host.ndim)
 
     def gather(place):
-        """What each part has of the elements, put together on the place's device."""
+        """Put together on the place's device the elements that each part has."""
         device, box = layout.mesh._places[place], layout.boxes[place]
         wanted = host[tuple(slice(*box[i]) for i in dims)]
         made = _base.empty((*layout.shapes[place][:axis], wanted.size, *layout.shapes[place][axis + host.ndim:]), x.dtype)

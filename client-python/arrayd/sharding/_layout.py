@@ -1,4 +1,4 @@
-"""Which elements of an array each device of a mesh has: a box, that is a range along every axis.
+"""The elements of an array that each device of a mesh has: a box, that is a range along every axis.
 
     mesh {"rows": 2, "columns": 2}, splits (("rows",), ("columns",)), cuts ((0, 3, 5), (0, 2, 4)):
 

@@ -170,7 +170,7 @@ class NamedSharding:
         return Layout(self.mesh, splits, tuple(cut_evenly(n, self.mesh._count(names)) for n, names in zip(shape, splits)))
 
     def devices_indices_map(self, global_shape):
-        """What each device has of an array.
+        """Tell which part of an array each device has.
 
         Parameters: global_shape: the array's shape.
         Returns: dict: tuples of slices by cuda.Device.

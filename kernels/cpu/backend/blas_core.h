@@ -11,7 +11,7 @@ typedef struct ad_blas_processor {
  * is younger than OpenBLAS is taken for the oldest there is, and products take five times as long as they need to. */
 const char *ad_cpu_blas_core(const char *found, ad_blas_processor has);
 
-/* Make it so, before anything else uses OpenBLAS. What OPENBLAS_CORETYPE says already holds. */
+/* Make it so, before anything else uses OpenBLAS. The value of OPENBLAS_CORETYPE already holds. */
 void ad_cpu_blas_open(void);
 
 #endif

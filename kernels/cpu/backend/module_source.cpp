@@ -68,7 +68,7 @@ class scanner {
             at++;
     }
 
-    /* A line of the preprocessor. What stands below `#if 0` is not there. */
+    /* A line of the preprocessor. Code below `#if 0` is not there. */
     void directive() {
         std::string line = directive_line();
         if (line != "if 0") return;

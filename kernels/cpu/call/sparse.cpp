@@ -1,4 +1,4 @@
-/* Products with sparse matrices, and triangular solves. What an index says is bounded where it is used; indptr, which
+/* Products with sparse matrices, and triangular solves. An index is bounded where it is used; indptr, which
  * nobody else writes, is looked through before. */
 #include "kernels/call_sparse.h"
 

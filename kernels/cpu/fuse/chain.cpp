@@ -227,7 +227,7 @@ void add_order(ad_loop_wide *all, const ad_chain *chain) {
     add_order(all, chain, &nothing, 1);
 }
 
-/* All views in one order of elements. What the end takes comes first. */
+/* All views in one order of elements. The operand of the end comes first. */
 void make_loop(ad_loop_wide *all, const ad_chain *chain, const ad_operand *value) {
     ad_loop_init(all, chain->ndim, chain->shape);
     if (chain->nrandoms) add_order(all, chain);

@@ -35,7 +35,7 @@ typedef struct ad_fuse_end {
     uint8_t family, way, input, loop;
 } ad_fuse_end;
 
-/* Outputs, inputs, then random sources. What of a plan the kernel's source depends on. */
+/* Outputs, inputs, then random sources. The part of a plan that the kernel's source depends on. */
 typedef struct ad_fuse_form {
     int nout, nin, nrandoms, nscalars;
     ad_fuse_end end;      /* then there is one output, the value that it takes, and it is not stored */

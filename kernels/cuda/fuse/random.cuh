@@ -12,8 +12,8 @@
 namespace ad {
 inline namespace AD_ISA {
 
-/* What a draw needs, behind the scalars of a kernel's argument: the key, and the parameters in the loop's type. For
- * integers these are the first one, and how many more there are. */
+/* The arguments of a draw, behind the scalars of a kernel's argument: the key, and the parameters in the loop's type.
+ * For integers these are the first one, and how many more there are. */
 struct fuse_random_value {
     uint64_t key, parameter[3];
 };

@@ -494,7 +494,7 @@ static ad_handshake *find_oldest_stranger(ad_front *f, const char *from, uint64_
 }
 
 /* Make room for a connection by ending the oldest that has not been admitted, if there are too many. Clients that
- * say hello at once are admitted long before. Whoever opens many connections loses those of its own address first. */
+ * say hello at once are admitted long before. An address that opens many connections loses its own ones first. */
 static void evict_oldest_stranger(ad_front *f, const char *from, ad_way way) {
     uint64_t count, limit = f->config.handshakes_each;
     ad_handshake *oldest = way == AD_WAY_UNIX ? NULL : find_oldest_stranger(f, from, &count);

@@ -1,4 +1,4 @@
-/* What arrayd holds of a worker so that a successor can go on: its journal, and the descriptors that clients have
+/* arrayd holds this of a worker so that a successor can go on: its journal, and the descriptors that clients have
  * passed to it. Slabs are in slabs.c.
  *
  *     worker runs:       journal = its own      old = -1

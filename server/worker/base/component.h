@@ -1,5 +1,5 @@
-/* Session components: what a session has. Each room that keeps something for a session has a row here. What opens,
- * drops, closes and journals a session walks the table (server/worker/rooms.c), in its order:
+/* Session components: what a session has. Each room that keeps something for a session has a row here. Opening,
+ * dropping, closing and journaling a session walk the table (server/worker/rooms.c), in its order:
  *
  *     open ─▶ turns ─▶ drop: the runner ─▶ close: the I/O thread
  *               │

@@ -210,7 +210,7 @@ void ad__checkpoint_drop_pending(ad_worker_session *s) {
     c->open = false;
 }
 
-/* True if the next checkpoint must write the change again. What is gone by now has a later change. */
+/* True if the next checkpoint must write the change again. An entry that is gone by now has a later change. */
 static bool is_still_news(ad_worker_session *s, const ad_changed *c) {
     ad_buffer *b;
     if (c->kind == AD_JOURNAL_NONE) return true;

@@ -1,8 +1,9 @@
 /* Estimate what messages cost.
  *
- * Estimates only tell cheap operations from long ones; turns are charged by the clock. What is estimated at
- * AD_BACKGROUND_NS or more runs beside the engine. Whatever is not runs in it, and keeps everybody waiting. So an
- * operation may take longer than its estimate by ten times at most (tests/fault/test_costs.py measures that). */
+ * Estimates only tell cheap operations from long ones; turns are charged by the clock. An operation that is
+ * estimated at AD_BACKGROUND_NS or more runs beside the engine. Every other one runs in it, and keeps everybody
+ * waiting. So an operation may take longer than its estimate by ten times at most (tests/fault/test_costs.py measures
+ * that). */
 #include "server/worker/device/cost.h"
 
 #include "protocol/curand.h"

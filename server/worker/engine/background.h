@@ -47,8 +47,8 @@ bool ad__background_has_room(struct ad_worker_session *s, int64_t ns);
 bool ad__background_holds(const struct ad_shared *m);
 /* I/O thread, periodically: cancel operations that exceed operation-time. True: a background operation exists. */
 bool ad__background_tick(struct ad_worker *w);
-/* I/O thread: the client cancels what it has sent before this place of its stream. What is under way is cancelled, and
- * computations that have not begun never do. */
+/* I/O thread: the client cancels what it has sent before this place of its stream. Computations under way are
+ * cancelled, and those that have not begun never do. */
 void ad__background_cancel_before(struct ad_worker_session *s, uint64_t place);
 
 #endif

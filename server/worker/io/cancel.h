@@ -1,4 +1,5 @@
-/* What a client has cancelled: all computations before a place of its stream (protocol/frame.h, AD_FRAME_CANCEL). */
+/* The cancelled part of a client's stream: all computations before a place of its stream (protocol/frame.h,
+ * AD_FRAME_CANCEL). */
 #ifndef AD_SERVER_WORKER_IO_CANCEL_H
 #define AD_SERVER_WORKER_IO_CANCEL_H
 

@@ -1,8 +1,8 @@
 /* Leaving for an upgrade of arrayd: another worker goes on with the sessions.
  *
  * All that it needs is in the journal at any time (checkpoint/checkpoint.h). So this worker only chooses a time when no
- * operation is queued and the device is idle. What clients have sent and is not executed by then, the next worker
- * executes. */
+ * operation is queued and the device is idle. The next worker executes messages that clients have sent and that are not
+ * executed by then. */
 #include <unistd.h>
 
 #include "server/common/log.h"

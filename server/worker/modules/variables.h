@@ -10,7 +10,7 @@ typedef enum ad_variables {
     AD_VARIABLES_ANY       /* kernels may change them, or that is unknown */
 } ad_variables;
 
-/* Classify the variables of a cubin, or of a shared object for the host. What the compiler adds itself does not
+/* Classify the variables of a cubin, or of a shared object for the host. Parts that the compiler adds itself do not
  * count. */
 ad_variables ad__module_variables(ad_compile_target target, const uint8_t *elf, size_t size);
 

@@ -89,7 +89,7 @@ static bool is_exported_otherwise(const ad_worker *w, const ad_shared *m, bool p
     return l;
 }
 
-/* Check that the buffer can be exported. Whoever gets its memory can write it, so it must be no snapshot, and in a
+/* Check that the buffer can be exported. A receiver of its memory can write it, so it must be no snapshot, and in a
  * slab of the session's principal. */
 static int check_export(ad_worker_session *s, ad_buffer *b, bool plain, ad_fault *fault) {
     const char *whose = b->home && b->block.slab ? s->principal : NULL;

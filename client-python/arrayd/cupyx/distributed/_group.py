@@ -282,7 +282,7 @@ class NCCLBackend:
                 _flatten(out_array[theirs], "out_array")[...] = a
 
     def barrier(self):
-        """Wait until all processes of the group have come here. What the server has to do is not waited for.
+        """Wait until all processes of the group have come here. The call does not wait for the server.
 
         Source: cupyx.distributed.NCCLBackend.barrier
         """

@@ -34,7 +34,8 @@ class Link:
             self._send({"found": self._one_server})
 
     def send(self, arrays, **facts):
-        """Send contiguous arrays, and facts of JSON's types about them. What becomes of the arrays later is not seen."""
+        """Send contiguous arrays, and facts of JSON's types about them. The link does not see what becomes of the
+        arrays later."""
         if self._one_server:
             rows = [(_core.share(a, 1, _LEASE, sharing._LINGER), _core.layout(a)) for a in arrays]
             self._send({"handles": rows, "facts": facts})

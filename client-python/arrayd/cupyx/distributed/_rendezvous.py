@@ -55,7 +55,7 @@ def _listen(host, port):
 def _accept_members(listener, count, check):
     """Wait for connections until check(message), which gives a rank, has taken so many. The connections by rank.
 
-    What others send to the port, or a rank that check refuses by ValueError, ends that connection alone.
+    A stranger's greeting, or a rank that check refuses by ValueError, ends that connection alone.
     """
     found = {}
     while len(found) < count:

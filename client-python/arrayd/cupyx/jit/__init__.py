@@ -15,7 +15,7 @@ A function is translated when it is first called with arguments of certain types
 if, while, for over range, functions of math, NumPy's ufuncs, other functions like it, and the names of this module. A
 variable has the type of its first assignment. Numbers have NumPy's types and follow its promotion, but that operations
 of integers give integers; a Python number that stands alone is int64, float64 or complex128. Indices are not checked,
-and count from the front. Whatever cannot be translated is an error that names the line.
+and count from the front. Code that cannot be translated is an error that names the line.
 """
 from ..._kernel import jit_builtins as _builtins
 from ..._kernel.jit_kernel import rawkernel

@@ -1,8 +1,12 @@
 """Filters, interpolation, measurements and morphology of images of any number of dimensions: scipy.ndimage's functions.
 
-mode says what stands beyond the edges of an array (a b c d): "reflect" (or "grid-mirror": d c b a | a b c d | d c b a),
-"constant" (k k k k | a b c d | k k k k), "nearest" (a a a a | a b c d | d d d d), "mirror" (d c b | a b c d | c b a),
-"wrap" (a b c d | a b c d | a b c d).
+mode says what stands beyond the edges of an array `a b c d`:
+
+    "reflect", "grid-mirror"    d c b a | a b c d | d c b a
+    "constant"                  k k k k | a b c d | k k k k
+    "nearest"                   a a a a | a b c d | d d d d
+    "mirror"                      d c b | a b c d | c b a
+    "wrap"                      a b c d | a b c d | a b c d
 """
 from ._distance import distance_transform_edt
 from ._fourier import fourier_ellipsoid, fourier_gaussian, fourier_shift, fourier_uniform

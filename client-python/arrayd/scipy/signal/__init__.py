@@ -1,7 +1,7 @@
 """Signals: scipy.signal's functions.
 
-What computes on many elements (convolutions, filters, spectra) runs on the server; what designs filters or windows is
-computed by SciPy on this side, which has to be installed for it.
+Functions that compute on many elements (convolutions, filters, spectra) run on the server; what designs filters or
+windows is computed by SciPy on this side, which has to be installed for it.
 """
 import importlib as _importlib
 

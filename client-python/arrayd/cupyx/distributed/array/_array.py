@@ -88,7 +88,7 @@ class DistributedArray(np.lib.mixins.NDArrayOperatorsMixin):
     def reshard(self, index_map):
         """Return the values in other chunks.
 
-        Parameters: index_map: dict: an index, or a list of indices, by device. What no chunk has yet is 0.
+        Parameters: index_map: dict: an index, or a list of indices, by device. Elements that no chunk has yet are 0.
         Returns: DistributedArray of the same mode.
         Source: cupyx.distributed.array.DistributedArray.reshard
         """
