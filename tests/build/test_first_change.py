@@ -15,7 +15,8 @@ import pytest
 
 from commands import BUILD, TOP, run
 
-sys.path.append(str(TOP / "tests/wire"))
+sys.path += [str(TOP / "tests"), str(TOP / "tests/wire")]
+import architecture  # noqa: E402
 import wire_native  # noqa: E402
 
 
@@ -70,6 +71,15 @@ def test_what_they_change_compiles(copy, source):
 def test_the_python_function_works(copy):
     program = "import arrayd as ad; print(ad.count_before(ad.arange(5), 3)); assert ad.count_before.__doc__"
     assert run(sys.executable, "-c", program, env={**os.environ, "PYTHONPATH": str(copy / "python")}) == "3\n"
+
+
+def test_the_row_compiles_again_what_names_rows():
+    """By the compiler's notes of the last build, kernels, the client and their tests, and little of the server."""
+    rebuilt, objects = architecture.find_rebuilt()
+    told = re.search(r"compiles (\d+) of (\d+) objects again", (TOP / "docs/internals/overview.md").read_text())
+    assert rebuilt / objects < 1.1 * int(told[1]) / int(told[2])
+    server = [path for path in (BUILD / "obj/server").rglob("*.d") if "protocol/ufunc.def" in path.read_text()]
+    assert len(server) <= 7, server
 
 
 def test_the_id_and_the_name_are_free(row):

@@ -53,7 +53,9 @@ def test_what_shows_a_promise_is_there():
 def test_the_path_of_an_operation_names_functions_where_they_are():
     path = (TOP / "docs/internals/overview.md").read_text().split("## The path of `a + b`")[1].split("##")[0]
     steps = re.findall(r"^.*? ([\w./-]+\.(?:c|cpp)) +(\w+)\(\)", path, re.M)
-    assert len(steps) > 10
+    named = re.findall(r"(?:server|client-c|client-python|protocol|kernels)/[\w./-]+\.(?:c|cpp) ", path)
+    assert len(steps) > 10 and len(steps) == len(named), "each line of the drawing that names a file names a function"
+    assert not [folder for folder in re.findall(r"kernels/\w+/\w+(?![\w/.])", path) if not (TOP / folder).is_dir()]
     for file, function in steps:
         assert re.search(rf"^\w[^\n;]*\b{function}\([^;]*\{{", (TOP / file).read_text(), re.M), (file, function)
 
