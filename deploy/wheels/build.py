@@ -53,7 +53,7 @@ def build_one(kind, dist):
 
 
 def main():
-    """Build what the command line names. What an earlier build has left of the same kind, wheels or source, goes first: DIST is
+    """Build what the command line names. Files of the same kind, wheels or source, that an earlier build has left go first: DIST is
     released as it is."""
     dist, kinds = pathlib.Path(sys.argv[1]), sys.argv[2:]
     dist.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
 """Measure Fourier transforms beside scipy.fft, one thread each: fft.py [--build build/release] [--markdown PAGE].
 
 Starts a server with one thread for transforms. Both libraries do the same work in turn, and a figure is processor time, the
-best of several rounds, so other load on the machine shows little: that of arrayd's worker, which includes the protocol, or that of
-the thread that calls SciPy. Several transforms are asked for together and waited for once.
+best of several rounds, so other load on the machine shows little. The processor time is that of arrayd's worker, which includes
+the protocol, or that of the thread that calls SciPy. Several transforms are asked for together and waited for once.
 """
 import argparse
 import datetime

@@ -115,7 +115,7 @@ def test_a_socket_that_nobody_serves(tmp_path):
 
 
 def test_arrayctl_beside_a_server_elsewhere(tmp_path):
-    """It asks a socket of this machine: where the programs' server is elsewhere, it says so."""
+    """arrayctl asks a socket of this machine: where the programs' server is elsewhere, it says so."""
     status, _, err = run(raw.BUILD / "bin" / "arrayctl", "sessions", ARRAYD_URL="tcp:here:7311", XDG_RUNTIME_DIR=str(tmp_path))
     assert status == 3 and "ARRAYD_URL names no socket of this machine" in err, err
     status, _, err = run(raw.BUILD / "bin" / "arrayctl", "sessions", f"--socket={tmp_path}/s", ARRAYD_URL="tcp:here:7311")

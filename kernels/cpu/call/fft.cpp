@@ -180,10 +180,11 @@ int all_from_real(ad_call *c, const array &x, const array &out) {
     const bool alone = last_axis(x, others) < 0;
     array half = out;
     half.shape[axis] = out.shape[axis] / 2 + 1;
-    int rc = one_pass(c, forward ? AD_FFT_FROM_REAL : AD_FFT_FROM_REAL_INVERSE, x, half, axis, alone ? factor : 1);
-    if (rc == 0 && !alone) rc = transform_all(c, forward ? AD_FFT_FORWARD : AD_FFT_INVERSE, half, half, others, factor);
-    if (rc == 0) ad_fft_mirror(out, axis, others);
-    return rc;
+    int status = one_pass(c, forward ? AD_FFT_FROM_REAL : AD_FFT_FROM_REAL_INVERSE, x, half, axis, alone ? factor : 1);
+    if (!status && !alone)
+        status = transform_all(c, forward ? AD_FFT_FORWARD : AD_FFT_INVERSE, half, half, others, factor);
+    if (!status) ad_fft_mirror(out, axis, others);
+    return status;
 }
 
 int all_from_complex(ad_call *c, const array &x, const array &out) {
