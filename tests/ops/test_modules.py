@@ -281,7 +281,7 @@ def test_launches_that_cannot_be(kernel, grid, block, arguments, shared, message
 
 
 def test_arguments_behind_the_last_parameter():
-    """They go nowhere, as with CUDA's driver: programs that pass too many run there."""
+    """Surplus arguments go nowhere, as with CUDA's driver: programs that pass too many run there."""
     x = ad.arange(3, dtype="int32")
     launch(build(SMALL), "f", (1,), (1,), x, i32(9), x, i32(5), np.float64(2).tobytes())
     assert x.tolist() == [9, 1, 2]
