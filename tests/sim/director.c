@@ -120,8 +120,8 @@ static void check_count(const char *program, sim_kind kind, const char *what, in
 /* Check that no descriptor is left over. Each worker has a socket to the front, its journal, and slabs of what outlives
  * its sessions because it was given to others. */
 static void check_descriptors(void) {
-    const int workers = count_processes("arrayd-worker"), gifts = (int)sim_shared_count();
     sim_wait("sessions that wait for their clients", NULL, NULL, sim_time + WAIT_MOST);
+    const int workers = count_processes("arrayd-worker"), gifts = (int)sim_shared_count();
     check_count("arrayd", SIM_SOCKET, "sockets", workers, workers);
     check_count("arrayd", SIM_LISTENER, "listening sockets", 2, 2);
     check_count("arrayd", SIM_PID, "processes", 0, 0);
