@@ -155,6 +155,7 @@ enum {
     AD_R_USER_SOURCE = 1024,      /* it brings source of the user's */
     AD_R_USER_KERNEL = 2048,      /* it runs a kernel of the user's, which is to blame if the worker ends */
     AD_R_SECRET_REPLY = 4096,     /* its reply has values that nobody may read in a trace */
+    AD_R_CHOOSES = 8192,          /* it chooses where what follows is executed, which concerns no queued operation */
 };
 typedef struct ad_request_row {
     const char *name, *fields, *words, *doc;

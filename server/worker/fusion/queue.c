@@ -234,6 +234,7 @@ bool ad__fusion_defer_buffer(ad_worker_session *s, ad_buffer *b) {
 
 bool ad__fusion_may_overtake(const ad_worker_session *s, const ad_message *m) {
     if (s->fusion.bytes > AD_FUSION_BYTES) return false;
+    if (m->row->flags & AD_R_CHOOSES) return true;
     if (m->row->flags & AD_R_OVERTAKES) return !s->checkpoint.behind || ad__checkpoint_is_repeatable(m);
     /* A new buffer could lack memory that queued frees would return. */
     return m->row->flags & AD_R_ALLOCATES && !s->fusion.freed && !s->checkpoint.kept.count;

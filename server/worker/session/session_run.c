@@ -10,7 +10,6 @@
 #include "server/worker/checkpoint/blame.h"
 #include "server/worker/sharing/imports.h"
 #include "server/worker/migrate/migration.h"
-#include "server/worker/handlers.h"
 #include "server/worker/report.h"
 #include "server/worker/session/session.h"
 #include "server/worker/sharing/sharing.h"
@@ -132,17 +131,9 @@ static bool must_wait_for_room(ad_worker_session *s) {
     return false;
 }
 
-/* Tell whether a message may be executed before the queued operations. Each of them has its stream queue: choosing a
- * stream for what follows concerns none, and may be repeated after a checkpoint, which has the stream that was chosen.
- */
-static bool may_overtake_queue(const ad_worker_session *s, const ad_message *m) {
-    const bool chooses = ad__handlers[m->opcode] == ad__handle_on && s->fusion.bytes <= AD_FUSION_BYTES;
-    return chooses || ad__fusion_may_overtake(s, m);
-}
-
 /* Execute the message at hand. False: it waits for output to shrink, for the device, or for the next turn. */
 static bool execute_message(ad_worker_session *s) {
-    if (s->fusion.count && !may_overtake_queue(s, &s->messages.message) && !ad__fusion_drain(s)) return false;
+    if (s->fusion.count && !ad__fusion_may_overtake(s, &s->messages.message) && !ad__fusion_drain(s)) return false;
     ad__checkpoint_begin_message(s, &s->messages.message);
     if (!ad__execute(s, &s->messages.message)) return false;
     if (s->messages.message.row->cls == AD_CLASS_ASK) {
