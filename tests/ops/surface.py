@@ -450,7 +450,7 @@ add("fft.fftshift fft.ifftshift", "(a{})", " | , 0 | , (0, 1) | , -1 | , 9")
 # Functions of files, texts and settings, or of the server alone: they have tests of their own.
 ELSEWHERE = set("""
     array2string array_repr array_str asnumpy async_asarray async_sync attach base_repr binary_repr byte_bounds
-    cancel clear_memo connect disp empty_like_pinned empty_pinned format_float_positional format_float_scientific
+    cancel clear_memo connect device_put disp empty_like_pinned empty_pinned format_float_positional format_float_scientific
     fromDlpack from_dlpack fromfile fromstring fuse genfromtxt get_array_module get_default_memory_pool
     get_default_pinned_memory_pool get_printoptions is_available isdtype issubdtype iterable load make_aligned_dtype
     load_ipython_extension loadtxt memoize min_scalar_type names poly polyfit printoptions promote_types publish

@@ -57,7 +57,7 @@ def test_capsules():
     b = ad.fromDlpack(capsule)
     np.testing.assert_array_equal(b.get(), a.get())
     b += 1
-    assert (a != b).all()
+    assert (a == b).all()  # an array's own capsule is a view of it
     with pytest.raises(ValueError, match="consumed multiple times"):
         ad.fromDlpack(capsule)
     with pytest.raises(TypeError, match="from_dlpack takes arrays"):
