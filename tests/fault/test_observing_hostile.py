@@ -46,10 +46,16 @@ def test_requests_that_are_refused(start):
     assert get(server, "/metrics")[0] == 200
 
 
+def count_descriptors(server):
+    """Those of the front, when its worker has answered: what it keeps of that one is there."""
+    see(server)
+    return raw.descriptors(server.pid)
+
+
 def test_many_that_say_nothing_keep_nobody_out(start):
     server = start(METRICS)
     get(server, "/metrics")
-    at_first, memory = raw.descriptors(server.pid), memory_of(server.pid)
+    at_first, memory = count_descriptors(server), memory_of(server.pid)
     port = port_of(server, "metrics")
     silent = []
     for i in range(300):
@@ -107,7 +113,7 @@ def test_it_stops_while_somebody_waits(start):
 
 def test_nonsense_on_the_control_socket(start):
     server = start()
-    at_first = raw.descriptors(server.pid)
+    at_first = count_descriptors(server)
     for text, expected in ((b"nonsense\n", "no such request"), (b"\n", "no such request"), (b"kill\n", "the name of a session"),
                            (b"trace 1\n", "expected a pipe"), (b"x" * 600, "too long"),
                            (b"kill \xff\x00\x1b[2J\n", "there is no session")):

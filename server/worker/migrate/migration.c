@@ -104,13 +104,13 @@ static bool is_in_background(const ad_worker_session *s, const char *who) {
 }
 
 static int check_all_quiet(ad_worker *w, const char *who, ad_fault *fault) {
-    int status = 0;
+    int result = 0;
     for (ad_worker_session *s = w->sessions; s; s = s->next) {
         int one = ad__migration_is_of(s, who) ? check_quiet(s, fault) : 0;
         if (one < 0) return one;
-        status |= one || is_in_background(s, who);
+        result |= one || is_in_background(s, who);
     }
-    return status;
+    return result;
 }
 
 /* ---- going ---- */
@@ -171,12 +171,12 @@ static void advance_migration(ad_worker *w, ad_migration *p) {
         if (p->step != AD_MIGRATION_TOLD) end_migration(w, p);
         return;
     }
-    int status = w->journal ? check_all_quiet(w, p->who, &fault)
+    int result = w->journal ? check_all_quiet(w, p->who, &fault)
                             : ad__fault(&fault, AD_E_UNSUPPORTED, "nothing is written down of sessions here");
-    if (!status) status = ad__migration_check_shared(w, p->who, &fault);
-    if (!status) status = hand_over_principal(w, p, &fault);
-    if (!status) return;
-    tell_failed(w, p->who, *fault.text ? fault.text : ad__error_text(status));
+    if (result == 0) result = ad__migration_check_shared(w, p->who, &fault);
+    if (result == 0) result = hand_over_principal(w, p, &fault);
+    if (result >= 0) return; /* 1: operations are under way */
+    tell_failed(w, p->who, *fault.text ? fault.text : ad__error_text(result));
     end_migration(w, p);
 }
 
