@@ -47,7 +47,7 @@ def test_requests_that_are_refused(start):
 
 
 def count_descriptors(server):
-    """Those of the front, when its worker has answered: what it keeps of that one is there."""
+    """Count the front's descriptors when its worker has answered: those that it keeps of that one are there, too."""
     see(server)
     return raw.descriptors(server.pid)
 

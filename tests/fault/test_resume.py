@@ -448,7 +448,7 @@ def test_a_library_that_is_idle_notices_and_comes_back(start):
 
 
 def test_interrupting_a_library_that_waits(start):
-    """Ctrl-C ends the waiting and cancels the addition; the session goes on as soon as there is a connection."""
+    """Ctrl-C ends the waiting and cancels what is not begun; the session goes on as soon as there is a connection."""
     server = start(*OPEN)
     proxy = Proxy(tcp_of(server), None, lambda n: (ENOUGH, ENOUGH))
     child, again = summing(f"tcp:127.0.0.1:{proxy.port}")
@@ -460,9 +460,11 @@ def test_interrupting_a_library_that_waits(start):
     assert child.stdout.readline() == "interrupted\n"
     with Proxy(tcp_of(server), port, lambda n: (ENOUGH, ENOUGH)):
         again()
-        assert child.stdout.readline().startswith("cancelled")  # nobody knows whether the first addition was made
+        # The first addition is cancelled, unless the server has begun it before it reads that. No third thing may come.
+        answer = child.stdout.readline()
+        assert answer.startswith("cancelled") or answer == "501500\n"
         again()
-        assert child.stdout.readline() == "500500\n"
+        assert child.stdout.readline() == ("502500\n" if answer[0] == "5" else "500500\n")
         child.stdin.close()
         assert child.wait(raw.WINDOW) == 0
 
