@@ -3,8 +3,8 @@ import numpy as np
 
 from .. import _base, _core
 from .._base import normalize_axis
-from ._array import ShardedArray, device_put, join_axes, make_like, put_together, run_parts, split_over
-from ._layout import Layout
+from ._array import ShardedArray, join_axes, layout_of_one, make_like, put_together, run_parts, split_over, spread
+from ._elementwise import give
 from ._move import reach
 
 
@@ -16,7 +16,7 @@ def map_along(x, axes, function):
         return _map_on_one(x, function)
     parts = run_parts(local._layout, lambda place: function(local._parts[place]))
     layout = local._layout.join(axes, [parts[0].shape[axis] for axis in axes])
-    return make_like(local, layout, parts)
+    return make_like(layout, parts)
 
 
 def _map_on_one(x, function):
@@ -24,11 +24,9 @@ def _map_on_one(x, function):
     whole = put_together(x, device)
     with device:
         made = function(whole)
-    names = [name for each in x._layout.splits for name in each]
     longest = made.shape.index(max(made.shape))
-    layout = Layout(x._layout.mesh, ((),) * made.ndim, tuple((0, n) for n in made.shape))
-    from ._array import spread
-    return spread(made, split_over(layout, longest, names))
+    layout = layout_of_one(x._layout.mesh, made.shape)
+    return spread(made, split_over(layout, longest, x._layout.list_names(range(x.ndim))))
 
 
 def along_axis(name, module=None):
@@ -50,7 +48,6 @@ def find_function(name, module=None):
 def scan(name, x, axis=None, dtype=None, out=None):
     """cumsum and cumprod. Where the axis is split each device scans its part, and then what the parts before it come to is
     added: only that is moved."""
-    from ._reductions import give
     from ._shapes import ravel
     x = ravel(x) if axis is None else x
     axis = 0 if axis is None else normalize_axis(axis, x.ndim)
@@ -98,12 +95,13 @@ def sort_split(x):
     k gets section k of every part and sorts those. Equal elements may be divided, so sections stay even however many equal
     elements there are. Waits once, for the samples, and once for where they fall."""
     layout = x._layout
-    owners = [group[0] for group in _list_owners(layout)]
+    blocks = layout.list_owners(0)
+    owners = [group[0] for group in blocks]
     ordered = run_parts(layout, lambda place: find_function("sort")(x._parts[place]) if place in owners else None)
     cuts = _find_cuts([ordered[place] for place in owners], [layout.mesh._places[place] for place in owners], len(owners))
     bounds = np.concatenate([[0], np.cumsum(np.diff(cuts, axis=1).sum(axis=0))])
     made = [None] * len(layout.boxes)
-    for block, group in enumerate(_list_owners(layout)):
+    for block, group in enumerate(blocks):
         for place in group:
             device = layout.mesh._places[place]
             with device:
@@ -111,18 +109,6 @@ def sort_split(x):
                             for i, owner in enumerate(owners)]
                 made[place] = find_function("sort")(_join_sections(sections, x.dtype))
     return ShardedArray(layout.replace(0, layout.splits[0], tuple(map(int, bounds))), made)
-
-
-def _list_owners(layout):
-    """For each block of a 1-d layout, in order, the places that have it."""
-    found = {}
-    sizes = layout.mesh.shape
-    for place, at in enumerate(layout.mesh._coordinates()):
-        block = 0
-        for name in layout.splits[0]:
-            block = block * sizes[name] + at[name]
-        found.setdefault(block, []).append(place)
-    return [found[block] for block in sorted(found)]
 
 
 def _join_sections(sections, dtype):
@@ -169,14 +155,12 @@ def _count_below(ordered, devices, pivots, side):
 
 def transform(name, a, n=None, axis=-1, norm=None, out=None):
     """A function of numpy.fft along one axis."""
-    from ._reductions import give
     axis = normalize_axis(axis, a.ndim)
     return give(map_along(a, (axis,), lambda part: find_function(name, "fft")(part, n, axis, norm)), out)
 
 
 def transform_several(name, a, s=None, axes=None, norm=None, out=None):
     """A function of numpy.fft along several axes: one after the other, each where it is whole."""
-    from ._reductions import give
     if name.endswith("2"):
         axes = (-2, -1) if axes is None else axes
     if axes is None:

@@ -4,7 +4,7 @@ import numpy as np
 from .. import _base, _core
 from .._array import protocols
 from .._base import as_array, ndarray
-from ._layout import Layout
+from ._layout import Layout, cut_evenly
 from ._mesh import Mesh, NamedSharding, PartitionSpec, find_layout, make_spec
 from ._move import collect, list_pieces, split_array
 
@@ -186,7 +186,7 @@ def _restore(layout, parts):
 ONE_DEVICE = ("ad.device_put(x, ad.cuda.Device(0)) puts it on one device, and x.get() into this process")
 
 
-def make_like(x, layout, parts):
+def make_like(layout, parts):
     """A ShardedArray, or a tuple of them where each part is a tuple of results."""
     if isinstance(parts[0], tuple):
         return tuple(ShardedArray(layout, [part[k] for part in parts]) for k in range(len(parts[0])))
@@ -204,7 +204,7 @@ def run_parts(layout, function):
 
 def map_whole(x, layout, function):
     """x with each part replaced by function(part), as they are told by a layout."""
-    return make_like(x, layout, run_parts(layout, lambda place: function(x._parts[place])))
+    return make_like(layout, run_parts(layout, lambda place: function(x._parts[place])))
 
 
 def reshard(x, layout, fresh=False):
@@ -219,7 +219,7 @@ def join_axes(x, axes):
     other axis. None: there is no other axis."""
     if not x._layout.is_split(axes):
         return x
-    names = [name for axis in axes for name in x._layout.splits[axis]]
+    names = x._layout.list_names(axes)
     others = [axis for axis in range(x.ndim) if axis not in axes]
     if not others:
         return None
@@ -228,7 +228,6 @@ def join_axes(x, axes):
 
 def split_over(layout, axis, names):
     """The layout in which an axis is split over more axes of the mesh, too."""
-    from ._layout import cut_evenly
     names = (*layout.splits[axis], *names)
     return layout.replace(axis, names, cut_evenly(layout.shape[axis], layout.mesh._count(names)))
 

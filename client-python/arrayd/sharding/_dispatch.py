@@ -9,8 +9,9 @@ from .. import _core
 from .._array import protocols
 from .._base import as_array
 from . import _along, _indexing, _products, _reductions, _shapes
-from ._array import ONE_DEVICE, ShardedArray, map_whole
+from ._array import ONE_DEVICE, ShardedArray, device_put, map_whole
 from ._elementwise import fill, map_parts
+from ._layout import cut_evenly
 
 _along_axis = _along.along_axis
 
@@ -68,7 +69,6 @@ def _nonzero_or_where(condition, *args):
 
 def _as_array(a, dtype=None, order=None, *, device=None, copy=None, like=None, blocking=False):
     """numpy.asarray"""
-    from ._array import device_put
     made = a if dtype is None else a.astype(dtype, copy=False)
     made = made if device is None else device_put(made, device)
     return made.copy() if copy and made is a else made
@@ -82,15 +82,13 @@ def _split(ary, indices_or_sections, axis=0, even=True):
     else:
         if even and n % indices_or_sections:
             raise ValueError("array split does not result in an equal division")
-        from ._layout import cut_evenly
         cuts = cut_evenly(n, indices_or_sections)
     return [ary[(slice(None),) * axis + (slice(*pair),)] for pair in zip(cuts, cuts[1:])]
 
 
 def _stack_along(axis, least):
     def function(tup, *, dtype=None, casting="same_kind"):
-        whole = [each if each.ndim >= least else _shapes.reshape(each, (1,) * (least - each.ndim) + each.shape)
-                 if isinstance(each, ShardedArray) else each.reshape((1,) * (least - each.ndim) + each.shape) for each in tup]
+        whole = [each if each.ndim >= least else each.reshape((1,) * (least - each.ndim) + each.shape) for each in tup]
         return _shapes.concatenate(whole, 0 if whole[0].ndim == 1 else axis, dtype=dtype, casting=casting)
 
     return function

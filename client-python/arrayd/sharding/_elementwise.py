@@ -3,7 +3,7 @@ import numpy as np
 
 from .. import _base
 from .._base import ndarray
-from ._array import ShardedArray, layout_of_one, make_like, reshard
+from ._array import ShardedArray, layout_of_one, make_like, reshard, run_parts, spread
 from ._layout import as_slices
 from ._move import reach
 
@@ -21,16 +21,17 @@ def map_parts(function, inputs, kwargs):
         raise ValueError(f"non-broadcastable output operand with shape {layout.shape} doesn't match the broadcast shape {shape}")
     aligned = [align(each, layout) for each in operands]
     targets = [reshard(each, layout) for each in out]
-    parts = []
-    for place, device in enumerate(layout.mesh._places):
-        with device:
-            given = [each(place) for each in aligned]
-            own = {"out": tuple(target._parts[place] for target in targets)} if out else {}
-            parts.append(function(*given[:len(inputs)], **dict(zip(named, given[len(inputs):])), **kwargs, **own))
+
+    def compute(place):
+        given = [each(place) for each in aligned]
+        own = {"out": tuple(target._parts[place] for target in targets)} if out else {}
+        return function(*given[:len(inputs)], **dict(zip(named, given[len(inputs):])), **kwargs, **own)
+
+    parts = run_parts(layout, compute)
     if out:
-        _give(out, targets)
+        _give_targets(out, targets)
         return out[0] if len(out) == 1 else tuple(out)
-    return make_like(None, layout, parts)
+    return make_like(layout, parts)
 
 
 def _list_outputs(out, function):
@@ -42,7 +43,7 @@ def _list_outputs(out, function):
     return out
 
 
-def _give(out, targets):
+def _give_targets(out, targets):
     """Give the results in targets, which lie as the first output does, to the other outputs."""
     for each, target in zip(out, targets):
         if not all(a is b for a, b in zip(each._parts, target._parts)):
@@ -51,10 +52,24 @@ def _give(out, targets):
 
 def fill(x, value):
     """Write a value, which broadcasts to x, into x's parts."""
-    give = align(check_operand(value), x._layout)
-    for place, device in enumerate(x._layout.mesh._places):
-        with device:
-            x._parts[place][...] = give(place)
+    values = align(check_operand(value), x._layout)
+
+    def write(place):
+        x._parts[place][...] = values(place)
+
+    run_parts(x._layout, write)
+
+
+def give(made, out):
+    """A result, or out, an array over several devices, with the result's elements."""
+    if out is None:
+        return made
+    if not isinstance(out, ShardedArray):
+        raise TypeError(f"out must be an array over several devices, not {type(out).__name__}")
+    if out.shape != made.shape:
+        raise ValueError(f"output array has shape {out.shape}, the result has {made.shape}")
+    fill(out, made)
+    return out
 
 
 def check_operand(value, function=None):
@@ -87,5 +102,4 @@ def align(operand, layout):
 
 def replicate(a, mesh):
     """An ndarray as an array that each device of a mesh has whole."""
-    from ._array import spread
     return spread(a, layout_of_one(mesh, a.shape))

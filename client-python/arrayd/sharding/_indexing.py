@@ -9,10 +9,10 @@ import numpy as np
 from .. import _base
 from .._base import ndarray
 from ._array import ShardedArray, reshard, run_parts, split_over
-from ._elementwise import align, check_operand, replicate
+from ._elementwise import align, check_operand, fill, give, replicate
 from ._layout import Layout, intersect, locate
 from ._move import collect, list_pieces, reach
-from ._shapes import drop_axes, expand_dims, flip, moveaxis, rearrange, reshape
+from ._shapes import flip, moveaxis, ravel, rearrange, reshape
 
 
 def get_item(x, key):
@@ -183,8 +183,6 @@ def _check(index, n, axis):
 def take(a, indices, axis=None, out=None, mode="raise"):
     """numpy.take. Indices over several devices say where the result lies; other ones are split along their longest axis
     over those that the axis was split over."""
-    from ._reductions import give
-    from ._shapes import ravel
     if mode != "raise":
         raise ValueError(f"mode must be 'raise' for an array over several devices, not {mode!r}")
     x = ravel(a) if axis is None else a
@@ -267,8 +265,6 @@ def compress_all(x, mask):
 
 def compress(condition, a, axis=None, out=None):
     """numpy.compress"""
-    from ._reductions import give
-    from ._shapes import ravel
     x = ravel(a) if axis is None else a
     axis = 0 if axis is None else _base.normalize_axis(axis, x.ndim)
     host = condition.get() if hasattr(condition, "get") else np.asarray(condition)
@@ -292,11 +288,7 @@ def set_item(x, key, value):
             at = value.ndim - sub.ndim + axis
             if at >= 0 and value.shape[at] > 1:
                 value = value[_base.along(value.ndim, at, slice(None, None, -1))]
-    give = align(value, sub._layout)
-    for place, device in enumerate(sub._layout.mesh._places):
-        with device:
-            if sub._parts[place].size:
-                sub._parts[place][...] = give(place)
+    fill(sub, value)
 
 
 def _fit_value(value, entries, ints, sub):
@@ -315,13 +307,12 @@ def _fit_value(value, entries, ints, sub):
     while value.ndim > len(shape):
         value = value[0]
     import arrayd
-    expand = expand_dims if isinstance(value, ShardedArray) else arrayd.expand_dims
     if value.ndim < len(shape):
-        value = expand(value, tuple(range(len(shape) - value.ndim)))
+        value = arrayd.expand_dims(value, tuple(range(len(shape) - value.ndim)))
     news = [i for i, each in enumerate(each for each in entries if each is None or isinstance(each, slice)) if each is None]
     if news:
-        value = drop_axes(value, news) if isinstance(value, ShardedArray) else value.squeeze(tuple(news))
-    return expand(value, tuple(ints)) if ints else value
+        value = value.squeeze(tuple(news))
+    return arrayd.expand_dims(value, tuple(ints)) if ints else value
 
 
 def _set_by_mask(x, entries, value):
@@ -333,8 +324,10 @@ def _set_by_mask(x, entries, value):
     import arrayd
     mask = entries[0] if not isinstance(entries[0], np.ndarray) else arrayd.asarray(entries[0])
     chosen = align(mask, x._layout)
-    for place, device in enumerate(x._layout.mesh._places):
-        with device:
-            if x._parts[place].size:
-                own = chosen(place)
-                x._parts[place][own if own.device.id == device.id else own.copy()] = value
+
+    def write(place):
+        if x._parts[place].size:
+            own = chosen(place)
+            x._parts[place][own if own.device.id == x._layout.mesh._places[place].id else own.copy()] = value
+
+    run_parts(x._layout, write)

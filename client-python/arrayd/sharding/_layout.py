@@ -32,10 +32,26 @@ class Layout:
                      for at in self.mesh._coordinates())
 
     def _find_range(self, at, sizes, axis):
+        block = self._find_block(at, sizes, axis)
+        return self.cuts[axis][block:block + 2]
+
+    def _find_block(self, at, sizes, axis):
+        """The number, along an axis, of the block that a device with these coordinates in the mesh has."""
         block = 0
         for name in self.splits[axis]:
             block = block * sizes[name] + at[name]
-        return self.cuts[axis][block:block + 2]
+        return block
+
+    def list_owners(self, axis):
+        """For each block along an axis, in order, the places that have it."""
+        found, sizes = {}, self.mesh.shape
+        for place, at in enumerate(self.mesh._coordinates()):
+            found.setdefault(self._find_block(at, sizes, axis), []).append(place)
+        return [found[block] for block in sorted(found)]
+
+    def list_names(self, axes):
+        """The names of the mesh's axes that split these axes."""
+        return [name for axis in axes for name in self.splits[axis]]
 
     @functools.cached_property
     def indices(self):

@@ -8,7 +8,7 @@ import threading
 
 from .. import _base, _core
 from .._base import as_array
-from ._layout import as_slices, intersect, locate, shape_of
+from ._layout import as_slices, cut_evenly, intersect, locate, shape_of
 
 _lock = threading.Lock()
 _moved = 0
@@ -149,7 +149,6 @@ def _combine_each(places, group, values, combine):
 
 def _combine_shared(places, group, values, combine):
     """Each place combines a section of the elements, and gets the other sections from the other places."""
-    from ._layout import cut_evenly
     shape, flat = values[0].shape, [value.reshape(-1) for value in values]
     cuts = cut_evenly(flat[0].size, len(group))
     pieces = []

@@ -16,7 +16,7 @@ from .. import _core
 from .._base import product
 from ._along import find_function
 from ._array import ShardedArray, reshard, run_parts
-from ._elementwise import check_operand, replicate
+from ._elementwise import check_operand, give, replicate
 from ._layout import Layout
 from ._move import all_reduce
 from ._shapes import drop_axes, expand_dims
@@ -24,7 +24,6 @@ from ._shapes import drop_axes, expand_dims
 
 def matmul(a, b, out=None, **kwargs):
     """numpy.matmul, of arrays over several devices and of one."""
-    from ._reductions import give
     a, b = (check_operand(each, find_function("matmul")) for each in (a, b))
     if not all(getattr(each, "ndim", 0) for each in (a, b)):
         raise ValueError("matmul: an operand has no dimensions; a number times an array is a * x")
@@ -103,8 +102,7 @@ def dot(a, b, out=None):
 
 def vdot(a, b):
     """numpy.vdot"""
-    from ._shapes import ravel
-    a, b = (ravel(each) if isinstance(each, ShardedArray) else each.reshape(-1) for each in (a, b))
+    a, b = (each.reshape(-1) for each in (a, b))
     if a.shape != b.shape:
         raise ValueError(f"vdot: the operands have {a.size} and {b.size} elements")
     return (np.conjugate(a) * b).sum()
@@ -119,7 +117,5 @@ def inner(a, b):
 
 def outer(a, b, out=None):
     """numpy.outer"""
-    from ._shapes import ravel
-    a, b = (ravel(each) if isinstance(each, ShardedArray) else each.reshape(-1) for each in (a, b))
-    column = expand_dims(a, 1) if isinstance(a, ShardedArray) else a[:, None]
-    return np.multiply(column, b) if out is None else np.multiply(column, b, out=out)
+    column = a.reshape(-1, 1)
+    return np.multiply(column, b.reshape(-1)) if out is None else np.multiply(column, b.reshape(-1), out=out)

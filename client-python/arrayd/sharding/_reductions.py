@@ -5,7 +5,7 @@ import numpy as np
 from .. import _base, _core
 from .._base import no_value, normalize_axes
 from ._array import ShardedArray, make_like, run_parts
-from ._elementwise import align, check_operand, fill
+from ._elementwise import align, check_operand, give, replicate
 from ._move import all_reduce, bring
 from ._shapes import broadcast_to, drop_axes
 
@@ -48,32 +48,16 @@ def reduce_by(name, x, axis=None, dtype=None, out=None, keepdims=no_value, initi
         if split and not counts[place] and any(counts):
             return None
         more = {**begin, **({"where": mask(place)} if masked else {})}
-        return _with_kept(function, x._parts[place], axes, {**kwargs, **more})
+        return function(x._parts[place], axis=axes, keepdims=True, **kwargs, **more)
 
     layout = x._layout.join(axes, [1] * len(axes))
     parts = run_parts(layout, reduce_part)
     if split:
-        names = [each for axis in axes for each in x._layout.splits[axis]]
-        parts = all_reduce(layout, names, parts, _core.ufuncs[_COMBINED[name]], [part is not None for part in parts])
-    made = finish(make_like(x, layout, parts), axes, keepdims)
+        parts = all_reduce(layout, x._layout.list_names(axes), parts, _core.ufuncs[_COMBINED[name]], [part is not None for part in parts])
+    made = finish(make_like(layout, parts), axes, keepdims)
     if given and not begin:
         made = getattr(np, _COMBINED[name])(made, initial)
     return give(made, out)
-
-
-def _with_kept(function, part, axes, kwargs):
-    return function(part, axis=axes, keepdims=True, **kwargs)
-
-
-def give(made, out):
-    if out is None:
-        return made
-    if not isinstance(out, ShardedArray):
-        raise TypeError(f"out must be an array over several devices, not {type(out).__name__}")
-    if out.shape != made.shape:
-        raise ValueError(f"output array has shape {out.shape}, the result has {made.shape}")
-    fill(out, made)
-    return out
 
 
 def reduce_whole(name, x, axis=None, **kwargs):
@@ -108,7 +92,6 @@ def _count(x, axes, where):
 
 
 def _shard(where, x):
-    from ._elementwise import replicate
     return where if isinstance(where, ShardedArray) else replicate(where, x._layout.mesh)
 
 
@@ -173,14 +156,13 @@ def arg_extreme(name, x, axis=None, out=None, *, keepdims=no_value):
             if axes else at
 
     found = run_parts(layout, find)
-    names = [each for axis in axes for each in x._layout.splits[axis]]
     made = [None] * len(found)
-    for group in layout.groups(names):
+    for group in layout.groups(x._layout.list_names(axes)):
         given = [found[place] for place in group if counts[place]]
         for place in group:
             with layout.mesh._places[place]:
                 made[place] = _first_extreme(function, given, layout.mesh._places[place], layout.shapes[place])
-    return give(finish(make_like(x, layout, made), axes, keepdims), out)
+    return give(finish(make_like(layout, made), axes, keepdims), out)
 
 
 def _find_flat(at, shape, box):

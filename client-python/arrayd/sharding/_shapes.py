@@ -5,8 +5,9 @@ import numpy as np
 
 from .. import _base
 from .._base import normalize_axes, normalize_axis
-from ._array import ShardedArray, map_whole, reshard, run_parts, split_over
-from ._layout import cut_evenly
+from ._array import ShardedArray, layout_of_one, map_whole, reshard, run_parts, split_over
+from ._elementwise import check_operand, give, replicate
+from ._layout import Layout, cut_evenly
 from ._move import collect, list_pieces
 
 
@@ -127,7 +128,6 @@ def _fill_in(shape, x):
 def _find_local(layout, shape):
     """The layout of another shape in which every part has the elements that it has; None: there is none."""
     if 0 in layout.shape:
-        from ._array import layout_of_one
         return layout_of_one(layout.mesh, shape)
     splits, cuts = [()] * len(shape), [(0, n) for n in shape]
     for old, new in _group_axes(layout.shape, shape):
@@ -142,7 +142,6 @@ def _find_local(layout, shape):
         if any(cut * inner_old % inner_new for cut in layout.cuts[axis]):
             return None
         splits[first], cuts[first] = layout.splits[axis], tuple(cut * inner_old // inner_new for cut in layout.cuts[axis])
-    from ._layout import Layout
     return Layout(layout.mesh, tuple(splits), tuple(cuts))
 
 
@@ -184,8 +183,8 @@ def _flatten(x):
     local = _find_local(x._layout, (x.size,))
     if local is None:
         first = next(i for i, n in enumerate(x.shape) if n > 1)
-        names = [name for each in x._layout.splits for name in each]
-        x = reshard(x, split_over(x._layout.join(range(x.ndim)), first, names))
+        axes = range(x.ndim)
+        x = reshard(x, split_over(x._layout.join(axes), first, x._layout.list_names(axes)))
         local = _find_local(x._layout, (x.size,))
     return map_whole_to(x, local)
 
@@ -215,14 +214,12 @@ def _flip_axis(x, axis):
 
 def concatenate(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     """numpy.concatenate, of arrays over several devices and of one. The result lies as the largest one over several does."""
-    from ._elementwise import check_operand, replicate
-    from ._reductions import give
     arrays = [check_operand(each) for each in arrays]
     lead = max((each for each in arrays if isinstance(each, ShardedArray)), key=lambda each: each.size)
     if any(not hasattr(each, "ndim") or each.ndim == 0 for each in arrays):
         raise ValueError("zero-dimensional arrays cannot be concatenated")
     if axis is None:
-        arrays, axis = [ravel(each) if isinstance(each, ShardedArray) else each.reshape(-1) for each in arrays], 0
+        arrays, axis = [each.reshape(-1) for each in arrays], 0
         lead = max((each for each in arrays if isinstance(each, ShardedArray)), key=lambda each: each.size)
     axis = normalize_axis(axis, lead.ndim)
     for each in arrays:
@@ -245,14 +242,12 @@ def concatenate(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
 
 def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     """numpy.stack"""
-    from ._elementwise import check_operand
-    import arrayd
     arrays = [check_operand(each) for each in arrays]
     if len({each.shape for each in arrays}) > 1:
         raise ValueError("all input arrays must have the same shape")
     axis = normalize_axis(axis, arrays[0].ndim + 1)
-    return concatenate([expand_dims(each, axis) if isinstance(each, ShardedArray) else arrayd.expand_dims(each, axis)
-                        for each in arrays], axis, out, dtype=dtype, casting=casting)
+    new = _base.along(arrays[0].ndim + 1, axis, None)
+    return concatenate([each[new] for each in arrays], axis, out, dtype=dtype, casting=casting)
 
 
 def roll(x, shift, axis=None):
