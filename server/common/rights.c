@@ -13,13 +13,17 @@ bool ad__is_server_user(const char *principal) {
     return is_local_user(principal) && strtoul(principal + 4, NULL, 10) == geteuid();
 }
 
+bool ad__is_server_user_or_root(const char *principal) {
+    return ad__is_server_user(principal) || !strcmp(principal, "uid:0");
+}
+
 bool ad__may_run_kernels(const ad_config *c, const char *principal, const ad_grants *grants, const char *backend) {
     if (!strcmp(c->kernels, "none")) return false;
     if (grants->named & AD_GRANT_KERNELS) return grants->may & AD_GRANT_KERNELS;
     if (!strcmp(c->kernels, "all")) return true;
     if (strcmp(c->kernels, "unix") || !is_local_user(principal)) return false;
     if (!backend || strcmp(backend, "cpu")) return true;
-    return ad__is_server_user(principal) || !strcmp(principal, "uid:0");
+    return ad__is_server_user_or_root(principal);
 }
 
 int64_t ad__kernel_limit(const ad_config *c, const char *principal, const ad_grants *g) {
@@ -28,15 +32,13 @@ int64_t ad__kernel_limit(const ad_config *c, const char *principal, const ad_gra
     return (int64_t)(seconds * 1e9);
 }
 
-uint64_t ad__most_buffers(const ad_config *c, const ad_grants *grants) {
-    return grants->buffers && grants->buffers < c->buffers ? grants->buffers : c->buffers;
-}
-
 uint64_t ad__most_buffers_each(const ad_config *c, const char *principal) {
-    return ad__is_server_user(principal) || !strcmp(principal, "uid:0") ? 0 : c->buffers_each;
+    return ad__is_server_user_or_root(principal) ? 0 : c->buffers_each;
 }
 
 static uint64_t take_smaller(uint64_t usual, uint64_t granted) { return granted && granted < usual ? granted : usual; }
+
+uint64_t ad__most_buffers(const ad_config *c, const ad_grants *g) { return take_smaller(c->buffers, g->buffers); }
 
 uint64_t ad__window_ops(const ad_config *c, const ad_grants *g) { return take_smaller(c->window_ops, g->operations); }
 

@@ -11,6 +11,8 @@
 bool ad__may_run_kernels(const ad_config *c, const char *principal, const ad_grants *grants, const char *backend);
 /* Tell whether the principal is the user that runs the server. */
 bool ad__is_server_user(const char *principal);
+/* Tell whether the principal is that user or root: such a one has the machine's limits alone. */
+bool ad__is_server_user_or_root(const char *principal);
 /* Get how many operations, and bytes of them, a session's client may have in flight: the window that it is told. */
 uint64_t ad__window_ops(const ad_config *c, const ad_grants *g);
 uint64_t ad__window_bytes(const ad_config *c, const ad_grants *g);

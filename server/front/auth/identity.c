@@ -182,7 +182,7 @@ static int check_stranger(const ad_front *f, ad_way way, ad_string token, const 
 /* Limit principals without numbers of their own by the options. Root and the server's own user, who is often alone
  * here, have no such limits. */
 static void apply_default_limits(const ad_front *f, ad_entrant *who) {
-    if (f->embedded || ad__is_server_user(who->who) || !strcmp(who->who, "uid:0")) return;
+    if (f->embedded || ad__is_server_user_or_root(who->who)) return;
     if (!who->grants.sessions) who->grants.sessions = f->config.sessions_each;
     if (!who->grants.names) who->grants.names = f->config.published_each;
 }
