@@ -20,7 +20,7 @@ from oracle import fetch
 sys.path.append(str(pathlib.Path(__file__).parent / "programs"))
 
 # Operations that each program of programs/ sends; none of them waits. Messages that free memory are not counted: they
-# come  together, as many or few as time allows.
+# come together, as many or few as time allows.
 COSTS = {
     "conjugate_gradient.run": 286,
     "examples.black_scholes": 64,
