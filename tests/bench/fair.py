@@ -1,10 +1,12 @@
 """Measure what a client feels of others that flood its device: fair.py [--build build/release] [--backend auto]
-[--floods 1].
+[--floods 1]
+[--apart].
 
 A small client asks for float(a.sum()) of 16 numbers, alone and beside others that have work done without end. Their work
 is products of n x n, sines of n x n, each to an array of its own, which are queued by dozens, and sums of 4 x 4. The goal, at the
-99th percentile: three times what it takes alone, and one operation of the others, which is not interrupted. Starts its
-own server on a Unix socket, unless ARRAYD_URL names one.
+99th percentile: three times what it takes alone, and one operation of the others, which is not interrupted. With --apart
+the others work on the server's last device, and the small client on the first. Starts its own server on a Unix socket,
+unless ARRAYD_URL names one.
 """
 import argparse
 import contextlib
@@ -25,6 +27,7 @@ PREPARE = """
 import itertools, sys
 import arrayd as ad
 n = int(sys.argv[1])
+ad.cuda.Device(int(sys.argv[2])).use()
 a = ad.ones((n, n), "float32") / n
 outs = [ad.zeros_like(a) for _ in range(32)]
 ad.sync()
@@ -61,10 +64,10 @@ def sample(function, seconds, least=20):
 
 
 @contextlib.contextmanager
-def others(code, work, n, count=1):
-    """Run so many other clients that execute the code."""
+def others(code, work, n, device, count=1):
+    """Run so many other clients that execute the code on a device."""
     code = PREPARE + code.format(WORK[work])
-    running = [subprocess.Popen([sys.executable, "-c", code, str(n)], stdout=subprocess.PIPE, text=True)
+    running = [subprocess.Popen([sys.executable, "-c", code, str(n), str(device)], stdout=subprocess.PIPE, text=True)
                for _ in range(count)]
     try:
         yield running
@@ -74,15 +77,15 @@ def others(code, work, n, count=1):
             other.communicate()
 
 
-def operation(work, n, seconds):
+def measure_one(work, n, device, seconds):
     """Measure one operation of the others' by itself: ms at the 50th and 99th percentile."""
-    with others(ALONE, work, n) as (alone,):
+    with others(ALONE, work, n, device) as (alone,):
         for _ in range(5):
             alone.stdout.readline()
         return percentiles(sample(lambda: float(alone.stdout.readline()), seconds))
 
 
-def measure(work, n, floods, seconds):
+def measure(work, n, device, floods, seconds):
     """Return ms: quiet p50 and p99, p50 and p99 beside the others, p50 and p99 of one operation."""
     import arrayd as ad
     a = ad.asarray(bench.random(16))
@@ -90,10 +93,10 @@ def measure(work, n, floods, seconds):
     def small():
         float(a.sum())
 
-    one = operation(work, n, seconds / 2)
+    one = measure_one(work, n, device, seconds / 2)
     sample(small, 0.2)
     quiet = percentiles(sample(small, seconds / 2))
-    with others(FLOOD, work, n, floods) as flood:
+    with others(FLOOD, work, n, device, floods) as flood:
         for other in flood:
             if other.stdout.readline() != "ready\n":
                 sys.exit("fair: a client that was to flood the server did not start")
@@ -102,16 +105,12 @@ def measure(work, n, floods, seconds):
     return *quiet, *beside, *one
 
 
-def is_gpu():
-    import arrayd as ad
-    return ad.cuda.is_available()
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", default="build/release", type=pathlib.Path)
     parser.add_argument("--backend", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--floods", default=1, type=int, help="clients that flood the server")
+    parser.add_argument("--apart", action="store_true", help="they work on the server's last device")
     parser.add_argument("--seconds", default=8.0, type=float, help="of one measurement")
     parser.add_argument("sizes", nargs="*", type=int, help="n of the products")
     options = parser.parse_args()
@@ -122,11 +121,13 @@ def main():
             server = bench.start_server(build / "bin" / "arrayd", f"{folder}/arrayd.sock", options.backend)
             ends.callback(server.wait, timeout=20)
             ends.callback(server.terminate)
-        print(f"float(a.sum()) beside {options.floods} that flood the device, ms")
+        import arrayd as ad
+        device = ad.session_info()["devices"] - 1 if options.apart else 0
+        print(f"float(a.sum()) on device 0 beside {options.floods} that flood device {device}, ms")
         print(f"{'work':<9}{'n':>6}{'quiet p50':>11}{'p99':>9}{'beside p50':>12}{'p99':>9}{'one p50':>9}{'p99':>9}{'goal':>9}")
         for work in WORK:
-            for n in SMALL.get(work) or options.sizes or SIZES[is_gpu()]:
-                row = measure(work, n, options.floods, options.seconds)
+            for n in SMALL.get(work) or options.sizes or SIZES[ad.cuda.is_available()]:
+                row = measure(work, n, device, options.floods, options.seconds)
                 goal = 3 * row[1] + row[5]
                 print(f"{work:<9}{n:>6}{row[0]:>11.3f}{row[1]:>9.3f}{row[2]:>12.3f}{row[3]:>9.3f}{row[4]:>9.3f}"
                       f"{row[5]:>9.3f}{goal:>9.3f}", "" if row[3] < goal else " missed", flush=True)

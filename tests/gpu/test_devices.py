@@ -1,5 +1,10 @@
 """One array over several GPUs: skipped where there are fewer than two. The tests of arrays over several devices
 (tests/api/test_sharding*.py with ARRAYD_TEST_BACKEND=cuda) run on one, too, which stands in a mesh several times."""
+import os
+import pathlib
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -65,3 +70,27 @@ def test_chains_fuse_on_each_gpu(rows):
 def test_random_numbers_are_those_of_one_gpu(rows):
     one, several = ad.random.default_rng(5), ad.random.default_rng(5)
     np.testing.assert_array_equal(several.random((999, 31), device=rows).get(), one.random((999, 31)).get())
+
+
+WILD = """
+import arrayd as ad
+with ad.cuda.Device(0):
+    bystander = ad.arange(1000.0)
+x = ad.arange(1_000_000.0, device="all")
+for _ in range(60):
+    assert float((x + 1).sum()) == 500000500000.0
+    assert float(bystander.sum()) == 499500.0
+print([shard.data.device.id for shard in x.addressable_shards] == list(range(ad.session_info()["devices"])))
+"""
+
+
+def test_an_illegal_address_on_one_gpu_loses_nothing_on_any(own_server, monkeypatch, tmp_path):
+    """Each device counts its operations, so the kernel that writes where nothing is runs on both in turn."""
+    monkeypatch.setenv("ARRAYD_FAULT", "wild:40")
+    process, url = own_server()
+    monkeypatch.delenv("ARRAYD_FAULT")
+    done = subprocess.run([sys.executable, "-c", WILD], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, "ARRAYD_URL": url})
+    assert done.stdout == "True\n", done.stderr
+    assert process.poll() is None
+    assert "event=recovered" in pathlib.Path(tmp_path / "log").read_text()
