@@ -20,17 +20,20 @@ import time
 import bench
 
 
+WARM = 1.5  # seconds before a measurement: the kernel of a chain is compiled meanwhile
+
+
 def time_call(ad, function, rounds):
-    """Median seconds of a call, until it is complete."""
-    taken = []
-    for _ in range(rounds + 2):
+    """Median seconds of a call, until it is complete, and how many calls there were."""
+    taken, end = [], time.perf_counter() + WARM
+    while time.perf_counter() < end or len(taken) < 2 + rounds:
         ad.sync()
         begin = time.perf_counter()
         result = function()
         ad.sync()
         taken.append(time.perf_counter() - begin)
         del result
-    return statistics.median(taken[2:])
+    return statistics.median(taken[-rounds:]), len(taken)
 
 
 PEER = """
@@ -126,8 +129,8 @@ def measure(ad, devices, elements, side, rounds):
     mesh = ad.sharding.Mesh(list(range(devices)), "devices")
     for what, unit, work, function in list_rows(ad, mesh, elements, side):
         before = ad.sharding.moved_bytes()
-        seconds = time_call(ad, function, rounds)
-        found[what] = unit, work / seconds, (ad.sharding.moved_bytes() - before) // (rounds + 2)
+        seconds, calls = time_call(ad, function, rounds)
+        found[what] = unit, work / seconds, (ad.sharding.moved_bytes() - before) // calls
     return found
 
 

@@ -149,6 +149,27 @@ Test(memory, a_spare_large_slab_is_used_again_and_is_not_clean) {
     cr_assert_eq(created, closed);
 }
 
+Test(memory, spare_slabs_of_another_size_make_way_for_those_in_use) {
+    ad_memory m = open_memory(8 * MIB, 256 * MIB); /* so that 32 MiB may be spare */
+    ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);
+    ad_block a, b;
+    cr_assert_eq(ad__memory_take(e, 30 * MIB, &a, NULL), 0);
+    ad__memory_give(e, &a);
+    for (int i = 0; i < 5; i++) {
+        cr_assert_eq(ad__memory_take(e, 10 * MIB, &a, NULL), 0);
+        cr_assert_eq(ad__memory_take(e, 10 * MIB, &b, NULL), 0);
+        ad__memory_give(e, &a);
+        ad__memory_give(e, &b);
+    }
+    cr_assert_eq(created, 3, "each of the sizes was made once, not %d slabs", created);
+    cr_assert_eq(closed, 1, "the one of 30 MiB");
+    cr_assert_eq(ad__memory_take(e, 40 * MIB, &a, NULL), 0);
+    ad__memory_give(e, &a);
+    cr_assert_eq(closed, 2, "larger than all that may be spare");
+    ad__stream_arena_close(e);
+    cr_assert_eq(created, closed);
+}
+
 Test(memory, clean_means_zero) {
     ad_memory m = open_memory(8 * MIB, 64 * MIB);
     ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);

@@ -133,10 +133,10 @@ def all_reduce(layout, names, parts, combine, counts):
 
 
 def _fold(values, device, combine):
-    total = bring(values[0], device)
-    for value in values[1:]:
-        total = combine(total, reach(value, device))
-    return total
+    """The values combined from the first to the last, on the device, which reads what lies elsewhere while it computes."""
+    if len(values) == 1:
+        return bring(values[0], device)
+    return functools.reduce(combine, [reach(value, device) for value in values])
 
 
 def _combine_each(places, group, values, combine):

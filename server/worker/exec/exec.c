@@ -191,19 +191,22 @@ static int find_launch(job *j) {
     return status;
 }
 
-static bool has_larger_output(const ad_op *op, uint64_t most) {
+/* True if an output has more elements than the device has bytes, so that its allocation fails. */
+static bool has_larger_output(const job *j) {
+    const ad_op *op = j->op;
+    const uint64_t most = j->s->worker->device.gpu[0].info.memory;
     for (int i = 0; i < op->nout; i++)
-        if (op->operand[i].desc.form != AD_SIZED && (uint64_t)ad__desc_count(&op->operand[i].desc) > most) return true;
+        if (op->operand[i].desc.form != AD_SIZED && most && (uint64_t)ad__desc_count(&op->operand[i].desc) > most)
+            return true;
     return false;
 }
 
 /* Refuse calls with more elements than the device has bytes. A device cannot be interrupted, and views of little memory
- * can have any number of elements. An output of that size is left to the allocation, which names who holds the memory.
- * AD_E_LIMIT. */
+ * can have any number of elements. AD_E_LIMIT. */
 static int check_elements(job *j) {
     const ad_op *op = j->op;
     const uint64_t most = j->s->worker->device.gpu[0].info.memory, n = (uint64_t)ad__op_elements(op);
-    if (op->opcode == AD_REQ_REDUCE || !most || n <= most || has_larger_output(op, most)) return 0;
+    if (op->opcode == AD_REQ_REDUCE || !most || n <= most) return 0;
     return ad__fault(&j->fault, AD_E_LIMIT,
                      "%s of %" PRIu64 " elements: a GPU takes at most as many as it has bytes of memory, %" PRIu64
                      "; use smaller operands",
@@ -211,12 +214,13 @@ static int check_elements(job *j) {
 }
 
 /* Refuse operations that would exceed operation-time and cannot be cancelled: all on an asynchronous device, and
- * library calls. Elementwise operations are short enough unless they iterate. AD_E_LIMIT. */
+ * library calls. Elementwise operations are short enough unless they iterate. An output that is larger than the memory is
+ * left to its allocation, which names who holds the memory. AD_E_LIMIT. */
 static int check_length(job *j) {
     const bool later = j->s->worker->backend->asynchronous;
     const bool is_ufunc = j->op->opcode == AD_REQ_UFUNC;
     const double limit = j->s->worker->config.operation_time;
-    if (is_ufunc && !ad__op_iterates(j->op)) return 0;
+    if (has_larger_output(j) || (is_ufunc && !ad__op_iterates(j->op))) return 0;
     if (later && !is_ufunc && check_elements(j)) return j->fault.code;
     if (limit <= 0 || !(later || ad__op_decomposes(j->op))) return 0;
     const double seconds = 1e-9 * (double)(later ? ad__device_cost(j->op) : ad__op_cost(j->op));

@@ -397,8 +397,21 @@ bool ad__memory_is_exposed(const ad_block *b) { return b->slab->exposed; }
 
 int ad__memory_descriptor(const ad_block *b) { return b->slab->map.fd; }
 
+/* Close the spare slabs that have waited longest, until one of `size` bytes may be kept. False: it is too large. A program
+ * that goes on to arrays of another size would else have a slab made for each of them. */
+static bool make_spare_room(ad_stream_arena *e, uint64_t size) {
+    const uint64_t most = e->memory->limit / SPARE_SHARE;
+    if (size > most) return false;
+    while (e->spare_bytes + size > most) {
+        ad_slab *oldest = e->spare;
+        while (oldest->next) oldest = oldest->next;
+        drop_spare(e, oldest);
+    }
+    return true;
+}
+
 static void give_own_slab(ad_stream_arena *e, ad_slab *s) {
-    if (s->exposed || e->spare_bytes + s->map.size > e->memory->limit / SPARE_SHARE) {
+    if (s->exposed || !make_spare_room(e, s->map.size)) {
         retire_slab(e, s);
         return;
     }
