@@ -32,6 +32,19 @@ def test_aliases():
     assert done.returncode == 0, done.stderr
 
 
+def test_pools_by_the_private_names_that_programs_use():
+    program = """
+import arrayd.cupy
+arrayd.cupy.install()
+import cupy
+assert cupy._default_memory_pool is cupy.get_default_memory_pool()
+assert cupy._default_pinned_memory_pool is cupy.get_default_pinned_memory_pool()
+cupy._default_memory_pool.free_all_blocks()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
 def test_names():
     with pytest.raises(AttributeError, match="nothing"):
         arrayd.scipy.nothing

@@ -124,6 +124,28 @@ def test_other_functions():
     same(ad.vectorize(lambda v: v in (1, 3))(ad.arange(5)), np.isin(np.arange(5), (1, 3)))
 
 
+def test_ranges_count_in_the_numbers_of_python():
+    def triangle(n):
+        total = 0
+        for i in range(n):
+            total += i
+        return total
+    for dtype in ("int8", "uint64"):
+        n = np.arange(10).astype(dtype)
+        same(ad.vectorize(triangle)(ad.asarray(n)), np.vectorize(triangle)(n))
+
+
+def test_a_real_number_of_a_complex_one_is_warned_of():
+    z = np.array([1 + 2j, 3 - 1j])
+    with pytest.warns(np.exceptions.ComplexWarning):
+        same(ad.vectorize(lambda v: np.float32(v))(ad.asarray(z)), z.real.astype("f"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        same(ad.vectorize(lambda v: np.bool_(v))(ad.asarray(z)), [True, True])
+        with pytest.raises(np.exceptions.ComplexWarning):
+            ad.vectorize(lambda v: np.int8(v))(ad.asarray(z))
+
+
 def test_lambdas_of_one_line():
     f, g = ad.vectorize(lambda v: v + 1), ad.vectorize(lambda v: v * 3)
     same(f(ad.arange(3)), np.arange(3) + 1)
@@ -142,6 +164,13 @@ def test_wrong_vectorize():
         ad.vectorize(lambda v: None)(ad.zeros(3))
     with pytest.raises(ValueError):
         ad.vectorize(lambda: 1)()
+
+    def changing(x, y):
+        z = x, y
+        (a, b), z = z, x
+        return a + b
+    with pytest.raises(TypeError, match="Data type mismatch of variable: z"):
+        ad.vectorize(changing)(ad.arange(3), ad.arange(3))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         same(ad.vectorize(lambda v: v, cache=True)(ad.arange(2)), np.arange(2))

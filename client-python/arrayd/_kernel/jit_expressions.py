@@ -1,8 +1,10 @@
 """Expressions of Python as expressions of C++."""
 import ast
 import inspect
+import warnings
 
 import numpy as np
+from numpy.exceptions import ComplexWarning
 
 from . import jit_iterators as iterators
 from . import jit_operations as operations
@@ -232,6 +234,9 @@ class Expressions:
             return Value(f"{c_name(dtype)}({parts[0]}, {parts[1]})", Scalar(dtype))
         if isinstance(arguments[0], Constant):
             return Constant(dtype.type(arguments[0].value))
+        given = as_scalar(arguments[0])
+        if given.type.dtype.kind == "c" and dtype.kind not in "cb":
+            warnings.warn("Casting complex values to real discards the imaginary part", ComplexWarning, stacklevel=2)
         return Value(convert(arguments[0], dtype, "unsafe"), Scalar(dtype))
 
 

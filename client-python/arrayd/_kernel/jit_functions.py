@@ -11,6 +11,9 @@ from .jit_loops import Loops
 from .jit_values import Array, Constant, Iterator, Scalar, Several, Shared, Tuple, Value, as_value, convert
 from .types import c_name
 
+_MISMATCH = "Data type mismatch of variable: "  # CuPy's words, which programs may look for
+
+
 class Program:
     """The functions of one kernel. parts: which texts the kernel begins with. functions: the C++ of those that are
     called, in order."""
@@ -119,7 +122,7 @@ class Function(Loops, Expressions):
         try:
             do()
         except Exception as error:
-            if getattr(error, "_ad_located", False) or isinstance(error, RecursionError):
+            if getattr(error, "_ad_located", False) or isinstance(error, (RecursionError, Warning)):
                 raise
             line = getattr(node, "lineno", self.line)
             first = ast.unparse(node).splitlines()[0]
@@ -204,11 +207,11 @@ class Function(Loops, Expressions):
         elif isinstance(value, Constant) and not _is_numeric(value.value):
             known = isinstance(before, Constant) and (before.value is value.value or before.value == value.value)
             if before is not None and not known and (self.depth or not isinstance(before, Constant)):
-                raise TypeError(f"{name}: {value.value!r} is no number, and in a loop or a branch the name can have no "
-                                "other value than before")
+                raise TypeError(f"{_MISMATCH}{name}: {value.value!r} is no number, and in a loop or a branch the name "
+                                "can have no other value than before")
             self.variables[name] = value
         elif isinstance(before, (Tuple, Constant)):
-            raise TypeError(f"{name} was no number before, and cannot become one")
+            raise TypeError(f"{_MISMATCH}{name} was no number before, and cannot become one")
         else:
             self._set_value(name, before, value)
 
@@ -221,11 +224,12 @@ class Function(Loops, Expressions):
             try:
                 code = convert(value, before.type.dtype)
             except TypeError as error:
-                raise TypeError(f"{name} is {before.type} from its first assignment on: {error}") from None
+                raise TypeError(f"{_MISMATCH}{name} is {before.type} from its first assignment on: {error}") from None
         else:
             value = as_value(value)
             if value.type.key != before.type.key:
-                raise TypeError(f"{name} is {before.type} from its first assignment on, and cannot become {value.type}")
+                raise TypeError(f"{_MISMATCH}{name} is {before.type} from its first assignment on, and cannot become "
+                                f"{value.type}")
             before.roots = before.roots | value.roots
             code = value.code
         self.emit(f"{before.code} = {code};")
@@ -233,7 +237,8 @@ class Function(Loops, Expressions):
     def _set_tuple(self, name, before, value):
         """Assign a tuple to a variable: each item has a variable of its own."""
         if before is not None and not (isinstance(before, Tuple) and len(before.items) == len(value.items)):
-            raise TypeError(f"{name} was something else before, and cannot become a tuple of {len(value.items)}")
+            raise TypeError(f"{_MISMATCH}{name} was something else before, and cannot become a tuple of "
+                            f"{len(value.items)}")
         keys = [f"{name}.{place}" for place in range(len(value.items))]
         for key, each in zip(keys, [self._fresh(each) for each in value.items]):
             self.set_variable(key, each)

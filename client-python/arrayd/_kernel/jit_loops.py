@@ -46,7 +46,8 @@ class Loops:
         if isinstance(step, Constant) and step.value == 0:
             raise ValueError("range takes no step of 0")
         kind = operations.common_type([start, stop, step] if not is_number(step) or step.value > 0 else [start, stop])
-        kind = np.dtype(np.int64) if kind.kind not in "iu" else kind
+        if kind.kind not in "iu" or not self.integers:  # elsewhere Python's range counts, whatever its bounds are
+            kind = np.dtype(np.int64)
         if is_number(step) and step.value < 0 and kind.kind == "u":
             kind = np.dtype(np.int64)
         self._count += 1

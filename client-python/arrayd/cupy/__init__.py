@@ -35,11 +35,17 @@ _HOME = {"cupy": "arrayd", "cupyx": "arrayd.cupyx"}
 _SAID = {"arrayd.random": "cupy.random", "arrayd.scipy.sparse": "cupyx.scipy.sparse"}  # what their classes say they are of
 
 
+# Names of CuPy's inside that programs use, by the functions that give the same.
+_PRIVATE = {"_default_memory_pool": "get_default_memory_pool", "_default_pinned_memory_pool": "get_default_pinned_memory_pool"}
+
+
 class _CuPy(types.ModuleType):
     """The module `cupy`. Names that it takes from arrayd it keeps, so that they are found at once the next time."""
 
     def __getattr__(self, name):
         import arrayd
+        if name in _PRIVATE:
+            return getattr(arrayd, _PRIVATE[name])()
         try:
             value = getattr(arrayd, name)
         except AttributeError as error:

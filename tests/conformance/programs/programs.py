@@ -1,6 +1,7 @@
 """Fetches programs that know CuPy, and runs their own tests on arrayd: programs.py [--build build/release] [program ...]"""
 import argparse
 import importlib.util
+import json
 import os
 import pathlib
 import subprocess
@@ -31,8 +32,8 @@ def find_installed(package):
     """The folder in which a package is installed. NotFetched."""
     found = importlib.util.find_spec(package)
     if found is None:
-        raise NotFetched(f"{package} is not installed: tests/requirements.txt has it")
-    return pathlib.Path(found.origin).parents[1]
+        raise NotFetched(f"{package} is not installed: tests/requirements-rest.txt has it")
+    return pathlib.Path(found.origin).resolve().parents[1]  # as pytest names tests
 
 
 def run_tests(name, build, cache, more=()):
@@ -41,7 +42,8 @@ def run_tests(name, build, cache, more=()):
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("ARRAYD_", "PYTEST"))}
     environment.update(PYTHONPATH=os.pathsep.join([str(build / "python"), str(HERE), str(folder)]),
                        ARRAYD_URL=f"embedded:{os.environ.get('ARRAYD_TEST_BACKEND', 'cpu')}", ARRAYD_BIN=str(build / "bin" / "arrayd"),
-                       PYTHONDONTWRITEBYTECODE="1", **program.get("environment", {}))
+                       PYTHONDONTWRITEBYTECODE="1", ARRAYD_PROGRAM_WITHOUT=json.dumps(program.get("without", {})),
+                       **program.get("environment", {}))
     left_out = [f"--deselect={test}" for test in program.get("deselect", {})]
     command = [sys.executable, "-m", "pytest", "-p", "stand_for_cupy", "-p", "no:cacheprovider", "-q", "--tb=short",
                "-c", os.devnull, f"--rootdir={folder}", *program["tests"], *left_out, *more]
