@@ -30,7 +30,6 @@ _NOTHING = re.compile(r"annotations|__pyx_vtable__|__slots__|_[a-z]\w*")
 _MISSING = [
     (r"cupyx\.cutensor", ".*", "the server contracts tensors; einsum and tensordot ask for it"),
     (r"cupyx\.cusparse", ".*Descriptor", "this process uses no CUDA: the server does"),
-    (r"cupyx\.cusparse", "csrilu02", "scipy.sparse.linalg.spilu has incomplete factors"),
     (r"cupyx\.optimizing", ".*", "the server chooses the blocks of its kernels"),
     (r"cupyx\.jit\.thrust", "host", "kernels run on the device alone"),
     (r"cupyx\.scipy\.spatial\.distance", "MetricInfo|.*available|check_soft_dependencies",

@@ -31,14 +31,14 @@ template <class F> inline int visit_sparse(const ad_call *c, F &&f) {
     return visit_field(c->op->loop, with_indices);
 }
 
-/* The matrix that inputs 0, 1 and 2 are. AD_E_MEMORY. */
-template <class T, class I> inline int get_csr_input(ad_call *c, csr<T, I> *m) {
+/* The matrix that inputs first, first + 1 and first + 2 are. AD_E_MEMORY. */
+template <class T, class I> inline int get_csr_input(ad_call *c, int first, csr<T, I> *m) {
     const int index_dtype = c->op->operand[c->op->nout + 1].desc.dtype;
     array data, indices, indptr;
     int status;
-    if ((status = ad_call_input_packed(c, 0, c->op->loop, &data)) ||
-        (status = ad_call_input_packed(c, 1, index_dtype, &indices)) ||
-        (status = ad_call_input_packed(c, 2, index_dtype, &indptr)))
+    if ((status = ad_call_input_packed(c, first, c->op->loop, &data)) ||
+        (status = ad_call_input_packed(c, first + 1, index_dtype, &indices)) ||
+        (status = ad_call_input_packed(c, first + 2, index_dtype, &indptr)))
         return status;
     m->data = reinterpret_cast<const T *>(data.data);
     m->indices = reinterpret_cast<const I *>(indices.data);

@@ -4,6 +4,8 @@
 
 #include <inttypes.h>
 
+#include "protocol/size.h"
+
 static int check_sparse_loop(const ad_op *op, bool integers, ad_fault *fault) {
     const uint64_t loops = AD_BIT(AD_FLOAT32) | AD_BIT(AD_FLOAT64) | AD_BIT(AD_COMPLEX64) | AD_BIT(AD_COMPLEX128) |
                            (integers ? AD_BIT(AD_INT64) : 0);
@@ -79,5 +81,41 @@ int ad__infer_sptrsm(const ad_op *op, ad_result *result, ad_fault *fault) {
     if (status) return status;
     if (b->shape[0] != rows) return ad__bad_shape(op, 3, "must have as many rows as the matrix", fault);
     ad__set_result(result, op->loop, b->ndim, b->shape);
+    return 0;
+}
+
+/* The product's entries have the first matrix's type of indices. Their places are numbered, row by row, in 64 bits. */
+int ad__infer_spgemm(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const int64_t columns = op->param[0].as.i;
+    int64_t rows, middle;
+    int status = check_sparse_loop(op, true, fault);
+
+    if (!status) status = check_csr_inputs(op, 0, &rows, fault);
+    if (!status) status = check_csr_inputs(op, 3, &middle, fault);
+    if (status) return status;
+    const uint8_t index = op->operand[op->nout + 1].desc.dtype, other = op->operand[op->nout + 4].desc.dtype;
+    if (other != index)
+        return ad__fault(fault, AD_E_TYPE, "spgemm: input 4 must be of type %s, as input 1 is, not %s",
+                         ad__dtypes[index].name, ad__dtypes[other].name);
+    if (columns < 0 || (index == AD_INT32 && columns > INT32_MAX))
+        return ad__fault(fault, AD_E_VALUE, "spgemm: the parameter columns cannot be %" PRId64 " with indices of type %s",
+                         columns, ad__dtypes[index].name);
+    if (ad__size_product(rows, columns) == INT64_MAX)
+        return ad__fault(fault, AD_E_VALUE, "spgemm: %" PRId64 " rows and %" PRId64 " columns have 2^63 places or more",
+                         rows, columns);
+    ad__set_result(&result[0], op->loop, 0, NULL);
+    ad__set_result(&result[1], index, 0, NULL);
+    ad__set_result(&result[2], index, 0, NULL);
+    return 0;
+}
+
+int ad__infer_ilu0(const ad_op *op, ad_result *result, ad_fault *fault) {
+    int64_t rows;
+    int status = check_sparse_loop(op, false, fault);
+
+    if (!status) status = check_csr_inputs(op, 0, &rows, fault);
+    if (status) return status;
+    ad__set_result(&result[0], op->loop, 1, op->operand[op->nout].desc.shape);
+    ad__set_result(&result[1], AD_INT64, 0, NULL);
     return 0;
 }

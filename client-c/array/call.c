@@ -15,13 +15,15 @@ typedef struct library_call {
 
 /* ---- outputs whose size the server decides ---- */
 
-static int set_nonzero_shape(const library_call *c, int64_t n, int64_t *shape) {
+static int set_nonzero_shape(const library_call *c, int k, int64_t n, int64_t *shape) {
+    (void)k;
     shape[0] = c->operand[c->op.nout].desc.ndim;
     shape[1] = n;
     return 2;
 }
 
-static int set_compress_shape(const library_call *c, int64_t n, int64_t *shape) {
+static int set_compress_shape(const library_call *c, int k, int64_t n, int64_t *shape) {
+    (void)k;
     const ad_desc *x = &c->operand[c->op.nout].desc, *mask = &c->operand[c->op.nout + 1].desc;
     int ndim = 1;
     shape[0] = n;
@@ -29,20 +31,29 @@ static int set_compress_shape(const library_call *c, int64_t n, int64_t *shape) 
     return ndim;
 }
 
-/* Functions that set the shape of the outputs for the n of the reply. A call without one has outputs of n elements in
- * one dimension. */
-static int (*const shapes[AD_CALL_LIMIT])(const library_call *c, int64_t n, int64_t *shape) = {
+/* The product has n entries, and the first matrix's rows. */
+static int set_spgemm_shape(const library_call *c, int k, int64_t n, int64_t *shape) {
+    shape[0] = k < 2 ? n : c->operand[c->op.nout + 2].desc.shape[0];
+    return 1;
+}
+
+/* Functions that set the shape of output k for the n of the reply. A call without one has outputs of n elements in one
+ * dimension. */
+static int (*const shapes[AD_CALL_LIMIT])(const library_call *c, int k, int64_t n, int64_t *shape) = {
     [AD_CALL_nonzero] = set_nonzero_shape,
     [AD_CALL_compress] = set_compress_shape,
+    [AD_CALL_spgemm] = set_spgemm_shape,
 };
 
 static int make_sized_outputs(library_call *c, int64_t n, ad_array **outs) {
     int64_t shape[AD_MAX_NDIM + 1] = {n};
-    int ndim = shapes[c->op.row] ? shapes[c->op.row](c, n, shape) : 1, status = 0;
+    int status = 0;
     ad_array *made[AD_MAX_OUT] = {NULL, NULL};
-    if (n < 0 || ndim > AD_MAX_NDIM) status = ad__fail(AD_E_PROTOCOL, "%s: the reply makes no sense", c->row->name);
-    for (int k = 0; k < c->op.nout && !status; k++)
-        status = ad__array_new(c->session, c->result[k].dtype, ndim, shape, &made[k]);
+    for (int k = 0; k < c->op.nout && !status; k++) {
+        const int ndim = shapes[c->op.row] ? shapes[c->op.row](c, k, n, shape) : 1;
+        if (n < 0 || ndim > AD_MAX_NDIM) status = ad__fail(AD_E_PROTOCOL, "%s: the reply makes no sense", c->row->name);
+        else status = ad__array_new(c->session, c->result[k].dtype, ndim, shape, &made[k]);
+    }
     for (int k = 0; k < c->op.nout; k++) {
         if (made[k]) made[k]->buffer = c->operand[k].desc.buffer;
         else ad__queue_free(c->session, c->operand[k].desc.buffer, 0);

@@ -156,6 +156,15 @@ def sparse():
         yield f"spmm transposed, {columns} columns", lambda *a: _core.call("spmm", a, (4, True)), [*row, np.ones((1, columns))]
         yield f"sptrsm, {columns} columns", lambda *a: _core.call("sptrsm", a, (True, True)), [
             *triangle, np.ones((rows, columns))]
+    for n, m in ((1000, 4700), (60_000, 60), (SOME - 1, 1)):  # all entries meet the first one of many rows
+        one, other = [numbers("d", n, False), np.zeros(n, int), np.array([0, n])], np.r_[0, np.full(10_000, m)]
+        for places in np.zeros(m, int), np.arange(m)[::-1]:
+            yield f"spgemm, {n} by {m}, {places[0]}", lambda *a, m=m: _core.call("spgemm", a, (m,)), [
+                *one, numbers("d", m, False), places, other]
+    for n in 100, 120:
+        column, row = np.tile(np.arange(n), n), np.arange(n + 1) * n
+        yield f"ilu0 of all elements of {n} rows", lambda *a: _core.call("ilu0", a, (False,)), [
+            numbers("d", n * n, False), column, row]
 
 
 DISTRIBUTIONS = {name: (int(number), source, kind, parameters) for number, name, source, kind, parameters in re.findall(

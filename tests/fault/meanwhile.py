@@ -316,6 +316,11 @@ def sparse_cases(rng, place):
                 yield "spmm", (data, indices, indptr, x), (rows, transposed), out, None
             for lower, unit in itertools.product((False, True), repeat=2):
                 yield "sptrsm", (data, indices, indptr, x), (lower, unit), {}, None
+        yield "spgemm", (data, indices, indptr, data, indices, indptr), (rows,), {}, None
+        ascending = Written(place, np.concatenate([np.sort(rng.choice(rows, N // rows, replace=False)) for _ in range(rows)]).astype(kind),
+                            *(p.astype(kind) for p in places(rng, N, rows)[1:]))
+        for cholesky in (False, True):
+            yield "ilu0", (data, ascending, indptr), (cholesky,), {}, None
 
 
 def image_cases(rng, place):
@@ -390,7 +395,7 @@ CALLS = {name: make for make, names in {
     linalg_cases: "cholesky qr svd svdvals eigh eigvalsh inv lu eig eigvals qr_raw solve lstsq",
     random_cases: "random",
     curand_cases: "curand curand_seed",
-    sparse_cases: "spmm sptrsm",
+    sparse_cases: "spmm sptrsm spgemm ilu0",
     image_cases: "correlate1d window1d correlate rank_filter grey_filter spline1d sample label nearest_zero iir",
 }.items() for name in names.split()}
 

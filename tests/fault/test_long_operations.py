@@ -185,6 +185,20 @@ def test_operation_time_ends_it(start, what):
     assert works(client)
 
 
+def test_operation_time_ends_a_product_of_sparse_matrices(start):
+    """A million entries of a row each meet a million others; that all of them are of one column nobody has seen before."""
+    server = start("--operation-time=0.2", "--threads=2")
+    client, n = Client(server.path), 1 << 20
+    x, index, pointers = client.put(np.ones(1, np.float32)), client.put(np.zeros(1, np.int64)), client.put(np.array([0, n]))
+    matrix, outputs = [endless(x, n), endless(index, n), pointers], [client.fresh() for _ in range(3)]
+    request = client.ask("query", CALL["spgemm"], F4, [[outputs[0], F4, None], [outputs[1], I8, None], [outputs[2], I8, None]],
+                         [*matrix, *matrix], [1])
+    with pytest.raises(Failed) as failed:
+        client.reply(request)
+    assert failed.value.error == "timeout" and "operation-time" in failed.value.text
+    assert works(client)
+
+
 def test_a_library_call_that_would_take_longer_is_refused(start):
     """Nobody could end such a call."""
     server = start("--operation-time=0.2")

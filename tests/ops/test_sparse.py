@@ -321,3 +321,141 @@ def test_sums_of_diagonals():
     for axis in (None, 0, 1, (0, 1)):
         for name in ("sum", "mean"):
             np.testing.assert_allclose(ad.asnumpy(getattr(ours, name)(axis=axis)), getattr(theirs, name)(axis=axis))
+
+
+# ---- products of two sparse matrices, and incomplete factors ----
+
+def make_matrix(rng, shape, density, dtype, format="csr"):
+    dense = np.where(rng.random(shape) < density, rng.integers(1, 9, shape), 0).astype(dtype)
+    if np.dtype(dtype).kind == "c":
+        dense = dense * dtype(1 + 2j)
+    return ss.csr_matrix(dense).asformat(format)
+
+
+@pytest.mark.parametrize("shapes", [((50, 40), (40, 60)), ((0, 3), (3, 2)), ((3, 0), (0, 2)), ((1, 3000), (3000, 1)),
+                                    ((800, 1), (1, 300)), ((30, 50), (50, 20_000))], ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128, np.int32, np.uint8, bool])
+def test_products_of_sparse_matrices(dtype, shapes):
+    """The product is SciPy's, its entries sorted; of one place on to thousands have to be added up."""
+    rng = np.random.default_rng(5)
+    for format in ("csr", "csc"):
+        a, b = (make_matrix(rng, shape, 0.4, dtype, format) for shape in shapes)
+        c, ours = a @ b, getattr(sp, format + "_matrix")(a) @ getattr(sp, format + "_matrix")(b)
+        ours.eliminate_zeros()
+        c.sort_indices()
+        got = ours.get()
+        assert got.format == c.format and got.dtype == c.dtype and got.has_canonical_format
+        np.testing.assert_array_equal(got.indptr, c.indptr)
+        np.testing.assert_array_equal(got.indices, c.indices)
+        np.testing.assert_allclose(got.data, c.data, rtol=1e-5 if c.dtype.char in "fF" else 1e-13)
+
+
+def test_products_cut_into_pieces(monkeypatch):
+    """Matrices with more products than are computed at once are multiplied some rows at a time."""
+    from arrayd.scipy.sparse import _products
+    rng = np.random.default_rng(6)
+    a, b = make_matrix(rng, (90, 70), 0.3, np.float64), make_matrix(rng, (70, 80), 0.3, np.float64)
+    whole = sp.csr_matrix(a) @ sp.csr_matrix(b)
+    monkeypatch.setattr(_products, "_MOST_PRODUCTS", 500)
+    cut = sp.csr_matrix(a) @ sp.csr_matrix(b)
+    for x, y in ((whole.data, cut.data), (whole.indices, cut.indices), (whole.indptr, cut.indptr)):
+        assert x.dtype == y.dtype
+        np.testing.assert_array_equal(x.get(), y.get())
+    np.testing.assert_allclose(cut.toarray().get(), (a @ b).toarray())
+
+
+def test_products_of_more_places_than_have_numbers():
+    """2^40 rows would not fit, but 2^62 columns do, and so do repeated entries in any order."""
+    far = np.array([2**62 - 1, 5, 2**61, 5])
+    a = sp.csr_matrix((ad.asarray([1.0, 2, 3]), ad.asarray([1, 0, 1]), ad.asarray([0, 2, 2, 3])), shape=(3, 2))
+    b = sp.csr_matrix((ad.asarray([1.0, 10, 100, 1000]), ad.asarray(far), ad.asarray([0, 2, 4])), shape=(2, 2**62))
+    c = a @ b
+    assert c.shape == (3, 2**62) and c.nnz == 5
+    np.testing.assert_array_equal(c.indices.get(), [5, 2**61, 2**62 - 1, 5, 2**61])
+    np.testing.assert_array_equal(c.data.get(), [1020, 100, 2, 3000, 300])
+
+
+def test_hostile_parts_of_products_and_factors():
+    good = [np.ones(6), np.arange(6) % 3, np.array([0, 2, 4, 6])]
+    for dtype in (np.int32, np.int64):
+        def parts(data, indices, indptr, dtype=dtype):
+            return [ad.asarray(data), ad.asarray(np.asarray(indices).astype(dtype)), ad.asarray(np.asarray(indptr).astype(dtype))]
+        wrong = [(good[0], np.r_[good[1][:5], bad], good[2], IndexError) for bad in ([3], [-1], [2**31 - 1], [-2**31])]
+        wrong += [(good[0], good[1], bad, ValueError) for bad in ([0, 7, 4, 6], [0, 4, 2, 6], [-1, 2, 4, 6], [0, 2, 4, 7],
+                                                                 [0, -2**31, 4, 6], [0, 2**31 - 1, 4, 6])]
+        right = parts(*good)
+        for *bad, error in wrong:
+            for pair in ((parts(*bad), right), (right, parts(*bad))):
+                with pytest.raises(error):
+                    ad._core.call("spgemm", (*pair[0], *pair[1]), (3,))
+            with pytest.raises(error):
+                ad._core.call("ilu0", parts(*bad), (False,))[0].get()
+        for indices in ([0, 0, 1, 2, 1, 2], [1, 0, 1, 2, 1, 2]):
+            with pytest.raises(ValueError, match="do not ascend"):
+                ad._core.call("ilu0", parts(good[0], indices, good[2]), (True,))[0].get()
+        for columns in (-1, 2**62, 2) if dtype is np.int64 else (-1, 2**31, 2):
+            with pytest.raises((ValueError, IndexError)):
+                ad._core.call("spgemm", (*right, *right), (columns,))
+        assert ad._core.call("spgemm", (*right, *right), (3,))[0].size == 9
+    with pytest.raises(TypeError):
+        ad._core.call("spgemm", (*parts(*good), *right[:1], *(p.astype(np.int32) for p in right[1:])), (3,))
+
+
+def factor_incomplete(a, cholesky):
+    """Factors of a dense matrix whose zeros stay zeros, from their definition."""
+    x, there, n = a.astype(np.result_type(a, np.float64)), a != 0, len(a)
+    if not cholesky:
+        for i in range(n):
+            for k in range(i):
+                if there[i, k]:
+                    x[i, k] /= x[k, k]
+                    x[i, k + 1:] -= np.where(there[i, k + 1:], x[i, k] * x[k, k + 1:], 0)
+        return x
+    l = np.zeros_like(x)
+    for i in range(n):
+        for k in range(i + 1):
+            rest = x[i, k] - l[i, :k] @ l[k, :k].conj()
+            if there[i, k]:
+                l[i, k] = np.sqrt(rest) if i == k else rest / l[k, k]
+    return l
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+@pytest.mark.parametrize("cholesky", [False, True])
+def test_incomplete_factors(dtype, cholesky):
+    rng = np.random.default_rng(7)
+    a = make_matrix(rng, (60, 60), 0.1, dtype).toarray()
+    a = a + a.conj().T if cholesky else a
+    a[0] = np.where(np.arange(60) % 2 == 0, 1, 0)  # a long row that many depend on
+    a[:, 0] = a[0]
+    a += np.diag(np.arange(200, 260)).astype(dtype)
+    m = sp.csr_matrix(ss.csr_matrix(a))
+    factors, bad = ad._core.call("ilu0", (m.data, m.indices, m.indptr), (cholesky,))
+    got = sp.csr_matrix((factors, m.indices, m.indptr), shape=m.shape).toarray().get()
+    np.testing.assert_allclose(got, factor_incomplete(a, cholesky), rtol=2e-5 if got.dtype.char in "fF" else 1e-12, atol=1e-5)
+    assert int(bad) == -1 and got.dtype == dtype
+
+
+def test_incomplete_factors_of_a_band_are_whole():
+    """A tridiagonal matrix has no fill-in, so that its incomplete factors solve it."""
+    n = 5000
+    a = ss.diags([np.full(n - 1, -1.0), np.full(n, 2.5), np.full(n - 1, -1.25)], [-1, 0, 1], format="csr")
+    b = np.random.default_rng(8).random((n, 2))
+    lu = sp.linalg.spilu(sp.csc_matrix(a), fill_factor=1)
+    for trans, m in (("N", a), ("T", a.T), ("H", a.T)):
+        np.testing.assert_allclose(m @ lu.solve(ad.asarray(b), trans).get(), b, rtol=1e-10)
+    np.testing.assert_allclose((lu.L @ lu.U).toarray().get()[:50, :50], a.toarray()[:50, :50])
+
+
+def test_incomplete_factors_need_a_diagonal():
+    from arrayd.cupyx import cusparse
+    for dense, text in (([[1.0, 2], [2, 4]], r"u\(1,1\) is zero"), ([[1.0, 2], [3, 0]], r"a\(1,1\) is missing"),
+                        ([[0.0, 2], [3, 1]], r"a\(0,0\) is missing")):
+        with pytest.raises(ValueError, match=text):
+            cusparse.csrilu02(sp.csr_matrix(ss.csr_matrix(np.array(dense))))
+    a = sp.csr_matrix(ss.csr_matrix(np.array([[2.0, 1, 0], [4, 5, 1], [0, 6, 9]])))
+    cusparse.csrilu02(a)
+    np.testing.assert_allclose(a.toarray().get(), [[2, 1, 0], [2, 3, 1], [0, 2, 7]])
+    for wrong, error in ((a.tocsc(), TypeError), (a[:2], ValueError), (a.astype(np.int64), TypeError)):
+        with pytest.raises(error):
+            cusparse.csrilu02(wrong)

@@ -5,9 +5,10 @@ import numpy as np
 import arrayd as ad
 
 from ..scipy import sparse as _sparse
+from ..scipy.sparse.linalg._incomplete import factor_in_place
 
 _NAMES = """csrmv csrmm csrmm2 csrgeam csrgeam2 csrgemm csrgemm2 csr2dense csc2dense csrsort cscsort coosort coo2csr csr2coo csr2csc
-csc2csr csc2coo coo2csc dense2csc dense2csr csr2csr_compress csr2cscEx2 csc2csrEx2 csrsm2 spgemm spmv spmm spsm denseToSparse
+csc2csr csc2coo coo2csc dense2csc dense2csr csr2csr_compress csr2cscEx2 csc2csrEx2 csrsm2 csrilu02 spgemm spmv spmm spsm denseToSparse
 sparseToDense spgeam""".split()
 __all__ = ["check_availability", "getVersion", *_NAMES]
 
@@ -467,3 +468,27 @@ def spsm(a, b, alpha=1.0, lower=True, unit_diag=False, transa=False):
     if a.dtype != b.dtype or a.dtype.char not in "fdFD":
         raise TypeError("dtype mismatch")
     return _solve(a, b, alpha, lower, unit_diag, transa)
+
+
+# ---- incomplete factors ----
+
+def csrilu02(a, level_info=False):
+    """Incomplete factors of a sparse matrix, L @ U without fill-in or pivoting, which take its place: L, whose diagonal is
+    1, below the diagonal, and U.
+
+    Parameters: a: csr_matrix (n, n), which is overwritten. level_info: ignored.
+    Returns: None.
+    Raises: TypeError for formats and types; ValueError for a shape that is not square, a diagonal element that is missing or
+    a factor whose diagonal has a zero.
+    Source: cupyx.cusparse.csrilu02
+    """
+    if not (_sparse.issparse(a) and a.format == "csr"):
+        raise TypeError("a must be CSR sparse matrix")
+    if a.shape[0] != a.shape[1]:
+        raise ValueError(f"invalid shape (a.shape: {a.shape})")
+    if a.dtype.char not in "fdFD":
+        raise TypeError(f"unsupported dtype (actual: {a.dtype})")
+    if level_info not in (True, False):
+        raise ValueError(f"Unknown level_info: {level_info}")
+    a.sum_duplicates()
+    factor_in_place(a)

@@ -1,55 +1,8 @@
 /* Products with sparse matrices, and triangular solves. An index is bounded where it is used; indptr, which
  * nobody else writes, is looked through before. */
-#include "kernels/call_sparse.h"
-
-#include <algorithm>
-#include <atomic>
-#include <inttypes.h>
-
-#include "kernels/cpu/backend/parallel.h"
+#include "kernels/cpu/call/sparse.h"
 
 namespace {
-
-using namespace ad;
-
-constexpr int64_t GRAIN = 1 << 14;        /* entries */
-constexpr int64_t CANCEL_EVERY = 1 << 20; /* products */
-
-/* The first index that was out of bounds, of those that any thread has met. */
-struct bad_index {
-    std::atomic<bool> found{false};
-    int64_t value = 0;
-
-    void report(int64_t v) {
-        if (!found.exchange(true)) value = v;
-    }
-};
-
-int finish_indices(ad_call *c, const bad_index &bad, int64_t size) {
-    if (!bad.found.load()) return 0;
-    return ad__fault(c->fault, AD_E_INDEX,
-                     "the index %" PRId64 " of a sparse matrix is out of bounds for size %" PRId64, bad.value, size);
-}
-
-/* Check that rows begin and end within the data, none before the one that precedes it. AD_E_VALUE. */
-template <class T, class I> int check_indptr(ad_call *c, const csr<T, I> &m) {
-    std::atomic<bool> good{m.indptr[0] >= 0 && int64_t(m.indptr[m.rows]) <= m.entries};
-    ad_cpu_parallel(m.rows, GRAIN, [&](int64_t begin, int64_t end) {
-        bool ascends = true;
-        for (int64_t i = begin; i < end; i++) ascends &= m.indptr[i] <= m.indptr[i + 1];
-        if (!ascends) good = false;
-    });
-    if (good.load()) return 0;
-    return ad__fault(c->fault, AD_E_VALUE,
-                     "indptr of a sparse matrix must ascend, from 0 or more to at most its %" PRId64 " entries",
-                     m.entries);
-}
-
-int64_t rows_for_grain(int64_t rows, int64_t entries, int64_t columns) {
-    const double work =
-        (double(entries) / double(std::max<int64_t>(rows, 1)) + 1) * double(std::max<int64_t>(columns, 1));
-    return std::max<int64_t>(1, int64_t(double(GRAIN) / work));
-}
 
 /* ---- products ---- */
 
@@ -151,7 +104,7 @@ int ad_call_spmm(ad_call *c) {
         using I = typename decltype(u)::type;
         csr<T, I> m;
         bad_index bad;
-        if ((status = get_csr_input(c, &m)) || (status = check_indptr(c, m))) return status;
+        if ((status = get_csr_input(c, 0, &m)) || (status = check_indptr(c, m))) return status;
         const panel<const T> x = panel_of<const T>(in);
         const panel<T> y = panel_of<T>(out);
         c->run->wrote = true;
@@ -174,7 +127,7 @@ int ad_call_sptrsm(ad_call *c) {
         else {
             csr<T, I> m;
             bad_index bad;
-            if ((status = get_csr_input(c, &m)) || (status = check_indptr(c, m))) return status;
+            if ((status = get_csr_input(c, 0, &m)) || (status = check_indptr(c, m))) return status;
             c->run->wrote = true;
             if ((status = ad_call_copy(c, &out, &in))) return status;
             solve_rows(m, c->op->param[0].as.b, c->op->param[1].as.b, panel_of<T>(out), &bad);

@@ -8,6 +8,7 @@
 #include "protocol/size.h"
 #include "protocol/tables.h"
 
+#define LONG_NS 10000000 /* of what cannot be told apart from a long operation */
 #define SHORT_LINE 16 /* elements of a line, below which a window's elements are read for few results */
 
 /* Get input i, or NULL where there is none or it is a scalar. */
@@ -62,9 +63,29 @@ static int64_t estimate_sections(const ad_op *op) {
     return estimate_product(count_input(op, 0), count_input(op, 1), 2);
 }
 
+/* Each entry of the first sparse matrix meets a row of the second one, inputs 3 to 5. How long rows are only the server
+ * sees later. A row may have all entries, so what could take long counts as long, and otherwise rows of equal length. */
+static int64_t estimate_sparse_product(const ad_op *op) {
+    const int64_t entries = count_input(op, 0), others = count_input(op, 3), rows = count_input(op, 5),
+                  most = ad__size_product(entries, others),
+                  usual = ad__size_product(20, estimate_product(entries, others, rows > 0 ? rows : 1));
+    const int64_t least = most < LONG_NS ? most : LONG_NS;
+    return usual > least ? usual : least;
+}
+
+/* Each entry meets the shorter one of two rows; that is the root of the number of entries at most, on the average. */
+static int64_t estimate_sparse_factors(const ad_op *op) {
+    const int64_t entries = count_input(op, 0);
+    int64_t root = 1;
+    while (root < entries / root) root *= 2;
+    return ad__size_product(entries, root);
+}
+
 /* Each element of a sparse matrix meets all columns of the dense operand, input 3. */
 static int64_t estimate_sparse(const ad_op *op) {
     const ad_desc *x = find_input(op, 3);
+    if (op->nin > 4) return estimate_sparse_product(op);
+    if (op->nin < 4) return estimate_sparse_factors(op);
     return x && x->ndim == 2 ? estimate_product(count_input(op, 0), x->shape[1], 2) : 0;
 }
 

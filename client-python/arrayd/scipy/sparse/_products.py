@@ -41,24 +41,20 @@ def multiply_from_left(x, a):
     return _multiply_panel(a, x.T, a.format == "csr", a.shape[1]).T
 
 
-def _expand_products(a, b, first, last):
-    """Products of a's entries [first, last) with those of b's rows that they meet: rows, columns, elements."""
-    row, middle, value = (part[first:last] for part in a)
-    starts = b.indptr[middle]
-    number, place = _entries.expand_ranges(starts, b.indptr[middle + 1] - starts)
-    return row[number], b.indices[place], value[number] * b.data[place]
-
-
-def _cut_work(a, b):
-    """Where a's entries are cut so that none of the pieces has far more products than are to be stored at once."""
+def _cut_rows(a, b):
+    """Where a's rows are cut so that none of the pieces has far more products with b's than are computed at once. Waits
+    where there may be too many."""
+    rows = a.indptr.size - 1
+    if a.data.size * b.data.size <= _MOST_PRODUCTS:
+        return [0, rows]
     lengths = (b.indptr[1:] - b.indptr[:-1]).astype(np.int64)
-    ends = ad.cumsum(lengths[a[1]]) if a[1].size else a[1]
-    total = int(ends[-1]) if a[1].size else 0
+    ends = ad.concatenate([ad.zeros(1, np.int64), ad.cumsum(lengths[a.indices])])
+    products = ends[a.indptr]
+    total = int(products[-1])
     if total <= _MOST_PRODUCTS:
-        return [0, a[1].size]
-    pieces = -(-total // _MOST_PRODUCTS)
-    marks = ad.searchsorted(ends, ad.arange(1, pieces) * _MOST_PRODUCTS).get().tolist()
-    return sorted({0, *marks, a[1].size})
+        return [0, rows]
+    marks = ad.searchsorted(products, ad.arange(1, -(-total // _MOST_PRODUCTS)) * _MOST_PRODUCTS).get().tolist()
+    return sorted({0, *marks, rows})
 
 
 def multiply_sparse(a, b):
@@ -72,21 +68,46 @@ def multiply_sparse(a, b):
     return _multiply_csr(a.tocsr(), b.tocsr(), a._like("csr"))
 
 
+def _multiply_rows(a, b, first, last, columns, dtype):
+    """The product of rows [first, last) of a, and b, as data, indices and indptr."""
+    indptr = a.indptr[first:last + 1]
+    if last - first < a.indptr.size - 1:
+        begin, end = (int(n) for n in indptr[[0, -1]].get())
+        parts = a.data[begin:end], a.indices[begin:end], indptr - begin
+    else:
+        parts = a.data, a.indices, indptr
+    return call("spgemm", (*parts, b.data, b.indices, b.indptr), (columns,), dtype=dtype)
+
+
+def _join_rows(pieces):
+    """Matrices one below the other, as one; each is data, indices and indptr."""
+    if len(pieces) == 1:
+        return pieces[0]
+    data, indices, pointers = zip(*pieces)
+    begins = np.cumsum([0, *(d.size for d in data)]).tolist()
+    indptr = [pointers[0][:1].astype(np.int64), *(p[1:].astype(np.int64) + begin for p, begin in zip(pointers, begins))]
+    return ad.concatenate(data), ad.concatenate(indices), ad.concatenate(indptr)
+
+
 def _multiply_csr(a, b, made):
+    """The product of two matrices in CSR format, by the server's call spgemm. ValueError."""
     shape, dtype = (a.shape[0], b.shape[1]), upcast(a.dtype, b.dtype)
-    entries = a._triple()
-    cuts = _cut_work(entries, b)
-    parts = [_entries.sum_entries(*_expand_products(entries, b, first, last), shape)
-             for first, last in zip(cuts[:-1], cuts[1:])] if entries[1].size else []
-    if len(parts) > 1:
-        parts = [_entries.sum_entries(*(ad.concatenate(p) for p in zip(*parts)), shape)]
-    indices = _entries.index_type(*shape, like=(a.indices, b.indices))
-    if not parts:
-        return made._from_parts(ad.empty(0, dtype), ad.empty(0, indices), ad.zeros(shape[0] + 1, indices), shape,
-                                has_canonical_format=True)
-    row, col, data = parts[0]
-    return made._from_parts(data.astype(dtype), _entries.as_index(col, indices),
-                            _entries.row_pointers(row, shape[0], indices), shape, has_canonical_format=True)
+    index, kept, columns = _entries.index_type(*shape, like=(a.indices, b.indices)), None, b.indices
+    if shape[0] * shape[1] >= 1 << 63:  # the call numbers places, so columns without entries are left out
+        kept, columns = ad.unique(b.indices, return_inverse=True)
+    width = shape[1] if kept is None else kept.size
+    a = a._from_parts(a.data, _entries.as_index(a.indices, index), _entries.as_index(a.indptr, index), a.shape)
+    b = b._from_parts(b.data, _entries.as_index(columns, index), _entries.as_index(b.indptr, index), b.shape)
+    cuts = _cut_rows(a, b)
+    data, places, indptr = _join_rows([_multiply_rows(a, b, first, last, width, product_type(dtype))
+                                       for first, last in zip(cuts[:-1], cuts[1:])])
+    if kept is not None:
+        places = kept[places]
+    if data.dtype != dtype:
+        data = data != 0 if dtype.kind == "b" else data.astype(dtype)
+    index = _entries.index_type(*shape, data.size, like=(places,))
+    return made._from_parts(data, _entries.as_index(places, index), _entries.as_index(indptr, index), shape,
+                            has_canonical_format=True)
 
 
 def _multiply_one_dimension(a, b):

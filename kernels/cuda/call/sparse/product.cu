@@ -146,7 +146,7 @@ int ad_call_spmm(ad_call *c) {
         using I = typename decltype(index)::type;
         const bool transposed = c->op->param[1].as.b;
         sparse_task<T, I> t;
-        if ((status = get_csr_input(c, &t.m))) return status;
+        if ((status = get_csr_input(c, 0, &t.m))) return status;
         t.x = panel_of<const T>(in);
         t.y = panel_of<T>(out);
         c->run->wrote = true;

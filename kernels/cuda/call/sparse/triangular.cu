@@ -95,7 +95,7 @@ int ad_call_sptrsm(ad_call *c) {
         const auto solve = [&](auto index) {
             using I = typename decltype(index)::type;
             sparse_task<T, I> t;
-            if ((status = get_csr_input(c, &t.m))) return status;
+            if ((status = get_csr_input(c, 0, &t.m))) return status;
             t.y = panel_of<T>(out);
             t.x = {t.y.data, t.y.rows, t.y.columns};
             c->run->wrote = true;

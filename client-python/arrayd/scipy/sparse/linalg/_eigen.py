@@ -120,8 +120,10 @@ def _run_lanczos(basis, k, which, limit, tolerance):
         values, vectors = np.linalg.eigh(basis.T.astype(np.promote_types(basis.dtype, np.float64)))
         chosen = _choose(values, k, which)
         errors = size * np.abs(vectors[-1, chosen])
-        if step == limit or basis.ncv == basis.n or (
-                errors <= tolerance * np.maximum(np.abs(values[chosen]), basis.eps ** (2 / 3))).all():
+        # Rounding errors are a part of the largest value, so no residual becomes smaller than that.
+        attainable = 8 * basis.eps * np.abs(values).max()
+        wanted = np.maximum(attainable, tolerance * np.maximum(np.abs(values[chosen]), basis.eps ** (2 / 3)))
+        if step == limit or basis.ncv == basis.n or (errors <= wanted).all():
             break
         kept = _choose(values, min(basis.ncv - 1, max(k + 1, (k + basis.ncv) // 2)), which)
         basis.restart(values[kept], vectors[:, kept], w)

@@ -1,13 +1,15 @@
-"""Sparse systems solved by factors. The factors are SciPy's, computed on the host; triangular systems are solved on the
-server, by its call sptrsm."""
+"""Sparse systems solved by factors. Whole factors are SciPy's, computed on the host; incomplete ones without fill-in are
+the server's call ilu0. Triangular systems are solved on the server, by its call sptrsm."""
 import numpy as np
 
 import arrayd as ad
 
 from ...._base import call
 from ...._core import ndarray
+from .. import _construct
 from .._base import find_class
 from .._types import issparse
+from ._incomplete import factor_in_place
 
 
 def _import_scipy():
@@ -102,6 +104,23 @@ class SuperLU:
         return ad.asfortranarray(x[self.perm_c] if trans == "N" else x[self.perm_r])  # as SciPy's
 
 
+class IncompleteLU(SuperLU):
+    """Factors A ~ L @ U that have A's entries and no others, without pivoting, computed on the server.
+
+    Parameters: a: square csr_matrix in canonical format, which becomes both factors.
+    Raises: ValueError where an element of the diagonal is missing, or becomes 0.
+    Source: cupyx.scipy.sparse.linalg.spilu with fill_factor=1
+    """
+
+    def __init__(self, a):
+        factor_in_place(a)
+        self.shape, self.nnz = a.shape, a.nnz
+        self.L = (_construct.tril(a, -1) + _construct.eye(a.shape[0], dtype=a.dtype)).tocsr()
+        self.U = _construct.triu(a).tocsr()
+        self.perm_r = self.perm_c = self._to_rows = self._to_columns = ad.arange(a.shape[0])
+        self._turned = {}
+
+
 def splu(A, permc_spec=None, diag_pivot_thresh=None, relax=None, panel_size=None, options=None):
     """The LU factors of a sparse square matrix, which SciPy computes on the host.
 
@@ -117,15 +136,21 @@ def splu(A, permc_spec=None, diag_pivot_thresh=None, relax=None, panel_size=None
 
 def spilu(A, drop_tol=None, fill_factor=None, drop_rule=None, permc_spec=None, diag_pivot_thresh=None, relax=None,
           panel_size=None, options=None):
-    """Incomplete LU factors of a sparse square matrix, which SciPy computes on the host: a preconditioner.
+    """Incomplete LU factors of a sparse square matrix: a preconditioner.
 
-    Parameters: A: sparse matrix. drop_tol, fill_factor, drop_rule, permc_spec, diag_pivot_thresh, relax, panel_size,
-        options: as SciPy has them.
+    Parameters: A: sparse matrix. fill_factor: 1 asks, as in CuPy, for factors without fill-in or pivoting, which the server
+        computes; the other parameters are then ignored. Otherwise SciPy computes the factors on the host. drop_tol,
+        drop_rule, permc_spec, diag_pivot_thresh, relax, panel_size, options: as SciPy has them.
     Returns: SuperLU.
-    Raises: TypeError for what is not sparse, ValueError for what is not square, RuntimeError where A is singular.
+    Raises: TypeError for what is not sparse, ValueError for what is not square, and for fill_factor=1 where an element of
+        the diagonal is missing or becomes 0; RuntimeError where A is singular.
     Source: scipy.sparse.linalg.spilu
     """
     _check_square(A, "A")
+    if fill_factor == 1:
+        a = find_class("csr", False)(A, copy=True)
+        a.sum_duplicates()
+        return IncompleteLU(a)
     return SuperLU(_import_scipy().spilu(A.get().tocsc(), drop_tol=drop_tol, fill_factor=fill_factor,
                                          drop_rule=drop_rule, permc_spec=permc_spec,
                                          diag_pivot_thresh=diag_pivot_thresh, relax=relax, panel_size=panel_size,

@@ -1,0 +1,247 @@
+/* Products of two sparse matrices, row by row. The products of a row's entries are added up in a table that finds
+ * columns, then sorted by column. */
+#include "kernels/cpu/call/sparse.h"
+
+namespace {
+
+constexpr int64_t FEW = 32; /* entries of a row that are sorted by insertion */
+
+/* The place of a column in the table. It is of the row that has marked it, and otherwise free. */
+template <class T, class I> struct cell {
+    T sum;
+    I column;
+    int64_t mark;
+};
+
+template <class I> struct found_column {
+    I column;
+    int64_t cell;
+};
+
+/* The product, and what it is computed with. A row has room for as many entries as it may have, from `room` on. */
+template <class T, class I> struct sparse_product {
+    csr<T, I> a, b;
+    int64_t columns;
+    int64_t *room;  /* of each row, and where the last one's ends */
+    int64_t *ends;  /* products of all rows up to each one */
+    int64_t *count; /* entries of each row */
+    T *data;
+    I *indices;
+};
+
+/* A table is what one thread works with. Rows have so many products that half of its cells stay free. */
+template <class T, class I> struct row_table {
+    cell<T, I> *cells;
+    found_column<I> *found;
+    int64_t columns; /* of the product where each has a cell of its own; 0: cells are searched */
+};
+
+/* How many cells a row takes, so that half of them stay free. */
+int64_t count_cells(int64_t products) {
+    int64_t n = 16;
+    while (n < 2 * products) n *= 2;
+    return n;
+}
+
+/* The cell of a column, or the free one where it belongs. */
+template <class T, class I>
+int64_t find_cell(const row_table<T, I> &t, int64_t mask, int64_t mark, I column) {
+    if (t.columns) return column;
+    int64_t at = int64_t(uint64_t(column) * 0x9e3779b97f4a7c15u >> 20) & mask;
+    while (t.cells[at].mark == mark && t.cells[at].column != column) at = (at + 1) & mask;
+    return at;
+}
+
+/* Add up the products of row i; how many columns they have. The mark of a row is its number, from 1. */
+template <class T, class I>
+int64_t add_products(const sparse_product<T, I> &p, const row_table<T, I> &t, int64_t i, bool *ascends) {
+    const int64_t mask = count_cells(p.room[i + 1] - p.room[i]) - 1, mark = i + 1;
+    int64_t n = 0, products = 0;
+    *ascends = true;
+    for (int64_t e = p.a.indptr[i]; e < int64_t(p.a.indptr[i + 1]); e++) {
+        const int64_t k = p.a.indices[e], begin = p.b.indptr[k], end = p.b.indptr[k + 1];
+        const T factor = p.a.data[e];
+        for (int64_t f = begin; f < end; f++) {
+            const I column = p.b.indices[f];
+            const int64_t at = find_cell(t, mask, mark, column);
+            cell<T, I> &one = t.cells[at];
+            const T product = factor * p.b.data[f];
+            if (one.mark == mark) {
+                one.sum = one.sum + product;
+                continue;
+            }
+            one = {product, column, mark};
+            *ascends &= n == 0 || t.found[n - 1].column < column;
+            t.found[n++] = {column, at};
+        }
+        if ((products += end - begin) < CANCEL_EVERY) continue;
+        products = 0;
+        ad_cpu_check_cancelled();
+    }
+    return n;
+}
+
+template <class I> void sort_columns(found_column<I> *found, int64_t n) {
+    if (n > FEW) {
+        std::sort(found, found + n, [](const auto &x, const auto &y) { return x.column < y.column; });
+        return;
+    }
+    for (int64_t k = 1; k < n; k++) {
+        const found_column<I> one = found[k];
+        int64_t at = k;
+        for (; at > 0 && found[at - 1].column > one.column; at--) found[at] = found[at - 1];
+        found[at] = one;
+    }
+}
+
+/* Write the columns of a row and their sums, sorted. Where most columns have a sum, cells are looked through instead. */
+template <class T, class I>
+void write_row(const sparse_product<T, I> &p, const row_table<T, I> &t, int64_t i, int64_t n, bool ascends) {
+    T *data = p.data + p.room[i];
+    I *indices = p.indices + p.room[i];
+    p.count[i] = n;
+    if (!ascends && t.columns && n > t.columns / 16) {
+        for (int64_t column = 0; column < t.columns; column++) {
+            if (t.cells[column].mark != i + 1) continue;
+            *data++ = t.cells[column].sum;
+            *indices++ = I(column);
+        }
+        return;
+    }
+    if (!ascends) sort_columns(t.found, n);
+    for (int64_t k = 0; k < n; k++) {
+        data[k] = t.cells[t.found[k].cell].sum;
+        indices[k] = t.found[k].column;
+    }
+}
+
+/* Set how many products rows have, and the room of their entries. AD_E_MEMORY. */
+template <class T, class I> int measure_rows(ad_call *c, sparse_product<T, I> *p) {
+    const int64_t rows = p->a.rows;
+    int64_t *memory = static_cast<int64_t *>(ad_call_workspace(c, uint64_t(3 * rows + 3) * sizeof(int64_t)));
+    if (!memory) return AD_E_MEMORY;
+    p->room = memory;
+    p->ends = memory + rows + 1;
+    p->count = p->ends + rows + 1;
+    ad_cpu_parallel(rows, rows_for_grain(rows, p->a.entries, 1), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++) {
+            int64_t n = 0;
+            for (int64_t e = p->a.indptr[i]; e < int64_t(p->a.indptr[i + 1]); e++) {
+                const int64_t k = p->a.indices[e];
+                n += p->b.indptr[k + 1] - p->b.indptr[k];
+            }
+            p->count[i] = n;
+        }
+    });
+    int64_t room = 0, products = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        p->room[i] = room;
+        room += std::min(p->count[i], p->columns);
+        p->ends[i] = products += p->count[i];
+    }
+    p->room[rows] = room;
+    return 0;
+}
+
+/* Get the table of one thread, whose cells are unmarked. AD_E_MEMORY. */
+template <class T, class I> int make_table(ad_call *c, const sparse_product<T, I> &p, row_table<T, I> *t) {
+    int64_t most = 0;
+    for (int64_t i = 0; i < p.a.rows; i++) most = std::max(most, p.room[i + 1] - p.room[i]);
+    const int64_t searched = count_cells(most), cells = std::min(searched, p.columns);
+    t->columns = cells < searched ? p.columns : 0;
+    t->cells = static_cast<cell<T, I> *>(ad_call_workspace(c, uint64_t(cells) * sizeof(cell<T, I>)));
+    t->found = static_cast<found_column<I> *>(ad_call_workspace(c, uint64_t(most) * sizeof(found_column<I>)));
+    if (!t->cells || !t->found) return AD_E_MEMORY;
+    for (int64_t k = 0; k < cells; k++) t->cells[k].mark = 0;
+    return 0;
+}
+
+template <class T, class I>
+void multiply_rows(const sparse_product<T, I> &p, const row_table<T, I> &t, int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; i++) {
+        bool ascends;
+        if (i % GRAIN == 0) ad_cpu_check_cancelled();
+        const int64_t n = add_products(p, t, i, &ascends);
+        write_row(p, t, i, n, ascends);
+    }
+}
+
+/* Compute rows in as many parts as there are threads, of equally many products. AD_E_MEMORY. */
+template <class T, class I> int multiply_parts(ad_call *c, const sparse_product<T, I> &p) {
+    constexpr int MOST_PARTS = 64;
+    const int64_t rows = p.a.rows, products = rows ? p.ends[rows - 1] : 0;
+    const int64_t parts =
+        std::max<int64_t>(1, std::min<int64_t>({MOST_PARTS, ad_cpu_parallel_threads(), products / GRAIN}));
+    row_table<T, I> tables[MOST_PARTS];
+    for (int64_t k = 0; k < parts; k++) {
+        const int status = make_table(c, p, &tables[k]);
+        if (status) return status;
+    }
+    const auto first_row = [&](int64_t part) {
+        return part == parts ? rows : std::lower_bound(p.ends, p.ends + rows, products / parts * part) - p.ends;
+    };
+    ad_cpu_parallel(parts, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t part = begin; part < end; part++)
+            multiply_rows(p, tables[part], first_row(part), first_row(part + 1));
+    });
+    return 0;
+}
+
+/* Make outputs of the size that the product has, and move its rows there. AD_E_MEMORY, AD_E_VALUE. */
+template <class T, class I> int give_product(ad_call *c, const sparse_product<T, I> &p) {
+    const int index_dtype = c->op->operand[1].desc.dtype;
+    const int64_t rows = p.a.rows;
+    int64_t entries = 0;
+    int status;
+    for (int64_t i = 0; i < rows; i++) {
+        p.ends[i] = entries;
+        entries += p.count[i];
+    }
+    if (int64_t(I(entries)) != entries)
+        return ad__fault(c->fault, AD_E_VALUE, "the product has %" PRId64 " entries, too many for indices of type int32",
+                         entries);
+    array out[3] = {{nullptr, c->op->loop, 1, {entries}, {}},
+                    {nullptr, index_dtype, 1, {entries}, {}},
+                    {nullptr, index_dtype, 1, {rows + 1}, {}}};
+    for (int k = 0; k < 3; k++)
+        if ((status = ad_call_sized(c, k, &out[k]))) return status;
+    c->run->values[0] = entries;
+    c->run->nvalues = 1;
+    T *data = reinterpret_cast<T *>(out[0].data);
+    I *indices = reinterpret_cast<I *>(out[1].data), *indptr = reinterpret_cast<I *>(out[2].data);
+    indptr[rows] = I(entries);
+    ad_cpu_parallel(rows, rows_for_grain(rows, entries, 1), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++) {
+            indptr[i] = I(p.ends[i]);
+            std::copy_n(p.data + p.room[i], p.count[i], data + p.ends[i]);
+            std::copy_n(p.indices + p.room[i], p.count[i], indices + p.ends[i]);
+        }
+    });
+    for (int k = 0; k < 3; k++)
+        if ((status = ad_call_finish(c, k, &out[k]))) return status;
+    return 0;
+}
+
+template <class T, class I> int multiply_matrices(ad_call *c) {
+    sparse_product<T, I> p;
+    int status;
+    p.columns = c->op->param[0].as.i;
+    if ((status = get_csr_input(c, 0, &p.a)) || (status = get_csr_input(c, 3, &p.b)) ||
+        (status = check_indptr(c, p.a)) || (status = check_indptr(c, p.b)) ||
+        (status = check_indices(c, p.a, p.b.rows)) || (status = check_indices(c, p.b, p.columns)) ||
+        (status = measure_rows(c, &p)))
+        return status;
+    p.data = static_cast<T *>(ad_call_workspace(c, uint64_t(p.room[p.a.rows]) * sizeof(T)));
+    p.indices = static_cast<I *>(ad_call_workspace(c, uint64_t(p.room[p.a.rows]) * sizeof(I)));
+    if (!p.data || !p.indices) return AD_E_MEMORY;
+    status = multiply_parts(c, p);
+    return status ? status : give_product(c, p);
+}
+
+} // namespace
+
+int ad_call_spgemm(ad_call *c) {
+    return visit_sparse(c, [&](auto t, auto u) {
+        return multiply_matrices<typename decltype(t)::type, typename decltype(u)::type>(c);
+    });
+}

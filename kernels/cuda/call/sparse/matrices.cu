@@ -1,0 +1,266 @@
+/* Products of two sparse matrices. All products of entries are written down with the places that they belong to, sorted
+ * by place, and those of one place are added up in their order. The stream is waited for twice: for the number of
+ * products, and for that of places. */
+#include "kernels/cuda/call/sparse/sparse.cuh"
+
+#include <cub/device/device_scan.cuh>
+
+#include "kernels/cuda/call/sort/sort.h"
+
+namespace {
+
+constexpr int64_t MOST_PRODUCTS = AD_RADIX_MOST;
+constexpr int64_t LONG = 1024; /* products of a place that one thread adds up, and products of a block that does */
+
+template <class T, class I> struct matrix_product {
+    csr<T, I> a, b;
+    int64_t columns, products;
+    int64_t *begin;    /* of each entry of a, the number of its first product; then that of all */
+    uint64_t *keys;    /* of products, sorted: row * columns + column */
+    uint32_t *numbers; /* which product that is */
+    T *values;         /* of products, as they were numbered */
+    int64_t *place;    /* of each sorted product, how many places there are up to its own */
+    T *data;
+    I *indices, *indptr;
+};
+
+template <class I> __global__ void __launch_bounds__(THREADS)
+    check_entries(const I *indices, int64_t entries, int64_t size, ad_check *check) {
+    const int64_t e = int64_t(blockIdx.x) * THREADS + threadIdx.x;
+    if (e >= entries) return;
+    const int64_t j = indices[e];
+    if (uint64_t(j) >= uint64_t(size)) ad_cuda_report(check, AD_CHECK_sparse_index, j, size, 0);
+}
+
+/* Write how many products each entry of a has; the host has not yet seen whether indices are good. */
+template <class T, class I> __global__ void __launch_bounds__(THREADS)
+    count_products(const __grid_constant__ matrix_product<T, I> p) {
+    const int64_t e = int64_t(blockIdx.x) * THREADS + threadIdx.x;
+    if (e > p.a.entries) return;
+    int64_t n = 0;
+    if (e < p.a.entries && e >= int64_t(p.a.indptr[0]) && e < int64_t(p.a.indptr[p.a.rows])) {
+        const int64_t k = p.a.indices[e];
+        if (uint64_t(k) < uint64_t(p.b.rows)) n = int64_t(p.b.indptr[k + 1]) - int64_t(p.b.indptr[k]);
+    }
+    p.begin[e] = n;
+}
+
+/* Write the products of a's entries. `width` neighbouring threads share one. */
+template <class T, class I> __global__ void __launch_bounds__(THREADS)
+    expand_products(const __grid_constant__ matrix_product<T, I> p, int width) {
+    const int64_t u = int64_t(blockIdx.x) * THREADS + threadIdx.x, e = int64_t(p.a.indptr[0]) + u / width;
+    if (e >= int64_t(p.a.indptr[p.a.rows])) return;
+    const int64_t at = p.begin[e], n = p.begin[e + 1] - at;
+    if (n == 0) return;
+    const int64_t k = p.a.indices[e], first = p.b.indptr[k], row = find_row(p.a.indptr, int64_t(0), p.a.rows - 1, e);
+    const T factor = p.a.data[e];
+    for (int64_t i = u % width; i < n; i += width) {
+        p.keys[at + i] = uint64_t(row) * uint64_t(p.columns) + uint64_t(p.b.indices[first + i]);
+        p.numbers[at + i] = uint32_t(at + i);
+        p.values[at + i] = factor * p.b.data[first + i];
+    }
+}
+
+template <class T, class I> __global__ void __launch_bounds__(THREADS)
+    mark_places(const __grid_constant__ matrix_product<T, I> p) {
+    const int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x;
+    if (i < p.products) p.place[i] = i == 0 || p.keys[i] != p.keys[i - 1];
+}
+
+/* Add up the products of one place: the thread of the first of them does. Those of a place that has more than LONG are
+ * left to add_long_places. */
+template <class T, class I> __global__ void __launch_bounds__(THREADS)
+    add_places(const __grid_constant__ matrix_product<T, I> p) {
+    const int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x;
+    if (i >= p.products) return;
+    const uint64_t key = p.keys[i];
+    if (i > 0 && p.keys[i - 1] == key) return;
+    T sum = T(0);
+    if (i + LONG >= p.products || p.keys[i + LONG] != key) {
+        sum = p.values[p.numbers[i]];
+        for (int64_t k = i + 1; k < p.products && p.keys[k] == key; k++) sum = sum + p.values[p.numbers[k]];
+    }
+    const int64_t at = p.place[i] - 1;
+    p.data[at] = sum;
+    p.indices[at] = I(key % uint64_t(p.columns));
+}
+
+/* The first of n sorted keys that is not below `key`. */
+__device__ inline int64_t find_key(const uint64_t *keys, int64_t n, uint64_t key) {
+    int64_t low = 0, high = n;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (keys[middle] < key) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* Add those of a block's LONG products that belong to places with more than LONG: of these at most two reach into it. */
+template <class T, class I> __global__ void __launch_bounds__(THREADS)
+    add_long_places(const __grid_constant__ matrix_product<T, I> p) {
+    const int64_t first = int64_t(blockIdx.x) * LONG, last = min(first + LONG, p.products);
+    const uint64_t keys[2] = {p.keys[first], p.keys[last - 1]};
+    for (int side = 0; side < (keys[0] == keys[1] ? 1 : 2); side++) {
+        const int64_t begin = find_key(p.keys, p.products, keys[side]),
+                      end = find_key(p.keys, p.products, keys[side] + 1);
+        if (end - begin <= LONG) continue;
+        T sum = T(0);
+        for (int64_t i = max(first, begin) + threadIdx.x; i < min(last, end); i += THREADS)
+            sum = sum + p.values[p.numbers[i]];
+        sum = sum_lanes<32>(sum);
+        if (threadIdx.x % 32 == 0) add_at(&p.data[p.place[begin] - 1], sum);
+    }
+}
+
+/* The places of a row begin at the first key that is its own or a later row's. */
+template <class T, class I> __global__ void __launch_bounds__(THREADS)
+    find_rows(const __grid_constant__ matrix_product<T, I> p) {
+    const int64_t row = int64_t(blockIdx.x) * THREADS + threadIdx.x;
+    if (row > p.a.rows) return;
+    const int64_t at = find_key(p.keys, p.products, uint64_t(row) * uint64_t(p.columns));
+    p.indptr[row] = I(at > 0 ? p.place[at - 1] : 0);
+}
+
+template <class U> int take_workspace(ad_call *c, int64_t n, U **out) {
+    *out = static_cast<U *>(ad_call_workspace(c, uint64_t(n) * sizeof(U)));
+    return !*out ? AD_E_MEMORY : 0;
+}
+
+/* Add up n numbers in place; each becomes the sum of those before it, and of itself where that is asked for. */
+int add_up(ad_call *c, int64_t *numbers, int64_t n, bool itself) {
+    char *memory = nullptr;
+    size_t size = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        const cudaError_t error = itself
+                                      ? cub::DeviceScan::InclusiveSum(memory, size, numbers, numbers, n, c->stream->cuda)
+                                      : cub::DeviceScan::ExclusiveSum(memory, size, numbers, numbers, n, c->stream->cuda);
+        int status = ad_cuda_status(error, "adding up", c->fault);
+        if (status || (pass == 0 && (status = take_workspace(c, int64_t(size), &memory)))) return status;
+    }
+    return 0;
+}
+
+/* Wait for a number of the device, and for the checks before it. */
+int read_number(ad_call *c, const int64_t *from, const ad_check *check, int64_t *out) {
+    ad_check found;
+    const cudaStream_t stream = c->stream->cuda;
+    int status = ad_cuda_status(cudaMemcpyAsync(out, from, sizeof *out, cudaMemcpyDeviceToHost, stream), "reading a number",
+                                c->fault);
+    if (!status)
+        status = ad_cuda_status(cudaMemcpyAsync(&found, check, sizeof found, cudaMemcpyDeviceToHost, stream),
+                                "reading a check", c->fault);
+    if (!status) status = ad_cuda_status(cudaStreamSynchronize(stream), "spgemm", c->fault);
+    return !status && found.code ? ad_cuda_check_fault(&found, c->fault) : status;
+}
+
+/* Look through both matrices, and count the products. AD_E_INDEX, AD_E_VALUE, AD_E_MEMORY, AD_E_DEVICE. */
+template <class T, class I> int count_all(ad_call *c, matrix_product<T, I> *p) {
+    const cudaStream_t stream = c->stream->cuda;
+    ad_check *check;
+    int *stop;
+    int status;
+    if ((status = take_workspace(c, 1, &check)) || (status = take_workspace(c, 1, &stop)) ||
+        (status = take_workspace(c, p->a.entries + 1, &p->begin)) ||
+        (status = ad_cuda_status(cudaMemsetAsync(check, 0, sizeof *check, stream), "cudaMemsetAsync", c->fault)))
+        return status;
+    for (const csr<T, I> *m : {&p->a, &p->b}) {
+        const int64_t size = m == &p->a ? p->b.rows : p->columns;
+        check_indptr<<<count_blocks(m->rows + 1, THREADS), THREADS, 0, stream>>>(m->indptr, m->rows, m->entries, stop, check);
+        if (m->entries)
+            check_entries<<<count_blocks(m->entries, THREADS), THREADS, 0, stream>>>(m->indices, m->entries, size, check);
+    }
+    count_products<<<count_blocks(p->a.entries + 1, THREADS), THREADS, 0, stream>>>(*p);
+    if ((status = ad_cuda_launched("spgemm", c->fault)) || (status = add_up(c, p->begin, p->a.entries + 1, false)) ||
+        (status = read_number(c, p->begin + p->a.entries, check, &p->products)))
+        return status;
+    if (p->products <= MOST_PRODUCTS) return 0;
+    return ad__fault(c->fault, AD_E_VALUE,
+                     "spgemm: %lld products are too many at once: multiply fewer rows of the first matrix",
+                     (long long)p->products);
+}
+
+/* Write down the products, and sort them by place. */
+template <class T, class I> int sort_products(ad_call *c, matrix_product<T, I> *p) {
+    const cudaStream_t stream = c->stream->cuda;
+    ad_radix_pairs pairs = {{}, {}, 0, 1};
+    char *memory;
+    size_t size = 0;
+    int status, width = 1;
+    while (pairs.end < 63 && uint64_t(p->a.rows) * uint64_t(p->columns) >> pairs.end) pairs.end++;
+    for (int i = 0; i < 2; i++) {
+        uint64_t *keys;
+        if ((status = take_workspace(c, p->products, &keys)) ||
+            (status = take_workspace(c, p->products, &pairs.index[i])))
+            return status;
+        pairs.keys[i] = keys;
+    }
+    if ((status = take_workspace(c, p->products, &p->values))) return status;
+    p->keys = static_cast<uint64_t *>(pairs.keys[0]);
+    p->numbers = pairs.index[0];
+    while (width < 32 && width < p->b.entries / p->b.rows) width *= 2;
+    expand_products<<<count_blocks(p->a.entries * width, THREADS), THREADS, 0, stream>>>(*p, width);
+    if ((status = ad_cuda_launched("spgemm", c->fault)) ||
+        (status = ad_cuda_status(ad_cuda_radix_pairs64(nullptr, &size, &pairs, int(p->products), stream), "sorting",
+                                 c->fault)) ||
+        (status = take_workspace(c, int64_t(size), &memory)) ||
+        (status = ad_cuda_status(ad_cuda_radix_pairs64(memory, &size, &pairs, int(p->products), stream), "sorting",
+                                 c->fault)))
+        return status;
+    p->keys = static_cast<uint64_t *>(pairs.keys[pairs.at]);
+    p->numbers = pairs.index[pairs.at];
+    p->place = static_cast<int64_t *>(pairs.keys[1 - pairs.at]);
+    return 0;
+}
+
+/* Count the places that there are. */
+template <class T, class I> int count_places(ad_call *c, matrix_product<T, I> *p, int64_t *places) {
+    ad_check *none;
+    int status;
+    *places = 0;
+    if (p->products == 0) return 0;
+    if ((status = sort_products(c, p)) || (status = take_workspace(c, 1, &none)) ||
+        (status = ad_cuda_status(cudaMemsetAsync(none, 0, sizeof *none, c->stream->cuda), "cudaMemsetAsync", c->fault)))
+        return status;
+    mark_places<<<count_blocks(p->products, THREADS), THREADS, 0, c->stream->cuda>>>(*p);
+    if ((status = ad_cuda_launched("spgemm", c->fault)) || (status = add_up(c, p->place, p->products, true))) return status;
+    return read_number(c, p->place + p->products - 1, none, places);
+}
+
+template <class T, class I> int multiply_matrices(ad_call *c) {
+    matrix_product<T, I> p = {};
+    int64_t n;
+    int status;
+    p.columns = c->op->param[0].as.i;
+    if ((status = get_csr_input(c, 0, &p.a)) || (status = get_csr_input(c, 3, &p.b)) || (status = count_all(c, &p)) ||
+        (status = count_places(c, &p, &n)))
+        return status;
+    const int index_dtype = c->op->operand[1].desc.dtype;
+    array out[3] = {{nullptr, c->op->loop, 1, {n}, {}}, {nullptr, index_dtype, 1, {n}, {}},
+                    {nullptr, index_dtype, 1, {p.a.rows + 1}, {}}};
+    if (int64_t(I(n)) != n)
+        return ad__fault(c->fault, AD_E_VALUE, "the product has %lld entries, too many for indices of type int32",
+                         (long long)n);
+    for (int k = 0; k < 3; k++)
+        if ((status = ad_call_sized(c, k, &out[k]))) return status;
+    c->run->values[0] = n;
+    c->run->nvalues = 1;
+    p.data = reinterpret_cast<T *>(out[0].data);
+    p.indices = reinterpret_cast<I *>(out[1].data);
+    p.indptr = reinterpret_cast<I *>(out[2].data);
+    find_rows<<<count_blocks(p.a.rows + 1, THREADS), THREADS, 0, c->stream->cuda>>>(p);
+    if (p.products) add_places<<<count_blocks(p.products, THREADS), THREADS, 0, c->stream->cuda>>>(p);
+    if (p.products > LONG) add_long_places<<<count_blocks(p.products, LONG), THREADS, 0, c->stream->cuda>>>(p);
+    if ((status = ad_cuda_launched("spgemm", c->fault))) return status;
+    for (int k = 0; k < 3; k++)
+        if ((status = ad_call_finish(c, k, &out[k]))) return status;
+    return 0;
+}
+
+} // namespace
+
+int ad_call_spgemm(ad_call *c) {
+    return visit_sparse(c, [&](auto element, auto index) {
+        return multiply_matrices<typename decltype(element)::type, typename decltype(index)::type>(c);
+    });
+}
