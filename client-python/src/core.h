@@ -20,6 +20,42 @@
 #include "protocol/infer.h"
 #include "protocol/tables.h"
 
+/* ---- references ---- */
+
+/* Python 3.12 and later do not count the users of None, True and their like. The macros of 3.11 do: a reference that Python
+ * hands out uncounted would be taken off the count, until after some 2^32 of them True is freed. */
+static inline void add_reference(PyObject *object) {
+    if ((int32_t)Py_REFCNT(object) >= 0) Py_INCREF(object);
+}
+
+static inline void drop_reference(PyObject *object) {
+    if ((int32_t)Py_REFCNT(object) >= 0) Py_DECREF(object);
+}
+
+static inline void add_reference_if_any(PyObject *object) {
+    if (object) add_reference(object);
+}
+
+static inline void drop_reference_if_any(PyObject *object) {
+    if (object) drop_reference(object);
+}
+
+static inline PyObject *share_reference(PyObject *object) {
+    add_reference(object);
+    return object;
+}
+
+#undef Py_INCREF
+#undef Py_DECREF
+#undef Py_XINCREF
+#undef Py_XDECREF
+#undef Py_NewRef
+#define Py_INCREF(object) add_reference((PyObject *)(object))
+#define Py_DECREF(object) drop_reference((PyObject *)(object))
+#define Py_XINCREF(object) add_reference_if_any((PyObject *)(object))
+#define Py_XDECREF(object) drop_reference_if_any((PyObject *)(object))
+#define Py_NewRef(object) share_reference((PyObject *)(object))
+
 /* ---- objects ---- */
 
 /* A session of this process. It is closed when it is neither current nor needed by an array. */

@@ -63,6 +63,16 @@ def test_chains_fuse_on_each_gpu(rows):
     np.testing.assert_allclose(kept[0].get(), (x.get() ** 2 + 1) * 0.5 - x.get(), rtol=1e-12)
 
 
+def test_another_gpu_reads_zeros_that_were_not_written_yet():
+    """The device that first needs them sets them, also in the memory of another one."""
+    for n in (5, 1000, 3_000_001):
+        with ad.cuda.Device(0):
+            x = ad.zeros(n, "int8")
+        with ad.cuda.Device(1):
+            y = x + ad.ones(n, "int8")
+        assert y.device.id == 1 and y.get().sum(dtype=int) == n and not x.get().any()
+
+
 def test_random_numbers_are_those_of_one_gpu(rows):
     one, several = ad.random.default_rng(5), ad.random.default_rng(5)
     np.testing.assert_array_equal(several.random((999, 31), device=rows).get(), one.random((999, 31)).get())

@@ -9,6 +9,7 @@ import pytest
 
 import arrayd as ad
 
+pytest.importorskip("IPython")
 SHELL = """
 import contextlib, io, json, sys
 from IPython.core.interactiveshell import InteractiveShell

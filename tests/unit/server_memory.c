@@ -150,7 +150,7 @@ Test(memory, a_spare_large_slab_is_used_again_and_is_not_clean) {
 }
 
 Test(memory, spare_slabs_of_another_size_make_way_for_those_in_use) {
-    ad_memory m = open_memory(8 * MIB, 256 * MIB); /* so that 32 MiB may be spare */
+    ad_memory m = open_memory(8 * MIB, 128 * MIB); /* so that 32 MiB may be spare */
     ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);
     ad_block a, b;
     cr_assert_eq(ad__memory_take(e, 30 * MIB, &a, NULL), 0);

@@ -108,10 +108,14 @@ void ad_cuda_host_unregister(ad_device *device, void *memory) {
     if (!ad_cuda_enter(device, nullptr) && cudaHostUnregister(memory) != cudaSuccess) cudaGetLastError();
 }
 
+/* CUDA sets no memory of another device (seen with driver 580). A kernel reaches it. */
 int ad_cuda_zero(ad_stream *stream, void *to, uint64_t size, ad_fault *fault) {
     int status = ad_faults_check(&stream->device->faults, AD_SITE_zero, fault);
     if (status || size == 0 || (status = ad_cuda_enter(stream->device, fault))) return status;
-    return ad_cuda_status(cudaMemsetAsync(to, 0, size, stream->cuda), "zeroing memory", fault);
+    const cudaError_t error = cudaMemsetAsync(to, 0, size, stream->cuda);
+    if (error != cudaErrorInvalidValue) return ad_cuda_status(error, "zeroing memory", fault);
+    cudaGetLastError();
+    return ad_cuda_zero_by_kernel(stream, to, size, fault);
 }
 
 int ad_cuda_upload(ad_stream *stream, void *to, const void *host, uint64_t size, ad_fault *fault) {

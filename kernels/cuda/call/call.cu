@@ -26,7 +26,24 @@ template <class W> void copy_words(cudaStream_t stream, void *to, const void *fr
                                                                      n);
 }
 
+template <class W> __global__ void zero_kernel(W *to, uint64_t n) {
+    const uint64_t step = uint64_t(gridDim.x) * blockDim.x;
+    for (uint64_t i = uint64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) to[i] = W{};
+}
+
+template <class W> void zero_words(cudaStream_t stream, void *to, uint64_t size) {
+    constexpr unsigned THREADS = 256, MOST = 1024; /* blocks, each of which then has several turns */
+    const uint64_t n = size / sizeof(W), blocks = (n + THREADS - 1) / THREADS;
+    zero_kernel<<<unsigned(blocks < MOST ? blocks : MOST), THREADS, 0, stream>>>(static_cast<W *>(to), n);
+}
+
 } // namespace
+
+int ad_cuda_zero_by_kernel(ad_stream *stream, void *to, uint64_t size, ad_fault *fault) {
+    if ((reinterpret_cast<uintptr_t>(to) | size) % 16 == 0) zero_words<uint4>(stream->cuda, to, size);
+    else zero_words<uint8_t>(stream->cuda, to, size);
+    return ad_cuda_launched("zeroing memory", fault);
+}
 
 int ad_cuda_copy_small(ad_stream *stream, void *to, const void *from, uint64_t size, ad_fault *fault) {
     const uint64_t together = reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from) | size;
