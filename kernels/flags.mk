@@ -1,7 +1,9 @@
 # How the kernels are compiled; included by the Makefile, which compiles kernels/cpu with KERNEL_CXXFLAGS.
 # kernels/cpu/isa/*.cpp are compiled once for each of KERNEL_ISAS and chosen from when the backend is loaded.
 
-KERNEL_CXXFLAGS := -O3 -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -Wno-type-limits -Wno-bool-compare
+# Under a sanitizer templates at -O3 take an hour to compile and find nothing more.
+KERNEL_O := $(if $(SANITIZE),-O1,-O3)
+KERNEL_CXXFLAGS := $(KERNEL_O) -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -Wno-type-limits -Wno-bool-compare
 
 # One instruction set does for the sanitizers; the best comes last.
 ifeq ($(shell uname -m),x86_64)
@@ -12,7 +14,7 @@ KERNEL_ISAS ?= plain
 KERNEL_LIBS := -lm
 endif
 # Without sinking and partial redundancy elimination selects stay in one piece, which loops need to vectorise.
-ISA_CXXFLAGS := -O3 -g1 -fno-tree-sink -fno-tree-pre
+ISA_CXXFLAGS := $(KERNEL_O) -g1 -fno-tree-sink -fno-tree-pre
 ISA_FLAGS_v2 := -march=x86-64-v2
 ISA_FLAGS_v3 := -march=x86-64-v3
 ISA_FLAGS_v4 := -march=x86-64-v4 -mprefer-vector-width=512
@@ -42,7 +44,7 @@ $(patsubst kernels/cpu/special/%.cpp,$(OBJ)/kernels/cpu/special/%.o,$(wildcard k
 # Transforms are sums of products, which may round once.
 ISA_FFT := $(foreach i,$(KERNEL_ISAS),$(OBJ)/kernels/cpu/isa/fft.$i.o)
 $(ISA_FFT): CXXFLAGS += $(FETCHED_FLAGS)
-$(ISA_FFT): ISA_CXXFLAGS := -O3 -g1 -ffp-contract=fast
+$(ISA_FFT): ISA_CXXFLAGS := $(KERNEL_O) -g1 -ffp-contract=fast
 $(ISA_FFT): $(FETCHED)/.stamp
 
 # The assembler reads these (kernels/run.cpp), so make has to know.

@@ -81,12 +81,19 @@ def normalize_axis(axis, ndim, name=None):
     return index + ndim if index < 0 else index
 
 
+def strict_axis(axis, ndim, name=None):
+    """normalize_axis of functions that NumPy has in C, which refuse bools."""
+    if isinstance(axis, (bool, np.bool_)):
+        raise TypeError(f"an integer is required for the axis, not {axis!r}")
+    return normalize_axis(axis, ndim, name)
+
+
 def one_axis(a, axis):
     """The array and the axis that a function works along: None flattens, and a 0-d array is taken as of 1 element."""
     if axis is None:
         return a.reshape(-1), 0
     a = a if a.ndim else a.reshape(1)
-    return a, normalize_axis(axis, a.ndim)
+    return a, strict_axis(axis, a.ndim)
 
 
 def normalize_axes(axis, ndim, name=None):
@@ -99,6 +106,14 @@ def normalize_axes(axis, ndim, name=None):
     if len(set(axes)) != len(axes):
         raise ValueError(f"repeated axis in `{name}` argument" if name else "repeated axis")
     return axes
+
+
+def strict_axes(axis, ndim):
+    """normalize_axes of functions that NumPy has in C, which refuse bools."""
+    for one in axis if isinstance(axis, (tuple, list)) else (axis,):
+        if one is not None:
+            strict_axis(one, ndim)
+    return normalize_axes(axis, ndim)
 
 
 def result_type(*values):

@@ -135,6 +135,16 @@ static int copy_array(ad_array *to, const ad_array *from) {
     return raise_status(status);
 }
 
+/* Lists may not be nested deeper than the array has dimensions, as NumPy has it; arrays may begin with axes of size 1. */
+static int check_depth(PyObject *o, PyObject *shape, int ndim) {
+    if (!(PyList_Check(o) || PyTuple_Check(o)) || PyTuple_Size(shape) <= ndim) return 0;
+    PyErr_Format(PyExc_ValueError,
+                 "setting an array element with a sequence. The requested array would exceed the maximum number of "
+                 "dimension of %d.",
+                 ndim);
+    return -1;
+}
+
 /* Copy from this process, straight into place where it fits. */
 static int copy_host(PyObject *a, PyObject *o) {
     ad_array_info info = ad__py_info(a);
@@ -142,7 +152,8 @@ static int copy_host(PyObject *a, PyObject *o) {
     int status = -1, same = 0;
     if (!host) return -1;
     shape = PyObject_GetAttrString(host, "shape");
-    if (shape && info.contiguous) {
+    if (shape && check_depth(o, shape, info.ndim)) same = -1;
+    if (shape && !same && info.contiguous) {
         PyObject *mine = ad__py_tuple(info.ndim, info.shape);
         same = mine ? PyObject_RichCompareBool(shape, mine, Py_EQ) : -1;
         Py_XDECREF(mine);

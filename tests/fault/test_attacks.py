@@ -43,11 +43,20 @@ def test_the_table_of_a_gpu_is_made_on_a_processor_too():
     """Each attack has a line, and the last one says what was bad."""
     program = raw.TOP / "tests" / "gpu" / "attack_table.py"
     names = ["flip gather", "sizes", "kill"]
-    made = subprocess.run([sys.executable, program, "--backend=cpu", f"--build={raw.BUILD}", "--row=1", *names],
+    made = subprocess.run([sys.executable, program, "--backend=cpu", f"--build={raw.BUILD}", "--row=1", f"--only={','.join(names)}"],
                           capture_output=True, text=True, timeout=2 * raw.WINDOW)
     *lines, last = made.stdout.splitlines()
     assert made.returncode == 0 and last.endswith("left out: nothing; bad: nothing"), made.stdout + made.stderr
     assert [line[:24].strip() for line in lines] == ["attack", *names]
+
+
+def test_a_row_of_the_table_that_does_not_exist_is_refused():
+    program = raw.TOP / "tests" / "gpu" / "attack_table.py"
+    made = subprocess.run([sys.executable, program, "--backend=cpu", "--only=kill,flip orders"], capture_output=True,
+                          text=True, timeout=raw.WINDOW)
+    assert made.returncode == 1 and "no row is named 'flip orders'" in made.stderr
+    listed = subprocess.run([sys.executable, program, "--list"], capture_output=True, text=True, timeout=raw.WINDOW)
+    assert {"flip sort", "windows", "long_total", "kill", "crash"} <= set(listed.stdout.splitlines())
 
 
 def test_an_attack_that_does_not_end_says_where_it_is():

@@ -1,12 +1,13 @@
 """The attacks of tests/fault by one user, beside another one who looks at its arrays all the time, as a table:
-attack_table.py [--backend cuda] [--build build/release] [--seconds 220] [--row 30] [attack ...].
+attack_table.py [--backend cuda] [--build build/release] [--only ROW,...] [--times 1] [--seconds 220] [--row 30] [--limit 60].
 
-Needs root, to be two other users. Attacks that --seconds leave no time for are said to be left out. Operands are
-flipped for --row seconds; the case that was then to come is named at the end of the line. An attack that takes much
-longer is ended, and its line says where it was. Exits with 1 when an answer was wrong, a worker died that should not,
-or an end took too long.
+Needs root, to be two other users. --only names the rows to run, by patterns such as "flip *,long_*,kill"; --list prints
+their names. --times makes each attack so many times as long. Attacks that --seconds leave no time for are said to be
+left out. Operands are flipped for at most --row seconds; the case that was then to come is named at the end of the
+line. An attack that takes --limit seconds is ended, and its line says where it was. Exits with 1 when an answer was wrong, a worker died that should not, or an end took too long.
 """
 import argparse
+import fnmatch
 import json
 import os
 import pathlib
@@ -19,11 +20,12 @@ import time
 
 FAULT = pathlib.Path(__file__).resolve().parents[1] / "fault"
 BY_INDICES = ("gather", "scatter", "compress", "place", "nonzero", "bincount")
-OTHERS = ("sort", "argsort", "searchsorted", "lu", "random", "matmul")
+OTHERS = ("sort", "argsort", "searchsorted", "lu", "random", "matmul", "spmm", "sptrsm", "sample", "label", "rank_filter")
 REDUCTIONS = ("argmax", "argmin", "sum")
+UFUNCS = ("add", "where", "power")
+ATTACKS = {"sizes": 3, "windows": 2, "requests": 3, "room": 1}  # and how often each is made
 LONG = ("long_total", "long_product", "long_integer_product", "long_scatter", "long_count", "long_decomposition",
         "many_decompositions", "long_sort", "long_functions")
-SLACK = 30  # seconds that an attack may take for what it has begun
 ENDS = 1.0  # seconds in which a session that is killed, and a server that is stopped, must be gone
 
 
@@ -31,10 +33,28 @@ def parse_options():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--backend", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--build", default=pathlib.Path("build/release"), type=pathlib.Path)
-    parser.add_argument("--seconds", default=220, type=float)
-    parser.add_argument("--row", default=30, type=int)
-    parser.add_argument("attack", nargs="*")
+    parser.add_argument("--only", default="*", help="rows to run, by names or patterns with commas between them")
+    parser.add_argument("--times", default=1, type=int, help="as often as usual each attack is made")
+    parser.add_argument("--seconds", default=220, type=float, help="no row begins afterwards")
+    parser.add_argument("--row", default=30, type=int, help="seconds for which operands are flipped in each row")
+    parser.add_argument("--limit", default=60, type=float, help="seconds after which a row has failed")
+    parser.add_argument("--list", action="store_true", help="print the names of the rows and run none")
     return parser.parse_args()
+
+
+def row_names():
+    """The names of all rows, in their order."""
+    flips = [*BY_INDICES, *OTHERS, *REDUCTIONS, " ".join(UFUNCS)]
+    return [*(f"flip {name}" for name in flips), *ATTACKS, *LONG, *ENDINGS, "crash"]
+
+
+def chosen_names(patterns):
+    """The rows that --only names; SystemExit for a pattern that no row has."""
+    names = row_names()
+    for pattern in patterns:
+        if not fnmatch.filter(names, pattern):
+            sys.exit(f"attack_table.py: --only: no row is named {pattern!r}; --list prints the names")
+    return {name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)}
 
 
 def is_wrong(found, seen):
@@ -53,12 +73,13 @@ class Table:
 
     def __init__(self, raw, attacking, options):
         self.raw, self.attacking, self.options = raw, attacking, options
+        self.chosen = chosen_names(options.only.split(","))
         self.until, self.bad, self.left_out = time.monotonic() + options.seconds, [], []
         print(f"{'attack':<24} {'done':>7} {'refused':>8} {'answers':>8} {'wrong':>6} {'p50 ms':>8} {'p99 ms':>8} {'most ms':>8} "
               f"{'s':>6}", flush=True)
 
     def wants(self, name):
-        if self.options.attack and name not in self.options.attack:
+        if name not in self.chosen:
             return False
         if time.monotonic() > self.until:
             self.left_out.append(name)
@@ -94,7 +115,7 @@ class Table:
 
     def attack(self, server, program, *arguments):
         """The findings of both users."""
-        limit = self.options.row + SLACK
+        limit = self.options.limit
         other = self.attacking.start_program(server, "meanwhile.py", "watch", self.attacking.OTHER)
         try:
             assert select.select([other.stdout], [], [], limit)[0], "the other user waits for its first answers"
@@ -108,7 +129,8 @@ class Table:
     def flip(self, rows, rounds):
         """Operands of these rows of the tables, such as call:sort, are written over while they are used."""
         names = " ".join(row.partition(":")[2] for row in rows)
-        self.run(f"flip {names}", "meanwhile.py", "attack", self.attacking.ATTACKER, ",".join(rows), rounds, self.options.row)
+        self.run(f"flip {names}", "meanwhile.py", "attack", self.attacking.ATTACKER, ",".join(rows),
+                 rounds * self.options.times, self.options.row)
 
     def end(self, name, stop):
         """One line: how long it takes to end a session, or the server, whose operation is under way."""
@@ -158,6 +180,9 @@ def stop_server(server, client):
     return time.monotonic() - begun
 
 
+ENDINGS = {"kill": kill_session, "SIGTERM": stop_server}
+
+
 def build_crashing(raw, folder):
     """A backend that dies of some operations, around the one that is tested."""
     try:
@@ -178,14 +203,14 @@ def attack_all(table):
         table.flip([f"call:{call}"], 3)
     for reduction in REDUCTIONS:
         table.flip([f"reduction:{reduction}"], 1)
-    table.flip(["ufunc:add", "ufunc:where", "ufunc:power"], 5)
-    for name, rounds in {"sizes": 3, "windows": 2, "requests": 3, "room": 1}.items():
-        table.run(name, "attacks.py", table.attacking.ATTACKER, PATH, name, rounds)
+    table.flip([f"ufunc:{name}" for name in UFUNCS], 5)
+    for name, rounds in ATTACKS.items():
+        table.run(name, "attacks.py", table.attacking.ATTACKER, PATH, name, rounds * table.options.times)
     os.environ["AD_TEST_ENDLESS"] = "34" if table.raw.BACKEND == "cuda" else "45"  # a GPU refuses more than it has bytes
     for name in LONG:
-        table.run(name, "attacks.py", table.attacking.ATTACKER, PATH, name, 2)
-    table.end("kill", kill_session)
-    table.end("SIGTERM", stop_server)
+        table.run(name, "attacks.py", table.attacking.ATTACKER, PATH, name, 2 * table.options.times)
+    for name, stop in ENDINGS.items():
+        table.end(name, stop)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         if table.wants("crash") and build_crashing(table.raw, folder):
@@ -196,6 +221,9 @@ def attack_all(table):
 
 def main():
     options = parse_options()
+    if options.list:
+        print("\n".join(row_names()))
+        return 0
     os.environ["ARRAYD_TEST_BACKEND"] = options.backend
     os.environ["ARRAYD_BUILD"] = str(options.build.resolve())
     sys.path.insert(0, str(FAULT))

@@ -232,3 +232,44 @@ def test_rank():
     for dtype in ("f4", "f8", "c8", "i8"):
         check(lambda xp, a: xp.linalg.lstsq(a, xp.ones(3))[2], np.eye(3, 2, dtype=dtype))
     assert type(ad.linalg.lstsq(ad.eye(3), ad.ones(3))[2]) is np.int32
+
+
+# Functions with a bool for an axis: NumPy refuses it in those that it has in C, and takes it in others.
+BOOL_AXES = {
+    "concatenate": lambda xp, a: xp.concatenate([a, a], axis=True), "append": lambda xp, a: xp.append(a, a, axis=True),
+    "squeeze": lambda xp, a: xp.squeeze(a[:1], axis=False), "squeeze_all": lambda xp, a: xp.squeeze(a[:1], axis=(False,)),
+    "squeeze_method": lambda xp, a: a[:1].squeeze(axis=False),
+    "cumsum": lambda xp, a: xp.cumsum(a, axis=True), "cumprod_method": lambda xp, a: a.cumprod(axis=True),
+    "nancumsum": lambda xp, a: xp.nancumsum(a, axis=True), "accumulate": lambda xp, a: xp.add.accumulate(a, axis=True),
+    "argmax": lambda xp, a: xp.argmax(a, axis=True), "argmin_method": lambda xp, a: a.argmin(axis=False),
+    "argsort": lambda xp, a: xp.argsort(a, axis=True), "argpartition": lambda xp, a: xp.argpartition(a, 0, axis=True),
+    "take": lambda xp, a: xp.take(a, xp.array([0]), axis=True), "repeat": lambda xp, a: xp.repeat(a, 2, axis=True),
+    "compress": lambda xp, a: xp.compress([True, False], a, axis=True), "trapezoid": lambda xp, a: xp.trapezoid(a, axis=True),
+    "packbits": lambda xp, a: xp.packbits(a > 1, axis=True), "unpackbits": lambda xp, a: xp.unpackbits(a.astype("u1"), axis=True),
+    "sum": lambda xp, a: xp.sum(a, axis=True), "flip": lambda xp, a: xp.flip(a, axis=True),
+    "stack": lambda xp, a: xp.stack([a, a], axis=True), "sort": lambda xp, a: xp.sort(a, axis=True),
+    "diff": lambda xp, a: xp.diff(a, axis=True), "roll": lambda xp, a: xp.roll(a, 1, axis=True),
+    "median": lambda xp, a: xp.median(a, axis=True), "swapaxes": lambda xp, a: xp.swapaxes(a, True, False),
+}
+
+
+@pytest.mark.parametrize("name", BOOL_AXES)
+def test_bools_as_axes(name):
+    check(BOOL_AXES[name], np.array([[3.0, 1.0], [0.0, 2.0]]))
+
+
+@pytest.mark.parametrize("key", [0, -1, slice(0, 1), slice(None), ..., (0, 0), (0, slice(None)), (slice(None), 1)], ids=str)
+@pytest.mark.parametrize("value", [[], [3], [[3]], [3, 4], [[3, 4]], [[[3, 4]]], ([3, 4], [5, 6]), [[[3]]]], ids=str)
+@pytest.mark.parametrize("shape", [(), (2,), (2, 2), (1, 2)], ids=str)
+def test_lists_that_are_nested_deeper_than_what_they_are_assigned_to(shape, value, key):
+    def assign(xp, a):
+        a[key] = value
+        return a
+
+    check(assign, np.zeros(shape))
+
+
+def test_an_array_that_is_assigned_may_begin_with_axes_of_size_1():
+    a = ad.zeros(2)
+    a[0], a[1] = ad.array([3.0]), np.array([[4.0]])  # as in CuPy; NumPy refuses a sequence for one element
+    assert a.get().tolist() == [3, 4]

@@ -32,7 +32,7 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
         parts = [as_array(a) for a in arrays]
     if any(part.ndim == 0 for part in parts):
         raise ValueError("zero-dimensional arrays cannot be concatenated")
-    axis = normalize_axis(axis, parts[0].ndim)
+    axis = _base.strict_axis(axis, parts[0].ndim)
     shape = _joined_shape([part.shape for part in parts], axis)
     out = _join_output(out, dtype, shape, [part.dtype for part in parts], casting)
     start = 0

@@ -172,7 +172,7 @@ def squeeze(a, axis=None):
         return a.reshape(tuple(n for n in a.shape if n != 1))
     if a.ndim == 0 and axis in (0, -1):  # NumPy allows that
         return a[...]
-    axes = normalize_axes(axis, a.ndim)
+    axes = _base.strict_axes(axis, a.ndim)
     if any(a.shape[i] != 1 for i in axes):
         raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
     return a.reshape(tuple(n for i, n in enumerate(a.shape) if i not in axes))

@@ -340,7 +340,7 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
     Source: numpy.trapezoid
     """
     y = as_array(y)
-    axis = normalize_axis(axis, y.ndim)
+    axis = _base.strict_axis(axis, y.ndim)
     if x is not None:
         x = as_array(x)
         dx = diff(x, axis=axis if x.ndim == y.ndim else -1)

@@ -4,7 +4,7 @@ import builtins
 import numpy as np
 
 from .. import _base
-from .._base import along, as_array, call, give, ndarray, no_value, normalize_axes, normalize_axis, reduce
+from .._base import along, as_array, call, give, ndarray, no_value, normalize_axes, normalize_axis, reduce, strict_axis
 
 
 def _plain(value):
@@ -196,7 +196,7 @@ def _index(name, a, axis, out, keepdims, dtype=None):
     """argmin and its like: one axis, or the flattened array."""
     a = as_array(a)
     if axis is not None:
-        axis = normalize_axis(axis, a.ndim or 1)
+        axis = strict_axis(axis, a.ndim or 1)
     if isinstance(out, ndarray) and not np.can_cast(out.dtype, np.int64, "safe"):
         raise TypeError(f"Cannot cast array data from {out.dtype!r} to dtype('int64') according to the rule 'safe'")
     result = reduce(name, a, axis, None, out, _keep(keepdims))
