@@ -347,6 +347,22 @@ def test_trace(start):
     wait_until(lambda: work(few, 10, 1) and not session_of(server, few)["traced"], "it is traced no more")
 
 
+def test_memory_that_is_passed_on_is_in_the_trace(start):
+    server = start(env={"AD_TRACE": "1"})
+    client = Client(server.path)
+    x = client.put(np.ones(4))
+    for name, *fields in (("export", x[0], 0), ("import", client.fresh(), 0, 1, 4096, 0, 4096, "no device")):
+        ours, theirs = socket.socketpair()
+        client.requests += 1
+        with ours, theirs:
+            client.pass_on(raw.frame(raw.message(name, client.requests, *fields)), theirs.fileno())
+            try:
+                client.reply(client.requests)
+            except raw.Failed as refusal:
+                assert name == "import", refusal
+        wait_until(lambda name=name: server.said(f"<- {name} "), f"the trace has {name}")
+
+
 def test_a_trace_that_nobody_reads_stops_nobody(start):
     server = start()
     client = Client(server.path)

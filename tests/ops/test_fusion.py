@@ -9,7 +9,7 @@ import pytest
 
 import arrayd as ad
 from chains import WORK, busy, compiled, is_gpu, once, random, same_bits, settled, together, uploaded, without_value
-from conftest import start_server
+from conftest import BUILD, start_server
 from programs import Program
 
 
@@ -101,7 +101,7 @@ def test_a_queue_that_never_ends(servers):
     load(10000)
     before = resident()
     load(150000)
-    assert resident() - before < 4 << 20
+    assert resident() - before < 4 << 20 or BUILD.name == "asan"  # it keeps what is freed for a while
 
 
 @pytest.mark.parametrize("length", [70, 200])

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import arrayd as ad
-from conftest import start_server
+from conftest import BUILD, start_server
 from chains import same_bits
 from patience import PATIENCE
 from programs import Program
@@ -345,7 +345,8 @@ def test_a_fork(small):
     os.close(write)
     told = os.read(read, 100)
     os.close(read)
-    assert os.waitpid(pid, 0)[1] == 0 and 14 <= int(told) < 20
+    least = 8 if BUILD.name == "asan" else 14  # red zones between blocks take room there
+    assert os.waitpid(pid, 0)[1] == 0 and least <= int(told) < 20
     check(host, device)
 
 

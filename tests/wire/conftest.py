@@ -1,11 +1,16 @@
 import os
 import pathlib
+import sys
+import time
 
 import numpy as np
 import pytest
 
-import wire_native
-from wire_client import Server, view
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+
+import wire_native  # noqa: E402
+from patience import PATIENCE  # noqa: E402
+from wire_client import Server, view  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -58,10 +63,9 @@ def bystander(server):
     b.check()
     yield b
     b.check()
-    after = b.stat()
-    others = 0
-    while after["sessions"] > b.before["sessions"] and others < 10_000: # those of the test may still be going
-        after, others = b.stat(), others + 1
+    after, until = b.stat(), time.monotonic() + PATIENCE
+    while after["sessions"] > b.before["sessions"] and time.monotonic() < until:  # those of the test may still be going
+        after = b.stat()
     b.client.socket.close()
     assert server.alive()
     for counter in ("worker_pid", "used_bytes", "sessions", "buffers", "buffer_bytes"):

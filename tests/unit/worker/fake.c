@@ -293,7 +293,13 @@ void fake_worker_close(ad_worker *w) {
     ad__reserved_close(&w->reserved);
     ad__journal_close(w->journal);
     ad__channel_close(&w->arrayd.channel);
+    ad__channel_close(&arrayd);
     ad__config_free(&w->config);
+    ad__bytes_free(&w->engine.scratch);
+    uv_close((uv_handle_t *)&w->io.wake, NULL);
+    uv_close((uv_handle_t *)&w->io.clock, NULL);
+    uv_run(&w->io.loop, UV_RUN_DEFAULT);
+    cr_assert_eq(uv_loop_close(&w->io.loop), 0);
     free(w);
 }
 
