@@ -422,7 +422,7 @@ def _imported(module, own, name):
 def entry(module, name, value, home):
     """Return what stands in a module's stub for a name."""
     if inspect.ismodule(value):
-        found = value.__name__ == f"{module}.{name}" and value.__spec__.loader  # else there is no file to look for
+        found = value.__name__ == f"{module}.{name}" and value.__spec__.loader  # a module without a loader has no file
         return f"from {module} import {name} as {name}\n" if found else f"{name}: _Any\n"
     if _numpys(name, value):
         own = name if _numpys(name, value) == "numpy" else value.__name__

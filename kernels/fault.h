@@ -35,7 +35,7 @@ constexpr int AD_FAULT_KILLED = 1; /* is no status */
 struct ad_faults {
     struct site {
         std::atomic<uint64_t> calls{0};
-        uint64_t fails = 0; /* which call; 0: none */
+        uint64_t fails = 0; /* number of the call that fails; 0: none */
         int status = 0;
     } site[AD_NSITE];
     std::atomic<bool> lost{false};

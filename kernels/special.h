@@ -163,7 +163,7 @@ AD_BUILT_IN_BESSEL(j1)
 AD_BUILT_IN_BESSEL(y0)
 AD_BUILT_IN_BESSEL(y1)
 template <class T> AD_HD T gammaln(T x) {
-#ifdef __CUDACC__ /* whose float version is off by more than a few units in the last place */
+#ifdef __CUDACC__ /* CUDA's float version is off by more than a few units in the last place */
     const double v = x;
     return T(v == -adm::infinity<double>() ? v : ::lgamma(v)); /* SciPy's answer there, not C's */
 #else

@@ -230,7 +230,7 @@ static int read_hello_pair(check *c, const ad_object *name) {
 }
 
 static int read_map(check *c) {
-    const bool welcome = c->m->row->cls == AD_CLASS_TELL; /* else the options of a client */
+    const bool welcome = c->m->row->cls == AD_CLASS_TELL; /* false: these are the options of a client */
     int status = welcome ? begin_welcome(c) : 0;
     ad_object map, name;
 

@@ -41,8 +41,8 @@ typedef enum ad_kind {
 typedef struct ad_head {
     uint8_t kind;  /* ad_kind */
     uint8_t width; /* bytes of the number or length behind it */
-    uint8_t mask;  /* width 0: the bits of the byte that are the length, ... */
-    uint8_t fixed; /* ... or the length itself */
+    uint8_t mask;  /* width 0: the bits of the byte that are the length */
+    uint8_t fixed; /* the length, where neither width nor mask says it */
 } ad_head;
 extern const ad_head ad__heads[256];
 

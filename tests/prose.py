@@ -23,6 +23,9 @@ _ITEM = re.compile(r"^\s*(?:[-*]|\d+\.) ", re.M)
 # Beginnings that lean on what stands before: on a name, a sentence, another function.
 _LEANING = re.compile(r"(?:It|They|That|These|Those|Such|So|And|But|Or|Then|Also|Likewise|Ditto|The same|As above|Another|"
                       r"Others|Both|Neither|Nor|Not|Its|Their|Which|This (?:in|as|with))\b")
+# Beginnings of comments beside code or in a line of their own that go on with another comment or with the code.
+_GOING_ON = re.compile(r"\.\.\. |(?:which|whose|else|and|but|nor)\b")
+_C_NOTE = re.compile(r"/\* ?(.*)")
 # A clause in the place of a subject: "What is there is kept." Questions and headings of lists may begin so.
 _CLAUSE = re.compile(r"(?:Who|Whoever|What|Whatever|Whose)\b(?!.*(?:\?$|:(?: |$)))")
 _FIELDS = re.compile(r"^\s*(?:Parameters|Returns|Raises|Source|Attributes|Differs|Example)s?:", re.M)
@@ -63,6 +66,16 @@ def find_notes(path):
         yield lines[0][0], " ".join(line for _, line in lines)
 
 
+def find_short_notes(path):
+    """(line, text) of the comments of a file of Python, C or C++, by lines: also of those beside code."""
+    text = path.read_text()
+    if path.suffix != ".py":
+        return [(number, each[1]) for number, line in enumerate(text.splitlines(), 1) for each in _C_NOTE.finditer(line)]
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return [(token.start[0], token.string.lstrip("# ")) for token in tokens
+            if token.type == tokenize.COMMENT and token.line[:token.start[1]].strip()]
+
+
 def has_clause_for_subject(sentence):
     """Whether a clause stands in the place of the subject, as in "What is there is kept"."""
     return bool(_CLAUSE.match(sentence))
@@ -83,6 +96,15 @@ def check_notes():
         for path in sorted((TOP / folder).rglob("*.py")):
             yield from (f"{path.relative_to(TOP)}:{line}: {mistake}"
                         for line, text in find_notes(path) for mistake in judge_note(text))
+
+
+def check_short_notes():
+    """Yield the comments that go on with another one or with the code."""
+    for folder in ("protocol", "server", "client-c", "client-python", "kernels", "tests", "docs", "deploy"):
+        for path in sorted((TOP / folder).rglob("*")):
+            if path.suffix in (".py", ".c", ".h", ".cpp", ".cu", ".cuh"):
+                yield from (f"{path.relative_to(TOP)}:{line}: goes on with what stands before: {text}"
+                            for line, text in find_short_notes(path) if _GOING_ON.match(text))
 
 
 def main():

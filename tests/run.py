@@ -148,7 +148,7 @@ def seed_of_commit():
 def write_long(report):
     """Write tests/long.txt from the reports of the suites that there are. Lines of other suites stay."""
     seconds = read_long() if LONG.exists() else {}
-    for suite in sorted(SAMPLED - {"late"}):  # which has the tests of ops
+    for suite in sorted(SAMPLED - {"late"}):  # late has the tests of ops
         cases = collections.defaultdict(list)
         with contextlib.suppress(FileNotFoundError):
             for case in ElementTree.parse(report / f"{suite}.xml").iter("testcase"):

@@ -147,8 +147,8 @@ struct ad_session {
         } gathered_pass, sending_pass;
     } output;
     struct {
-        uint64_t ops, requests;               /* counts at the end of the frame that was sealed last ... */
-        uint64_t before_ops, before_requests; /* ... and before it */
+        uint64_t ops, requests;               /* counts at the end of the frame that was sealed last */
+        uint64_t before_ops, before_requests; /* counts before that frame */
     } sealed;
     struct {
         uint64_t buffer, request, stream, event, window, module;

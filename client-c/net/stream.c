@@ -423,7 +423,7 @@ void ad__queue_free(ad_session *s, uint64_t buffer, int64_t size) {
             s->frees.capacity = capacity;
         }
     }
-    if (!s->dead && s->frees.count < s->frees.capacity) { /* else the server frees the buffer when the session ends */
+    if (!s->dead && s->frees.count < s->frees.capacity) { /* the server frees others when the session ends */
         s->frees.ids[s->frees.count++] = buffer;
         s->frees.bytes += size;
         /* Large memory must be free before the next operation needs some, so the free message is encoded now. */

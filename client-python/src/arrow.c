@@ -30,7 +30,7 @@ typedef struct arrow_device_array {
     int64_t reserved[3];
 } arrow_device_array;
 
-enum { BUFFERS = 2 }; /* which elements are there (NULL: all), and the elements */
+enum { BUFFERS = 2 }; /* bits of the elements that are there (NULL: all), and the elements */
 
 /* The objects that a consumer holds until it releases them. */
 typedef struct holding {

@@ -12,7 +12,7 @@ static ad__py_session *session_of(PyObject *serial) {
     return NULL;
 }
 
-/* Unsigned numbers after the serial. */
+/* Read the unsigned numbers that follow the serial among the arguments. */
 static int read_numbers(PyObject *const *args, Py_ssize_t n, Py_ssize_t wanted, uint64_t *out) {
     if (n != wanted + 1) {
         PyErr_SetString(PyExc_TypeError, "wrong number of arguments");

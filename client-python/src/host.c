@@ -4,7 +4,7 @@
 
 #define LARGE (64 << 10) /* bytes from which sending lets other threads run */
 
-/* ---- down ---- */
+/* ---- from the host to the server ---- */
 
 int ad__py_download(PyObject *a, void *data, size_t size) {
     ad_array *handle = ad_array_retain(ad__py_handle(a)); /* the object's own may change meanwhile */

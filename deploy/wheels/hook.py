@@ -67,7 +67,7 @@ def stage_client(stage):
         subprocess.run([sys.executable, TOP / "docs" / "stubs.py", stubs], check=True, stdout=sys.stderr,
                        env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"})
         shutil.copytree(stubs, stage, dirs_exist_ok=True)
-    if TARGET:  # whose extension this machine could not have imported
+    if TARGET:  # this machine could not have imported the extension of another
         run_make("extension", f"TARGET={TARGET}")
         shutil.copyfile(TOP / "build" / TARGET / "python" / extension, stage / extension)
 

@@ -296,7 +296,7 @@ uint64_t ad__slabs_last(const ad_slabs *s); /* the greatest id so far */
 /* ---- workers/worker_files.c ---- */
 typedef struct ad_worker_files {
     unsigned deaths;         /* successors that have died while they recovered from `old` */
-    unsigned killed;         /* ... of which so many were killed from outside, as far as this process knows */
+    unsigned killed;         /* deaths of successors that were killed from outside, as far as this process knows */
     ad_death death;          /* how the previous worker ended */
     char how[AD_DEATH_TEXT]; /* what ended it, if it crashed */
     /* journal: of the present worker; old: of the previous one, until its successor has recovered. -1: none. */

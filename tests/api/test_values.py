@@ -385,7 +385,7 @@ def test_indices():
             (..., 0), (0, ...), (None, 1), (..., None), (slice(1, 1), 0), (1, slice(None), slice(0, 3, 2)), (), None]
     for key in keys:
         its = key if isinstance(key, tuple) else (key,)
-        its = its if ... in its else (*its, ...)  # which the standard wants to see, and NumPy not
+        its = its if ... in its else (*its, ...)  # the standard wants to see an ellipsis, and NumPy does not
         mine, filled_in = ad.asarray(a), a.copy()
         equal(mine[key].get(), np.asarray(xs.asarray(a)[its]), repr(key), 0)
         mine[key] = filled_in[key] = 7

@@ -292,7 +292,7 @@ def process_rows():
     first, alone = first_array_times()
     yield "a new program's first array, from a server that runs", "ms", [first]
     yield "the same with a server of its own", "ms", [alone]
-    import fair  # which imports this
+    import fair  # here, as fair imports this module
     _, _, p50, p99, _, _ = fair.measure("sums", 4, 4, 2.0)
     yield "`float(a.sum())` beside four processes that add, p50", "us", [p50 * 1e3]
     yield "`float(a.sum())` beside four processes that add, p99", "us", [p99 * 1e3]

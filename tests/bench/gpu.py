@@ -45,7 +45,7 @@ def timed(libs, functions, least=0.15, rounds=5):
         begin = time.perf_counter()
         for _ in range(count):
             result = function()
-            lib.mark()  # else of several results that replace each other the last would do
+            lib.mark()  # without marks the last of several results that replace each other would do
         lib.wait()
         del result
         return (time.perf_counter() - begin) / count

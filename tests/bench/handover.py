@@ -31,7 +31,7 @@ def receive(pipe):
             continue
         if not isinstance(x, torch.Tensor):
             x = torch.from_dlpack(x)
-        kept.append(x)  # who is handed something uses it
+        kept.append(x)  # the receiver uses what it is handed
         assert float(x[-1]) == 1
 
 

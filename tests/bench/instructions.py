@@ -30,7 +30,7 @@ VALGRIND = ["valgrind", "--tool=callgrind", "--trace-children=no"]
 def link_programs(build, folder):
     """Make a folder a place of the server's programs, with the worker below callgrind."""
     for program in (build / "bin").iterdir():
-        if program.name == "arrayd":  # which starts the worker that lies beside it
+        if program.name == "arrayd":  # arrayd starts the worker that lies beside it
             shutil.copy(program, folder)
     worker = folder / "arrayd-worker"
     command = " ".join([*VALGRIND, f"--callgrind-out-file={folder}/worker.out", str(build / "bin" / "arrayd-worker")])

@@ -18,8 +18,8 @@ int descriptor = -1;   /* the last one */
 int current;           /* device */
 bool reaches[2][2];    /* plain memory of the second, by the first */
 int granted[2];        /* how often cuMemSetAccess let a device in */
-char theirs[8u << 20]; /* memory of another process, ... */
-int theirs_on;         /* ... of this device */
+char theirs[8u << 20]; /* memory of another process */
+int theirs_on;         /* device of that memory */
 
 bool fails() { return ++calls == fail; }
 

@@ -126,7 +126,7 @@ def test_the_demo_needs_little():
     imported = {name for path in programs for name in re.findall(r"^(?:import|from) (\w+)", path.read_text(), re.M)}
     own = {path.stem for path in programs} | {"arrayd"}
     others = {name for name in imported - own if name not in sys.stdlib_module_names}
-    assert {{"PIL": "pillow"}.get(name, name) for name in others} | {"uvicorn"} == named  # which is run as a program
+    assert {{"PIL": "pillow"}.get(name, name) for name in others} | {"uvicorn"} == named  # uvicorn is run as a program
 
 
 def test_progress_counts_what_make_does(tmp_path):

@@ -108,7 +108,7 @@ def test_dockerfile(dockerfile):
     name."""
     given, steps = dockerfile
     assert list(steps) == ["build", "packages", "trimmed", "client", "server"] and given == {"CUDA": "13.0"}
-    assert list(steps)[-1] == "server"  # which is built if none is named
+    assert list(steps)[-1] == "server"  # Docker builds the last step if none is named
     for base, commands in steps.values():
         assert base in stages.BASES
         for word, rest in commands:

@@ -92,6 +92,14 @@ def test_docstrings_and_comments_of_python_begin_with_their_subject():
     assert not list(prose.check_notes())
 
 
+def test_comments_beside_code_stand_alone(tmp_path):
+    assert not list(prose.check_short_notes())
+    (tmp_path / "a.py").write_text('x = "# no comment"  # which x needs\n')
+    (tmp_path / "a.h").write_text("int a; /* first */\nint b; /* ... and last */\n")
+    found = [text for name in ("a.py", "a.h") for _, text in prose.find_short_notes(tmp_path / name)]
+    assert [bool(prose._GOING_ON.match(text)) for text in found] == [True, False, True]
+
+
 @pytest.mark.parametrize("text", ["The same.", "It stops.", "What is kept is safe.", "Tests it. Who has it keeps it.", " ".join(["a"] * 41) + "."])
 def test_notes_that_lean_are_found(text):
     assert list(prose.judge_note(text))

@@ -53,7 +53,7 @@ def fresh(request, tmp_path):
     system, root = request.param, tmp_path / "root"
     need_mirror(system.mirror, system.suite)
     options, script = [*system.options], []
-    if "ubuntu" in system.mirror:  # which every version of debootstrap knows by one of its older names
+    if "ubuntu" in system.mirror:  # every version of debootstrap knows Ubuntu by an older release
         options.append(f"--keyring={find_ubuntu_keyring(tmp_path / 'apt')}")
         script = ["/usr/share/debootstrap/scripts/gutsy"]
     run("debootstrap", "--variant=minbase", "--include=python3,python3-venv", *options, system.suite, root, system.mirror, *script)

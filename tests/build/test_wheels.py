@@ -193,7 +193,7 @@ def test_source_distribution(tmp_path):
         (tmp_path / old).touch()
     run(sys.executable, TOP / "deploy/wheels/build.py", tmp_path, "sdist")
     (archive,) = tmp_path.glob("arrayd-*.tar.gz")
-    assert [path.name for path in tmp_path.glob("*.whl")] == ["arrayd_cuda13-0.0.1-py3-none-any.whl"]  # which make wheel removes
+    assert [path.name for path in tmp_path.glob("*.whl")] == ["arrayd_cuda13-0.0.1-py3-none-any.whl"]  # wheels are removed by make wheel alone
     names = {name.partition("/")[2] for name in run("tar", "-tzf", archive).split()}
     assert {"Makefile", "pyproject.toml", "protocol/ufunc.def", "server/front/main.c", "deploy/wheels/hook.py"} <= names
     assert not [name for name in names if name.startswith("build/") or name.endswith((".o", ".so"))]

@@ -11,7 +11,7 @@ _spec = importlib.util.spec_from_file_location("deploy_fetch", FETCHER)
 deploy = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(deploy)
 NotFetched, download = deploy.NotFetched, deploy.download
-KEPT = ("tests/", "pyproject.toml")  # and the settings of pytest
+KEPT = ("tests/", "pyproject.toml")  # the tests, and the settings of pytest
 
 
 def unpack(archive, sha256, folder):

@@ -36,7 +36,7 @@ PAGE = TOP / "docs" / f"conformance{_SUFFIX}.md"
 LIMIT = 60  # seconds for a test
 MEMORY = "2G"  # of a server
 WHOLE = 5400  # for all of them
-AGAIN = 200  # so many drops are run once more, by themselves: a drop fails twice
+AGAIN = 200  # drops that are run once more at most, by themselves: a drop fails twice
 
 
 def folders_of(tests):

@@ -354,7 +354,7 @@ def pytest_runtest_makereport(item, call):
     report = yield
     if report.failed and call.excinfo is not None:
         report.cause = _cause(call.excinfo.value)
-    elif report.passed and _Placeholders.touched:  # and the test expects any error
+    elif report.passed and _Placeholders.touched:  # a test that expects any error got it from a placeholder
         report.outcome, report.longrepr = "failed", _Placeholders.touched
         report.cause, _Placeholders.touched = [f"NotThere: {_Placeholders.touched}", ""], None
     return report

@@ -132,7 +132,7 @@ def do_long(path, round, some):
             some[(round + i) % len(some)](c, c.put(np.ones(1, np.float32)), round)
             c.ask("sync")
             found["sent"] += 1
-        with client(path) as other:  # which is a session of the same user
+        with client(path) as other:  # a session of the same user
             synchronise(other)
 
 

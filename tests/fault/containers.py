@@ -112,7 +112,7 @@ def server_root(folder):
     root.libraries(programs)
     crypto = re.search(r"libcrypto\.so\.3 .*=> (\S+)", subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True,
                                                                      text=True).stdout)[1]
-    root.copy(os.path.realpath(crypto), crypto)  # which is loaded by name
+    root.copy(os.path.realpath(crypto), crypto)  # libcrypto is loaded by name
     return root
 
 

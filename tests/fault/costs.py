@@ -218,7 +218,7 @@ def measure(run, operands):
     before, pid = ad.stat()["in_background"], ad.stat()["worker_pid"]
     begun = processor_time(pid)
     try:
-        result = run(*operands)  # which is kept: what nobody has any more is not computed
+        result = run(*operands)  # the result is kept: what nobody has any more is not computed
         ad.sync()
     except (np.linalg.LinAlgError, TypeError, ValueError) as error:
         return str(error)

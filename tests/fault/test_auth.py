@@ -256,7 +256,7 @@ def test_reload(start, place):
     assert reload(server)
     for way in ("tcp", "tls"):
         assert refusal(lambda: place.client(server, way, "alice")).code == DENIED
-    assert all(works(client) for client in before)  # who is in stays
+    assert all(works(client) for client in before)  # clients that are connected stay
 
 
 def test_a_broken_file_changes_nothing(start, place):

@@ -81,7 +81,7 @@ def test_whoever_reads_the_log_is_stuck(tmp_path):
         def counted():
             with contextlib.suppress(BlockingIOError):
                 said.extend(os.read(reader, 1 << 16))
-            Client(path).close()  # which is worth a line
+            Client(path).close()  # a client that comes is worth a line
             return re.search(rb'event="log lines lost" lines=[1-9]', said)
 
         wait_until(counted, "the missing lines are counted")
@@ -248,7 +248,7 @@ def fails():
 
 a = ad.arange(1000.0)
 print(fork(lambda: ad.ones(3).sum().item() == 3), fork(fails), a.sum().item())     # the first that needs a descriptor
-ad.sync()                                                                         # and nobody hears of that
+ad.sync()                                                                         # no operation has failed for that
 host = np.random.default_rng(1).random(1_000_000)
 b = ad.asarray(host)
 print(bool(((b * 2).get() == host * 2).all()), ad.stat()["bytes_in"] > host.nbytes)

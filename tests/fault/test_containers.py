@@ -83,7 +83,7 @@ def test_clients_have_neither_cuda_nor_server(server, begin):
     assert service.ask("float((ad.arange(10.0) * 2).sum())") == 90
     assert service.ask("ad.session_info()['server']").startswith("arrayd ")
     assert service.ask("[line for line in open('/proc/self/maps') if 'cuda' in line]") == []
-    with pytest.raises(RuntimeError, match="Read-only"):  # which does not keep it from connecting
+    with pytest.raises(RuntimeError, match="Read-only"):  # a read-only folder does not keep a client from connecting
         service.ask(f"os.unlink('{SHARED}/s')")
 
 

@@ -340,7 +340,7 @@ def test_others_are_known_to_write_there(start, held, over):
         assert count_zeros(session, own) == [len(zeros)]
         with pytest.raises(Failed, match="out of device memory"):
             count_zeros(session, exported)
-        if not over or held == "session":  # else it is shared as what nobody else has
+        if not over or held == "session":  # otherwise it is shared as what nobody else has
             session.op("ufunc", UFUNC["add"], exported[1], [exported], [exported, 1], [])
             session.sync()
             assert (memory == 1).all()

@@ -56,7 +56,7 @@ def test_bytes_of_all_sessions(start, place):
     block = 64 * KIB + SIZE  # what is read at a time, and a frame that had begun
     assert most <= 256 * KIB + 3 * 2 * block, most
     assert put_off > 0
-    most, put_off = most_queued(place, server, "alice")  # who has no such grant
+    most, put_off = most_queued(place, server, "alice")  # alice has no such grant
     assert most > 1 << 20 and put_off == 0, most
 
 

@@ -256,7 +256,7 @@ def test_paths_that_go_up():
 def test_a_fifo_does_not_hang(target, tmp_path):
     os.mkfifo(tmp_path / "fifo")
     r = compile(f'#include "{tmp_path}/fifo"\n', target)
-    assert r.kind == "wrong"  # and not "stopped"
+    assert r.kind == "wrong"  # a program that is wrong was not stopped
 
 
 @on_both
@@ -512,7 +512,7 @@ def test_it_ends_with_whoever_started_it(target, how):
         family = below(pid) | {pid}
         starter.kill()
         until(lambda: not alive(family))
-    starter.wait(WINDOW)  # whose child has noticed by itself that nobody reads
+    starter.wait(WINDOW)  # the child has noticed by itself that nobody reads
     starter.stdout.close()
     assert not alive({pid})
 

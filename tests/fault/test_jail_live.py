@@ -83,7 +83,7 @@ def test_a_bomb_keeps_nobody_waiting(start):
     bomb = client(server, FAILS, bombs()["macro"])
     raw.wait_until(lambda: compiles(server), "it compiles")
     endless, = compiles(server)
-    os.kill(endless, signal.SIGSTOP)  # so that it takes all the time, and not the memory
+    os.kill(endless, signal.SIGSTOP)  # a stopped compiler takes all the time, and no memory
     run(server, f"""
 x = ad.arange(1000.0)
 for i in range(6):

@@ -295,7 +295,7 @@ def test_embedded_says_why_it_cannot(option, when):
 def test_who_has_not_said_hello_is_told_that_the_server_stops(start):
     server = start()
     client = Client(server.path, greet=False)
-    Client(server.path).close()  # so that the other one has been accepted
+    Client(server.path).close()  # connections are accepted in order, so the other one has been
     assert server.stop() == 0
     client.send(raw.hello())
     assert "shutting down" in client.receive_message()[2]

@@ -448,7 +448,7 @@ def test_a_storm_of_kills(start, place, env):
 # ---- no worker of its own ----
 
 def test_there_is_no_other_worker(start, place, tmp_path):
-    """The client is told why. Another time it has a worker."""
+    """A migration that finds no other worker says why, and the session goes on where it is."""
     worker = tmp_path / "worker"
     worker.symlink_to(raw.PROGRAM.parent / "arrayd-worker")
     server = start_for(start, place, f"--worker={worker}")

@@ -393,7 +393,7 @@ def test_health(start):
         assert status == 503 and "health-seconds" in json.loads(text)["workers"][0]["why"]
         assert not see(server, "health", expect=BAD)["healthy"]
         assert metrics(server).keys() == before.keys()  # what it last said
-        for _ in range(8):  # and no more is given to it than it can ever do
+        for _ in range(8):  # questions that wait for the worker are limited in number
             get(server, "/health")
         assert "earlier looks are still waiting" in get(server, "/health")[1]
     finally:

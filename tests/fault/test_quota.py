@@ -127,7 +127,7 @@ def test_temporaries_count(start, place, late):
     assert why.error == "memory" and why.name == "add" and "(grant memory); it has 12 MiB in buffers" in why.text
     why = failure(lambda: client.get([x[0], x[1], n - 1, [n], [-1]]))
     assert why.error == "memory" and "grant memory" in why.text
-    np.testing.assert_array_equal(client.get(x), np.arange(n, dtype=np.uint8))  # and nothing has changed
+    np.testing.assert_array_equal(client.get(x), np.arange(n, dtype=np.uint8))  # the array has not changed
     # Little enough it does, and nothing of it is left over.
     n = MIB
     for _ in range(20):
@@ -233,7 +233,7 @@ def test_who_holds_it_last_pays(start, place):
     first.sync()
     assert paid() == [6, 0]  # the name is alice's still
     alice.reply(alice.ask("unpublish", "x"))
-    assert paid() == [0, 6]  # and now only bob holds it
+    assert paid() == [0, 6]  # now only bob holds the array
     first.close()
     wait_until(lambda: alice.stat("sessions") == 2, "its session has gone")
     assert paid() == [0, 6] and read(bob, y) == 2

@@ -450,7 +450,7 @@ def test_an_upgrade(server):
 # ---- workers that die again and again ----
 
 def test_a_session_that_has_nothing_to_do(server):
-    """The session says no more than that it is there, and no number of workers dies of that."""
+    """An idle fork says no more than that it is there, and no number of workers dies of that."""
     parent = Session(server.path)
     x = parent.put(np.arange(1000))
     child = parent.child()

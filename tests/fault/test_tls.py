@@ -21,7 +21,7 @@ from raw import Closed, connect, hello, wait_until
 # ---- TLS ----
 
 def test_what_is_not_tls_is_refused(start, place):
-    server = start(*place.options("tls"), "--hello-timeout=3600")  # which is not what ends them
+    server = start(*place.options("tls"), "--hello-timeout=3600")  # a time-out does not end these connections
     address = ("127.0.0.1", port_of(server, "tls"))
     rng = np.random.default_rng(1)
     for data in (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", hello(token=place.token["alice"]), rng.bytes(500), b"\x16" * 600,

@@ -250,7 +250,7 @@ def test_another_version(start, installed, tmp_path):
     session.come_back()
     assert session.get(x).tolist() == list(range(9))
     installed.put(raw.PROGRAM)
-    assert (upgrade(server)["upgraded"]) == VERSION  # and back again
+    assert (upgrade(server)["upgraded"]) == VERSION  # the second upgrade goes back to the first version
     session.come_back()
     assert session.get(x).tolist() == list(range(9))
 

@@ -96,7 +96,7 @@ def test_more_memory_than_there_is(gpu):
         with pytest.raises(Failed, match="MEMORY"):
             cuda.slab(gpu.device, size)
     cuda.zero(gpu.stream, gpu.slab.base, 4096)
-    cuda.stream_wait(gpu.stream)  # and nothing is left of it
+    cuda.stream_wait(gpu.stream)  # no error of the refused slab is left
 
 
 @pytest.mark.parametrize("size", [1, 3, 4096, 65535, 65536, 65537, MIB + 1, 4 * MIB, 4 * MIB + 7, 40 * MIB + 13])

@@ -308,7 +308,7 @@ def test_a_fork(remote):
             except ConnectionError as error:
                 status = 7 if "fork" in str(error) else 2
             ad.ones(3).sum()  # its own connection takes the place of the parent's
-            del a  # which was the last to use that
+            del a  # the array was the last to use that session
             gc.collect()
         except BaseException:
             status = 3

@@ -58,7 +58,7 @@ def test_writing(base):
             continue
         for value in VALUES:
             if isinstance(key, list) and np.unique(np.asarray(key) % 20).size < np.size(key) and np.size(value) > 1:
-                continue  # which of several values stays is not said
+                continue  # several values for one place: none of them is promised to stay
             if not np.size(value) and isinstance(key, list):
                 continue  # NumPy does not look at the indices then
             check(lambda xp, a: body(xp, a, key, value), x)

@@ -136,7 +136,7 @@ def test_what_else_uses_the_value(servers):
 
     results = both(servers, lambda x, y: program(ad, x.copy(), y.copy()), a, b, fused=10)
     for one, other in zip(results, program(np, a.copy(), b.copy()), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12 if is_gpu() else 0)  # which multiplies in another order
+        np.testing.assert_allclose(one, other, rtol=1e-12 if is_gpu() else 0)  # a GPU multiplies in another order
 
 
 def test_what_is_kept_needs_no_other_memory(servers):

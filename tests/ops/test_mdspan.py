@@ -53,7 +53,7 @@ extern "C" __global__ void f(mdspan<int, extents<int>> one, mdspan<const int, de
     assert x.tolist() == [2, 5, 8]
     with pytest.raises(TypeError, match="index_type"):
         one.mdspan()
-    middle = y.ravel()[:3].mdspan(index_type=np.int32)  # which has the one extent that the compiler does not know
+    middle = y.ravel()[:3].mdspan(index_type=np.int32)  # the one extent is unknown to the compiler
     kernel((1,), (1,), (one.mdspan(index_type=np.int32), x.mdspan(index_type=np.int32), middle))
     assert int(one) == 8 + 12 and float(y[1, 2, 1]) == 3 and y.sum() == 3
 

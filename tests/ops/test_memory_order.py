@@ -114,7 +114,7 @@ def test_written_through_a_permuted_result():
         x += x[::-1]
         x[..., 1] *= 2
     agree(host, a)
-    if _core.session_info()["backend"] == "cpu":  # whose memory NumPy can read
+    if _core.session_info()["backend"] == "cpu":  # NumPy can read the CPU backend's memory
         np.testing.assert_array_equal(np.from_dlpack(a), host)
     np.testing.assert_array_equal(a.sum(axis=1).get(), host.sum(axis=1))
     np.testing.assert_array_equal((a @ a.transpose(0, 2, 1)).get(), host @ host.transpose(0, 2, 1))

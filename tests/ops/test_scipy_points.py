@@ -27,7 +27,7 @@ def draw(*shape):
 @pytest.mark.parametrize("metric", ("euclidean", "sqeuclidean", "cityblock", "chebyshev", "minkowski", "canberra",
                                     "braycurtis", "hamming", "cosine", "correlation", "jensenshannon", "cb"))
 def test_distances(metric, monkeypatch):
-    monkeypatch.setattr(distance, "_BLOCK", 100)  # so that there are several blocks
+    monkeypatch.setattr(distance, "_BLOCK", 100)  # small blocks, of which several are needed
     a, b = draw(7, 4), draw(6, 4)
     a[1] = b[2] = [0.5, 0, 0.25, 0.25]
     for options in ({}, {"p": 3}) if metric == "minkowski" else ({},):

@@ -212,7 +212,7 @@ def test_streams_wait_for_what_others_move(place):
             kept = [ad.zeros(4) for _ in range(6)]  # move it out
         with streams[1]:
             work = product()
-            z = y + 1  # and in, behind that
+            z = y + 1  # what was moved out comes in again, behind that
         with streams[2]:
             w = y + 2
         np.testing.assert_allclose(w.get(), b + 2, rtol=1e-9)

@@ -54,8 +54,8 @@ typedef struct sim_plan {
     unsigned no_descriptor; /* a call finds no free descriptor */
     unsigned no_memory;     /* an allocation of a worker fails */
     unsigned fail_who;      /* what fails once: 1 a worker, 2 the front, 3 the client of another user; 0: nothing */
-    unsigned fail_what;     /* ... finds no memory, no descriptor or no mapping (sim_resource) */
-    unsigned fail_at;       /* ... at the use of that number */
+    unsigned fail_what;     /* resource that fails: memory, a descriptor or a mapping (sim_resource) */
+    unsigned fail_at;       /* number of the use that fails */
     unsigned room;          /* bytes that fit into a socket */
     unsigned clients, operations;
     unsigned upgrades; /* how often the server is upgraded */

@@ -142,7 +142,7 @@ static bool carry_out_string(greg_t *r) {
 static void on_fault(int signal, siginfo_t *info, void *context) {
     ucontext_t *c = context;
     if (!find_mapping(info->si_addr) || nstepping == 4) report_crash(signal);
-    if (!nstepping) { /* else the same store, which crosses into another page */
+    if (!nstepping) { /* otherwise this is the same store, which crosses into another page */
         count_store();
         if (sim_planned.store_kills) sim_pass_call("store");
     }

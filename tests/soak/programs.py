@@ -257,7 +257,7 @@ def family(draw, a, x, deeper):
             status = 0
         except BaseException as error:
             status = LACKED if isinstance(error, MemoryError) else MAY_BE if is_lost(error) else 1
-            if status == 1 and os.getppid() == parent:  # else it was killed, maybe before it had sent the fork
+            if status == 1 and os.getppid() == parent:  # otherwise the program was killed, maybe before it had sent the fork
                 traceback.print_exc()
         finally:
             os._exit(status)

@@ -162,7 +162,7 @@ Test(module, a_barrier_that_is_never_complete_is_an_error) {
         cr_assert_eq(run_block(&d, 512, &fault), AD_E_VALUE);
         cr_assert(has(fault.text, "never reach"));
     }
-    d.mode = 2; /* and nothing of it is left */
+    d.mode = 2; /* nothing of the failure is left */
     cr_assert_eq(run_block(&d, 512, nullptr), 0);
 }
 

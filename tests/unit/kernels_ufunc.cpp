@@ -207,7 +207,7 @@ template <class F, class Wide> static double worst_power(double most) {
 Test(kernels_ufunc, powers_are_close) {
     every_instruction_set([] {
         const char *name = ad_cpu_kernels_get()->name;
-        const double own = strcmp(name, "v4") == 0 ? 1.1 : 4; /* else the C library's vector form */
+        const double own = strcmp(name, "v4") == 0 ? 1.1 : 4; /* elsewhere it is the C library's vector form */
         const double single = worst_power<float, double>(125);
         const double twice = worst_power<double, long double>(1020);
         cr_expect_leq(single, 0.65, "float32 on %s: %g", name, single);

@@ -141,7 +141,7 @@ Test(channel, what_the_peer_has_said_before_its_end_is_heard) {
     int fd, unread = open("/dev/null", O_RDONLY);
     cr_assert_eq(ad__channel_send(&front, &note, unread), 0);
     for (said.id = 1; said.id <= 3; said.id++) cr_assert_eq(ad__channel_send(&worker, &said, -1), 0);
-    ad__channel_close(&worker); /* which leaves a reset behind, as the note has not been read */
+    ad__channel_close(&worker); /* the close leaves a reset behind, as the note has not been read */
     for (uint64_t id = 1; id <= 3; id++) {
         cr_assert_eq(ad__channel_receive(&front, &note, &fd), 1);
         cr_assert_eq(note.id, id);

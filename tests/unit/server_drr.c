@@ -129,7 +129,7 @@ Test(drr, who_has_used_less_than_the_next_one_comes_first) {
     cr_assert_eq(ad__drr_next(&d), &n[0]);
     ad__drr_charge(&d, &n[0], QUANTUM * 6 / 10);
     ad__drr_remove(&d, &n[0]);
-    ad__drr_add(&d, &n[0]); /* and now it has used more */
+    ad__drr_add(&d, &n[0]); /* the first one has used more now */
     cr_assert_eq(ad__drr_next(&d), &n[1]);
 }
 

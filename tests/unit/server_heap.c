@@ -14,7 +14,7 @@
 
 static uint64_t seed;
 
-static char owner[RANGES][GRAINS]; /* whose grain it is; 0: nobody's */
+static char owner[RANGES][GRAINS]; /* owner of each grain; 0: nobody */
 
 static void mark_block(const ad_chunk *c, uint64_t asked, char from, char to) {
     char *range = c->range;

@@ -99,7 +99,7 @@ Test(shares, who_asks_for_little_is_next_whatever_others_have_queued) {
     ad_share s[10] = {0};
     for (int i = 0; i < 8; i++) open_share(&all, &s[i], "many", QUANTUM);
     open_share(&all, &s[8], "one", QUANTUM);
-    open_share(&all, &s[9], "many", QUANTUM); /* which has little to do */
+    open_share(&all, &s[9], "many", QUANTUM); /* the last share has little to do */
     for (int i = 0; i < 8; i++) ad__share_add(&all, &s[i]);
     for (int k = 0; k < 200; k++) {
         ad_share *little = &s[8 + k % 2];

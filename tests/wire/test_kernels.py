@@ -48,7 +48,7 @@ def test_the_feature_is_negotiated(server):
     with server.client(hello=False) as c:
         c.send([HELLO, 1, 1, 2**64 - 1, "test", {}])
         message, _ = c.receive()
-        assert message[2] == 1 | 2 | 4 | 8  # and that sessions resume, operations are cancelled, structures have addresses
+        assert message[2] == 1 | 2 | 4 | 8  # sessions resume, operations are cancelled, structures have addresses
 
 
 def test_launches(client, module):

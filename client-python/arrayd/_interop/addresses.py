@@ -25,7 +25,7 @@ def memory_of(a, stream=0):
         _core.export_wait(a)
     else:
         found = weakref.ref(owner), _core.export_memory(owner, stream)
-        if _memories.setdefault(key, found) is found:  # else another thread has told its address
+        if _memories.setdefault(key, found) is found:  # otherwise another thread has told its address
             weakref.finalize(owner, _memories.pop, key, None).atexit = False
     return _memories[key][1]
 

@@ -8,7 +8,7 @@ _TOKENS = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?P<sign>[<"])(?P<name>[^>"\n]
                      r'|R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"', re.M | re.S)
 _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$", re.M)
 _GUARD = re.compile(r"(\s|//[^\n]*|/\*.*?\*/)*#[ \t]*ifndef[ \t]+(?P<name>\w+)\s+#[ \t]*define[ \t]+(?P=name)\b", re.S)
-_OF_SERVER = re.compile("(arrayd|cooperative_groups|cub|cuda|cupy|nv|thrust)/")  # which come with its compiler
+_OF_SERVER = re.compile("(arrayd|cooperative_groups|cub|cuda|cupy|nv|thrust)/")  # headers that come with the server's compiler
 _MOST = 1 << 20  # characters of a source, by the server's limit
 _DEEPEST = 100  # headers within each other
 

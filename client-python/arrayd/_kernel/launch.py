@@ -73,7 +73,7 @@ class Function:
 
     def __init__(self, module, name):
         try:
-            module.info(name)  # that it is there is known from now on
+            module.info(name)  # from now on the kernel is known to be there
         except ValueError as error:
             raise NotFoundError(f"CUDA_ERROR_NOT_FOUND: named symbol not found: {error}") from None
         self._module, self.name = module, name

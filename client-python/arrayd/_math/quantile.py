@@ -109,7 +109,7 @@ def _of_counted(rows, q, method, weak, count):
 
     def elements(index):
         index = _core.ufuncs["clip"](index, 0, last)
-        if isinstance(q, ndarray):  # that it is out of range shows when the elements are taken
+        if isinstance(q, ndarray):  # a value out of range shows when the elements are taken
             index = where((points >= 0) & (points <= 1), index, rows.shape[-1])
         index = index.astype(np.int64)
         return take_along_axis(rows, index.reshape((1,) * (rows.ndim - index.ndim) + index.shape), -1)

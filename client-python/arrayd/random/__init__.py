@@ -432,7 +432,7 @@ def _forward(name):
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = method.__doc__
-    function.__wrapped__ = _types.MethodType(method, RandomState)  # whose signature has no self
+    function.__wrapped__ = _types.MethodType(method, RandomState)  # the signature of a method has no self
     return function
 
 

@@ -8,10 +8,10 @@ from .._base import as_array, ndarray
 from ._bits import permutation_of
 from ._draw import draw, integers
 
-_MANY = 1 << 24  # so many elements are not put in order to take a few of them
+_MANY = 1 << 24  # elements from which not all are put in order to take a few of them
 _ROUNDS = 24  # of the network that a permutation is computed by
-_HOST_MOST = 4096  # so many numbers are permuted in this process: a small n takes many turns
-_TRIALS = 1 << 26  # so many trials of multinomial are not drawn one by one
+_HOST_MOST = 4096  # numbers that this process permutes at most: a small n takes many turns
+_TRIALS = 1 << 26  # trials of multinomial from which they are not drawn one by one
 
 
 def choice(bits, a, size, replace, p, axis, words):

@@ -74,7 +74,7 @@ class HostMade:
 
     _module = "scipy.interpolate"
     _fetched = ""  # names of methods that SciPy computes on this side
-    _makers = ""  # and of those that make an object
+    _makers = ""  # names of the functions that make an object
     classes = {}
 
     def __init_subclass__(cls):

@@ -55,7 +55,7 @@ def run_program(command, environment, ready, what):
         await_start(process, lambda: ready(process), what)
         yield process
     finally:
-        process.terminate()  # which ends its children
+        process.terminate()  # its children end with it
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=20)
         with contextlib.suppress(ProcessLookupError):
@@ -112,7 +112,7 @@ def measure_arrayd(folder, environment, options):
 
 
 def measure_numpy(folder, environment, options):
-    """The service with the index in every worker."""
+    """Measure the service with the index in every worker."""
     return measure_service({**environment, "LIBRARY": "numpy", "INDEX": str(folder / "index.npy")}, options)
 
 

@@ -48,7 +48,7 @@ struct runner {
     ~runner() { sigaltstack(&before, nullptr); }
 };
 
-thread_local runner *current; /* whose kernel's code this thread runs, for the signal's handler */
+thread_local runner *current; /* runner of the kernel in this thread, for the signal's handler */
 thread_local std::unique_ptr<runner> own;
 
 runner *runner_of(block *b) { return reinterpret_cast<runner *>(b); }

@@ -6,7 +6,7 @@
 
 struct ad_fft_kept {
     ad_fft_plan key;
-    const ad_fft_kernels *kernels; /* which made the plan */
+    const ad_fft_kernels *kernels; /* kernels that made the plan */
     void *plan;                    /* NULL: none here */
     uint64_t used;                 /* when it was asked for last */
     int users;

@@ -146,7 +146,7 @@ void move_range(const ad_move *m, const indexing *ix, const walk<1> *plain, bool
 int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Pieces of work are a range of places by a range of each block. */
+/* Gather in units of work, each a range of places and a range of the elements of every block. */
 void gather_all(const ad_move *m, const indexing *ix, const walk<1> *plain) {
     ad_picked picked;
     if (picked_of(m, ix, plain, false, &picked))

@@ -15,9 +15,9 @@ namespace {
 
 using namespace ad;
 
-constexpr int64_t LANES = 32;      /* of a tile at most */
-constexpr int64_t RESULTS = 2048;  /* elements of a tile at most, */
-constexpr int64_t REACH = 2048;    /* ... and of what is beyond it, in one pass */
+constexpr int64_t LANES = 32;      /* lines of a tile at most */
+constexpr int64_t RESULTS = 2048;  /* elements of a tile at most */
+constexpr int64_t REACH = 2048;    /* elements beyond a tile that one pass reads at most */
 constexpr int64_t BLOCK = 32;      /* sums that stay in registers */
 constexpr int64_t GRAIN = 1 << 15; /* products */
 

@@ -149,7 +149,7 @@ inline bool unusual(doubles x, doubles y) {
 }
 inline __mmask16 not_a_number(floats x) { return _mm512_fpclass_ps_mask(x, NANS); }
 inline __mmask8 not_a_number(doubles x) { return _mm512_fpclass_pd_mask(x, NANS); }
-inline __mmask16 below_zero(floats x) { return _mm512_fpclass_ps_mask(x, NEGATIVE); } /* and finite */
+inline __mmask16 below_zero(floats x) { return _mm512_fpclass_ps_mask(x, NEGATIVE); } /* negative and finite */
 inline __mmask8 below_zero(doubles x) { return _mm512_fpclass_pd_mask(x, NEGATIVE); }
 inline floats negated(__mmask16 m, floats a, floats sign) {
     return _mm512_mask_xor_ps(a, m, a, _mm512_and_ps(sign, all(-0.0f)));
@@ -170,7 +170,7 @@ template <class T, int N, class V> inline V polynomial(const T (&c)[N], V x) {
 /* |x|^y of numbers. Zeros and infinities come out by themselves: the exponents of their logarithms are infinite. */
 template <class T, class V> inline V positive_power(V x, V y) {
     using C = constants<T>;
-    const V m = mantissa(x), k = exponent(x) - exponent(m); /* which take no notice of the sign */
+    const V m = mantissa(x), k = exponent(x) - exponent(m); /* neither takes notice of the sign */
     const __m512i i = place(m);
     const V r = multiply_subtract(m, of_32(C::inverse, i), all(T(1)));
 

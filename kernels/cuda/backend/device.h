@@ -76,8 +76,8 @@ void ad_cuda_warmer_open(ad_device *device);
 void ad_cuda_warmer_close(ad_device *device);
 
 /* slab.cpp */
-int ad_cuda_slab_open(ad_device *device, ad_fault *fault); /* what device_open has to do for them */
-void ad_cuda_slab_forget(ad_device *device);               /* and device_close */
+int ad_cuda_slab_open(ad_device *device, ad_fault *fault); /* part of device_open */
+void ad_cuda_slab_forget(ad_device *device);               /* part of device_close */
 int ad_cuda_slab_create(ad_device *device, uint64_t size, ad_slab_map *out, ad_fault *fault);
 int ad_cuda_slab_attach(ad_device *device, int fd, uint64_t size, ad_slab_map *out, ad_fault *fault);
 void ad_cuda_slab_close(ad_device *device, ad_slab_map *slab);

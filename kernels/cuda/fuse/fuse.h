@@ -52,7 +52,7 @@ typedef struct ad_fuse_form {
 typedef struct ad_fuse_plan {
     ad_fuse_form form;
     uint32_t blocks;
-    uint8_t scalar[AD_FUSE_SCALARS], scalar_dtype[AD_FUSE_SCALARS]; /* which of the chain's, and as what */
+    uint8_t scalar[AD_FUSE_SCALARS], scalar_dtype[AD_FUSE_SCALARS]; /* scalars of the chain, and their types */
     /* The kernel's argument. Its scalars follow its last operand, wherever that is, and two more for each random
      * source (ad_fuse_random_value). */
     ad_fuse_head head;

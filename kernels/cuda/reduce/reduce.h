@@ -27,8 +27,8 @@ enum {
     AD_FOLD_ROOT = 4,    /* a variance becomes a deviation */
     AD_FOLD_SKIP = 8,    /* NaN is passed over */
     AD_FOLD_INVERT = 16, /* zeros are counted */
-    AD_FOLD_TRUTH = 32,  /* the result is whether anything was counted ... */
-    AD_FOLD_NONE = 64,   /* ... or nothing */
+    AD_FOLD_TRUTH = 32,  /* the result is whether anything was counted */
+    AD_FOLD_NONE = 64,   /* the result is whether nothing was counted */
     AD_FOLD_YFAST = 128, /* neighbouring threads take neighbouring reduced elements, not outputs */
 };
 /* Elements come, or results go, through a type narrower than the one computed in. */
@@ -75,8 +75,8 @@ ad_fold_kernel ad_fold_sum(int input, int loop, int way); /* sums, and means by 
 ad_fold_kernel ad_fold_product(int input, int way);       /* of the loop's type */
 ad_fold_kernel ad_fold_nansum(int input, bool mean, int way);
 ad_fold_kernel ad_fold_count(int input, int way);  /* elements that are not zero */
-ad_fold_kernel ad_fold_top(int input, int way);    /* largest, by order ... */
-ad_fold_kernel ad_fold_place(int input, int way);  /* ... and its index */
+ad_fold_kernel ad_fold_top(int input, int way);    /* the largest element, by order */
+ad_fold_kernel ad_fold_place(int input, int way);  /* index of the largest element */
 ad_fold_kernel ad_fold_spread(int input, int way); /* variances */
 /* Any input, any mask; compute: the type that elements are converted to, of those that the name says. */
 ad_fold_kernel ad_fold_any_small(int row, int compute);

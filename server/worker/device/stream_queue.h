@@ -18,11 +18,11 @@
 struct ad_worker_session;
 struct ad_buffer;
 
-#define AD_STREAM_QUEUES 64       /* most stream queues of a session */
-#define AD_MARKS 8                /* marks of a stream queue that are not reached yet */
-#define AD_MARKS_LOW 2            /* same limit for a principal of low priority */
-#define AD_MARK_OPS 64            /* most operations between two marks ... */
-#define AD_MARK_NS 200000         /* ... and most expected ns: small pieces make room steadily, not in bursts */
+#define AD_STREAM_QUEUES 64 /* most stream queues of a session */
+#define AD_MARKS 8          /* marks of a stream queue that are not reached yet */
+#define AD_MARKS_LOW 2      /* same limit for a principal of low priority */
+#define AD_MARK_OPS 64      /* most operations between two marks */
+#define AD_MARK_NS 200000   /* most expected ns between two marks: small pieces make room steadily, not in bursts */
 #define AD_OWN_STREAMS AD_DEVICES /* smaller ids are default streams of devices */
 #define AD_HIDDEN_STREAM UINT64_MAX
 
@@ -47,15 +47,15 @@ struct ad_stream_queue {
     ad_mark mark[AD_MARKS]; /* a ring buffer */
     unsigned first_mark, nmarks, most_marks;
     int64_t reached;         /* when the latest reached mark was noticed */
-    unsigned unmarked;       /* operations since the latest mark ... */
-    uint64_t unmarked_first; /* ... the number of the first of these ... */
-    int64_t unmarked_ns;     /* ... their expected ns, corrected by ad_pace ... */
-    int64_t estimate;        /* ... their estimated ns, not corrected ... */
-    unsigned estimated;      /* ... and how many of them have an estimate */
-    uint64_t sequence;       /* operations enqueued so far ... */
-    uint64_t passed;         /* ... of which so many are known from marks to be complete ... */
-    uint64_t awaited; /* ... and so many must be before the pending checkpoint is committed (checkpoint/checkpoint.h) */
-    ad_flight flight; /* a user's kernels that are under way */
+    unsigned unmarked;       /* operations since the latest mark */
+    uint64_t unmarked_first; /* number of the first operation since the latest mark */
+    int64_t unmarked_ns;     /* expected ns of the unmarked operations, corrected by ad_pace */
+    int64_t estimate;        /* estimated ns of the unmarked operations, not corrected */
+    unsigned estimated;      /* unmarked operations that have an estimate */
+    uint64_t sequence;       /* operations enqueued so far */
+    uint64_t passed;         /* operations that are known from marks to be complete */
+    uint64_t awaited;        /* operations that must be complete before the pending checkpoint is committed */
+    ad_flight flight;        /* a user's kernels that are under way */
     uint64_t followed[AD_STREAM_QUEUES]; /* per slot: sequence of the other stream queue up to which this one waits */
     ad_event *fence;
     struct ad_worker_session *session; /* NULL: the session is over */

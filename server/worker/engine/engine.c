@@ -29,8 +29,8 @@
 #define WEIGHT 4            /* ratio of quanta: high to normal priority, and normal to low */
 #define DEVICE_MOST 200000  /* most device time, in ns, that a turn is charged for */
 #define PUMP_LIMIT 200000   /* ns that the I/O thread runs the engine between two looks at its sockets */
-#define LIGHT 50000         /* longest operation, in ns, that the I/O thread executes itself ... */
-#define LIGHT_ALONE 2000000 /* ... while there is no other session */
+#define LIGHT 50000         /* longest operation, in ns, that the I/O thread executes itself */
+#define LIGHT_ALONE 2000000 /* longest such operation while there is no other session */
 #define POLL_EVERY 20000    /* ns between two polls of devices while turns are wanted */
 #define SEIZE_LOOKS 200     /* us between two checks whether the engine is free */
 #define LOOKS 8             /* polls of devices in a row before the I/O thread looks at its sockets again */
@@ -39,8 +39,8 @@
  * waited, so an end is noticed only that much late. On an H200 in a virtual machine the driver's own notifications
  * (callback, blocking event) come 0.5 to 0.9 ms late. */
 #define PATIENCE 2000000  /* ns of waiting before which polls never sleep */
-#define LATE_SHARE 256    /* the sleep is the time waited divided by this ... */
-#define LATE_MOST 1000000 /* ... and at most so many ns */
+#define LATE_SHARE 256    /* the sleep is the time waited divided by this */
+#define LATE_MOST 1000000 /* ns that a sleep takes at most */
 
 static void request_attention(ad_worker_session *s) {
     ad_engine *e = &s->worker->engine;

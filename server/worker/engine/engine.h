@@ -31,8 +31,8 @@ typedef struct ad_engine {
     pthread_cond_t back; /* signalled to threads that return from a background operation */
     pthread_t thread[AD_ENGINE_THREADS];
     unsigned nthreads, idle; /* engine threads; those of them that wait for work */
-    unsigned in_background;  /* threads with a background operation (background.h) ... */
-    unsigned returning;      /* ... of which so many wait to take the engine back */
+    unsigned in_background;  /* threads with a background operation (background.h) */
+    unsigned returning;      /* threads behind a background operation that wait to take the engine back */
     uint64_t returns;        /* background operations that have ended so far */
     ad_shares turns;
     bool running; /* some thread runs the engine */

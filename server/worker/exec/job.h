@@ -19,9 +19,9 @@ typedef struct job {
     bool own_made[AD_MAX_OUT];
     bool queued;                   /* the operation was queued (fusion): its fresh outputs have buffers already */
     ad_poison *inherited;          /* an operand's poison, which the outputs inherit */
-    ad_operand behind[AD_MAX_OUT]; /* original outputs that scratch memory replaces while the job runs ... */
-    int written[AD_MAX_OUT];       /* ... their operand numbers ... */
-    int nbehind;                   /* ... and their count */
+    ad_operand behind[AD_MAX_OUT]; /* original outputs that scratch memory replaces while the job runs */
+    int written[AD_MAX_OUT];       /* operand numbers of the replaced outputs */
+    int nbehind;                   /* count of the replaced outputs */
     ad_block scratch[JOB_SCRATCH];
     int nscratch;
     int using;            /* number of buffers that are not moved until the job ends */

@@ -94,8 +94,8 @@ typedef struct ad_fusion_queue {
     ad_desc like;       /* a description with the shape of the first one */
     uint64_t first;     /* number of the first queued operation */
     int64_t cost;       /* estimated ns of all */
-    unsigned roots;     /* number of roots ... */
-    int64_t roots_cost; /* ... and their estimated ns */
+    unsigned roots;     /* number of roots */
+    int64_t roots_cost; /* estimated ns of the roots */
     unsigned vain;      /* small operations not to be queued (AD_FUSION_VAIN) that are still to come */
     size_t bytes;
     unsigned leaves,

@@ -42,8 +42,8 @@ typedef struct ad_input {
     uint64_t received;     /* bytes of the stream so far */
     uint64_t
         process;   /* latest process that has sent bytes, where the socket says it (ad__input_ask_sender); 0: unknown */
-    ad_frame note; /* the latest note ... */
-    uint64_t note_place;    /* ... and its place in the stream */
+    ad_frame note; /* the latest note */
+    uint64_t note_place;    /* place of the latest note in the stream */
     ad_journal *journal;    /* journal that received bytes are recorded in; NULL: none */
     ad_journal_session *at; /* row of the session in the journal */
     ad_input_block *first, *last;

@@ -30,8 +30,8 @@ typedef struct ad_output {
     uint64_t limit;
     ad_output_block *first, **last, *tail, *at; /* at: the block with the next byte to be sent, or one before it */
     bool keeps;                                 /* sent bytes are held until the client has them */
-    atomic_ullong appended;                     /* end of the stream so far ... */
-    atomic_ullong settled;                      /* ... and the place up to which it may be sent */
+    atomic_ullong appended;                     /* end of the stream so far */
+    atomic_ullong settled;                      /* place up to which the stream may be sent */
     uint64_t sent, taken;                       /* bytes sent; bytes that the client has */
     ad_journal *journal;                        /* journal that appended bytes are recorded in; NULL: none */
     ad_journal_session *written;                /* row of the session in the journal */

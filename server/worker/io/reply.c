@@ -7,8 +7,8 @@
 #include "server/worker/io/reply.h"
 #include "server/worker/io/trace.h"
 
-#define ACK_IDLE 64               /* operations that an idle server leaves unacknowledged ... */
-#define ACK_IDLE_BYTES (1u << 20) /* ... and bytes, which the client must hold for so long */
+#define ACK_IDLE 64               /* operations that an idle server leaves unacknowledged */
+#define ACK_IDLE_BYTES (1u << 20) /* unacknowledged bytes that an idle server lets the client hold */
 #define SMALL_PART 4096
 
 static ad_bytes *begin_message(ad_worker_session *s) {

@@ -7,7 +7,7 @@ from ..._base import call
 from . import _entries
 from ._types import product_type, upcast
 
-_MOST_PRODUCTS = 1 << 27  # that are stored at once before they are added up
+_MOST_PRODUCTS = 1 << 27  # products that are stored at once before they are added up
 
 
 def _multiply_panel(a, x, transposed, length):

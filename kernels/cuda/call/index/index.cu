@@ -529,7 +529,7 @@ int ad_call_scatter(ad_call *c) {
     for (int i = 0; i < b; i++) r.plain_stride[i] = broadcast_stride(v, i, ndim);
     for (int i = b; i < ndim; i++) r.inner_plain[i - b] = broadcast_stride(v, i, ndim);
     r.plain = v.data;
-    c->run->checked = true; /* and wrote is not set: where an index is out of bounds nothing is written */
+    c->run->checked = true; /* wrote stays unset: where an index is out of bounds nothing is written */
     status = ad_cuda_scatter(c, &r, x.dtype, int(c->op->param[0].as.i), false);
     c->run->wrote = status;
     return status;

@@ -16,7 +16,7 @@ struct eig_job {
 int eig_each(const ad_solver &s, const eig_job &job) {
     const int64_t n = rows(job.a), matrix = n * n * s.size, value = itemsize(job.values.dtype);
     const cudaDataType pair = s.real == CUDA_R_64F ? CUDA_C_64F : CUDA_C_32F;
-    char *vectors = job.mode == CUSOLVER_EIG_MODE_VECTOR ? job.own.data : job.a.data; /* else not looked at */
+    char *vectors = job.mode == CUSOLVER_EIG_MODE_VECTOR ? job.own.data : job.a.data; /* VECTOR alone uses them */
     ad_solver_room room;
     int status = s.check(cusolverDnXgeev_bufferSize(s.handle, s.parameters, CUSOLVER_EIG_MODE_NOVECTOR, job.mode, n,
                                                     s.data, job.a.data, n, pair, job.values.data, s.data, vectors, n,

@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(THREADS) number_roots(const __grid_constant__ 
     }
 }
 
-/* ... and then the others theirs. */
+/* Give the other elements the number of their root. */
 __global__ void __launch_bounds__(THREADS) number_others(const __grid_constant__ field f) {
     const int64_t step = int64_t(gridDim.x) * THREADS;
     for (int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x; i < f.count; i += step) {

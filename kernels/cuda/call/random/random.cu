@@ -9,8 +9,8 @@ namespace {
 
 template <class M> struct bulk {
     M make;
-    uint64_t key, block; /* the first element's block, */
-    int shift;           /* and its place in there */
+    uint64_t key, block; /* block of the first element */
+    int shift;           /* place of the first element in its block */
     int64_t count;
     typename M::S *out;
 };

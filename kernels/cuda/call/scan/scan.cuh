@@ -51,7 +51,7 @@ template <class Op, int Side> __global__ void __launch_bounds__(AD_SCAN_THREADS)
     using L = typename Op::output;
     using vector = scan_vector<S, Side>;
     constexpr int ROWS = Op::ROWS;
-    constexpr bool WORDS = Side > 1; /* else elements may be smaller than a word */
+    constexpr bool WORDS = Side > 1; /* false: elements may be smaller than a word */
     __shared__ __align__(16) char memory[sizeof(T) * AD_SCAN_THREADS * Side];
     T(*sums)[AD_SCAN_THREADS] = reinterpret_cast<T(*)[AD_SCAN_THREADS]>(memory);
     const unsigned x = threadIdx.x & ((1u << s.log_x) - 1), y = threadIdx.x >> s.log_x, ys = AD_SCAN_THREADS >> s.log_x;

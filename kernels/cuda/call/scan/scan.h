@@ -30,7 +30,7 @@ typedef struct ad_scan_kernels {
 } ad_scan_kernels;
 
 #define AD_SCAN_LOADS 8     /* vectors of a thread in `tiled` */
-#define AD_SCAN_ROW_LOADS 4 /* and in `rows` */
+#define AD_SCAN_ROW_LOADS 4 /* vectors of a thread in `rows` */
 
 ad_scan_kernels ad_scan_sum(int input, int loop);
 ad_scan_kernels ad_scan_product(int input, int loop);

@@ -11,8 +11,8 @@ namespace {
 using namespace ad;
 
 constexpr int64_t GROUP = int64_t(1) << 26; /* elements of short rows that are sorted together */
-constexpr int64_t LONG_ROW = 1 << 16;       /* elements from which a row is sorted by radix, */
-constexpr int64_t LONGER_ROW = 1 << 18;     /* and if there are many rows */
+constexpr int64_t LONG_ROW = 1 << 16;       /* elements from which one of few rows is sorted by radix */
+constexpr int64_t LONGER_ROW = 1 << 18;     /* elements from which one of many rows is */
 constexpr int64_t FEW_ROWS = 8;
 /* Elements that one radix sort takes; longer rows are merged from such runs. */
 constexpr int64_t RUN = AD_RADIX_MOST / AD_MERGE_TILE * AD_MERGE_TILE;
