@@ -13,7 +13,7 @@
 
 /* The spare own slabs of a stream arena may have one part in so many of all memory. The first touch of a page costs
  * several times what it costs to compute with it: on an H100 additions with a new slab for each result took 2.2 times as
- * long. Whoever lacks memory has the spare slabs of all. */
+ * long. A session that lacks memory gets the spare slabs of all arenas. */
 #define SPARE_SHARE 4
 
 struct ad_slab {
