@@ -174,10 +174,13 @@ def give_product(result, out):
     return give(result, out)
 
 
+_CHOSEN_ARE_CHECKED = np.lib.NumpyVersion(np.__version__) < "2.5.0"
+
+
 def give_elements(result, out):
-    """As give, for elements that were chosen: they are cast to out's type whatever that loses, if it is one that casts
-    safely to theirs, as in NumPy."""
-    if isinstance(out, ndarray) and not np.can_cast(out.dtype, result.dtype, "safe"):
+    """As give, for elements that were chosen: they are cast to out's type whatever that loses. Before NumPy 2.5 out's type had
+    to be one that casts safely to theirs."""
+    if isinstance(out, ndarray) and _CHOSEN_ARE_CHECKED and not np.can_cast(out.dtype, result.dtype, "safe"):
         raise TypeError(f"Cannot cast array data from {out.dtype!r} to {result.dtype!r} according to the rule 'safe'")
     return give(result, out, "unsafe")
 
