@@ -205,7 +205,7 @@ struct xor128 {
         v[3] = v[3] ^ v[3] >> 19 ^ t ^ t >> 8;
         return v[3];
     }
-    /* On [0, 1): 53 bits of two words. */
+    /* Make a number on [0, 1) of 53 bits of two words. */
     template <class T> AD_HD T upto1() {
         const double high = double(word() >> 5);
         return T((high * 0x1p26 + double(word() >> 6)) * 0x1p-53);

@@ -45,7 +45,7 @@ const ad_distribution_row *ad__distribution(int64_t id); /* NULL: there is no di
 
 /* Errors of parameters: 1 + i: parameter i is outside of its domain; or one of these. */
 enum { AD_RANDOM_FINE, AD_RANDOM_ORDER = 4, AD_RANDOM_FLAT, AD_RANDOM_SAMPLE, AD_RANDOM_LARGE };
-/* Make the fault of such an error. AD_E_VALUE with NumPy's wording. */
+/* Make the fault for an error of parameters. AD_E_VALUE with NumPy's wording. */
 int ad__random_fault(int64_t id, int64_t wrong, ad_fault *fault);
 
 #ifdef __cplusplus

@@ -249,7 +249,7 @@ static int count_call_outputs(const ad_op *op) { return ad__call(op->row)->nout;
 /* Operations by the opcode of their message. */
 static const struct operation {
     int (*infer)(const ad_op *op, ad_result *result, ad_fault *fault);
-    int (*count_outputs)(const ad_op *op); /* of a row that there is */
+    int (*count_outputs)(const ad_op *op); /* outputs of an operation whose row exists */
 } operations[AD_REQUEST_LIMIT] = {
     [AD_REQ_UFUNC] = {infer_ufunc, count_ufunc_outputs},
     [AD_REQ_REDUCE] = {infer_reduce, count_reduction_outputs},

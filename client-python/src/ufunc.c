@@ -198,7 +198,7 @@ static int loop_for(const call *c, int dtype) {
     return loop;
 }
 
-/* dtype= is that of the outputs. */
+/* Take dtype=, the type of the outputs. */
 static int take_dtype(call *c) {
     int dtype, loop;
     if (!c->dtype || c->dtype == Py_None) return 0;

@@ -54,7 +54,7 @@ AD_CX double ad_product(double x, double y) { return __dmul_rn(x, y); }
 template <class T> AD_CX T ad_product(T x, T y) { return x * y; }
 #endif
 
-/* By the larger part of the divisor, as arrays divide, so that its square neither overflows nor vanishes. */
+/* Divide by the larger part of the divisor, as arrays do, so that its square neither overflows nor vanishes. */
 template <class T> AD_CX complex<T> ad_divide(const complex<T> &a, const complex<T> &b) {
     const T re = ::fabs(b.real()), im = ::fabs(b.imag());
     if (re >= im) {
@@ -95,7 +95,7 @@ template <class T> AD_CX bool operator==(const T &a, const complex<T> &b) { retu
 template <class T> AD_CX bool operator!=(const complex<T> &a, const complex<T> &b) { return !(a == b); }
 template <class T> AD_CX bool operator!=(const complex<T> &a, const T &b) { return !(a == b); }
 template <class T> AD_CX bool operator!=(const T &a, const complex<T> &b) { return !(b == a); }
-/* As NumPy sorts them: by the real part, then by the imaginary one. */
+/* Order numbers as NumPy sorts them: by the real part, then by the imaginary one. */
 template <class T> AD_CX bool operator<(const complex<T> &a, const complex<T> &b) {
     return a.real() < b.real() || (a.real() == b.real() && a.imag() < b.imag());
 }

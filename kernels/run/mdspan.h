@@ -1,5 +1,5 @@
-/* cuda/std/mdspan for the host: views of several dimensions, with the layout in memory that CUDA's have, as a kernel's
- * argument is one. The part that is here is for arrays of elements; there are no submdspan and no accessors but the
+/* cuda/std/mdspan for the host: views of several dimensions. They lie in memory as CUDA's do, because kernels take
+ * them as arguments. This part of the header is for arrays of elements: it has no submdspan, and no accessors but the
  * default. */
 #ifndef AD_RUN_MDSPAN_H
 #define AD_RUN_MDSPAN_H

@@ -20,7 +20,7 @@ AD_BODY static inline complex_double complex_of(wide x) { return {x.re, x.im}; }
 AD_BODY static inline wide wide_of(complex_double x) { return {x.real(), x.imag()}; }
 } // namespace special
 
-/* Definitions of body's functions. */
+/* Define a function of the namespace body. */
 #define AD_DEFINE_1(name, expression) \
     AD_BODY double name(double x) { return expression; }
 #define AD_DEFINE_2(name, expression) \

@@ -23,7 +23,7 @@ BY_INDICES = ("gather", "scatter", "compress", "place", "nonzero", "bincount")
 OTHERS = ("sort", "argsort", "searchsorted", "lu", "random", "matmul", "spmm", "sptrsm", "sample", "label", "rank_filter")
 REDUCTIONS = ("argmax", "argmin", "sum")
 UFUNCS = ("add", "where", "power")
-ATTACKS = {"sizes": 3, "windows": 2, "requests": 3, "room": 1}  # and how often each is made
+ATTACKS = {"sizes": 3, "windows": 2, "requests": 3, "room": 1}  # how often each is made
 LONG = ("long_total", "long_product", "long_integer_product", "long_scatter", "long_count", "long_decomposition",
         "many_decompositions", "long_sort", "long_functions")
 ENDS = 1.0  # seconds in which a session that is killed, and a server that is stopped, must be gone

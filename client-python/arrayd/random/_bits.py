@@ -196,7 +196,7 @@ def _integers_of(states, parameters, size, dtype):
 
 
 def _count_states():
-    """As many as CuPy has on this device; on the CPU backend as many as on a GPU of 132 multiprocessors."""
+    """The number of states: as many as CuPy has on this device; on the CPU backend those of 132 multiprocessors."""
     from ..cuda.device import Device
     device = Device()
     count = device.attributes["MultiProcessorCount"] if device.compute_capability != "00" else 132

@@ -75,7 +75,7 @@ class LegacyGenerator(BitGenerator):
         return self._states.draw("upto1", [], shape, dtype)
 
     def _normal(self, name, shape, dtype, *parameters):
-        """Pairs of them: an odd one is drawn and left out. CuPy hands numbers to cuRAND as float32."""
+        """Draw normal numbers in pairs: of an odd number the last is left out. CuPy hands numbers to cuRAND as float32."""
         count = _base.product(shape)
         with np.errstate(over="ignore"):
             rounded = [float(np.float32(p)) for p in parameters]

@@ -70,7 +70,7 @@ def generate(url, items, requests=400, connections=16, seed=1):
 
 
 def main():
-    """Print what came of it."""
+    """Send the requests of the command line, and print how they were answered."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("url")
     parser.add_argument("items", type=int)

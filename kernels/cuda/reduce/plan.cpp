@@ -12,8 +12,8 @@ constexpr int64_t ALONE = 4;   /* neighbouring elements, or chunks, that a threa
 constexpr int64_t DEPTH = 8;   /* elements, or chunks, that make another thread worth while */
 constexpr int64_t SIDE_X = 64; /* threads side by side in a block for neighbouring outputs */
 constexpr int64_t SHORT = 64;  /* bytes of a row that is short */
-constexpr int64_t BLOCKS = 32; /* for each multiprocessor */
-constexpr int64_t MERGED = 64; /* of the states that blocks leave, by each thread of the last one */
+constexpr int64_t BLOCKS = 32; /* blocks of a kernel for each multiprocessor */
+constexpr int64_t MERGED = 64; /* states of other blocks for each thread of the last block */
 
 /* A device does not interrupt a block: who else uses it waits for the end of one. Views of few elements in memory have
  * any number of them, and then there are more blocks than the device needs. */

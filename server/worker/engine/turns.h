@@ -19,7 +19,7 @@ struct ad_party {
     ad_drr sessions;
     unsigned members;
     unsigned in_background;     /* its sessions with a background operation (background.h) */
-    uint64_t operations, bytes; /* queued by its sessions and not yet executed */
+    uint64_t operations, bytes; /* work that its sessions have queued and that has not been executed */
     char principal[AD_PRINCIPAL_SIZE];
 };
 

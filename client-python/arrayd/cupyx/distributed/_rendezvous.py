@@ -15,7 +15,7 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Listener
 
 _PATIENCE = 60.0  # seconds in which rank 0 must begin to listen
-_PAUSE = 0.05     # seconds between two attempts to reach it
+_PAUSE = 0.05     # seconds between two attempts to reach the rendezvous
 
 
 def find_key():

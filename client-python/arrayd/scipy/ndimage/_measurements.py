@@ -93,7 +93,7 @@ class _Groups:
         self.mask = None if self.mask is None else self.mask.reshape(-1)
 
     def _set_bins(self, labels, index):
-        """For each element the place of its label in the sorted index, or how many there are where it is not in it."""
+        """Find the place of each element's label in the sorted index. A label that is not there has the place behind all."""
         from ..._array.indexing import where
         from ..._math.sorting import searchsorted, sort
         kind = _base.result_type(labels.dtype, index.dtype)

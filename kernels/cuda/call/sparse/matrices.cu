@@ -17,7 +17,7 @@ template <class T, class I> struct matrix_product {
     int64_t columns, products;
     int64_t *begin;    /* of each entry of a, the number of its first product; then that of all */
     uint64_t *keys;    /* of products, sorted: row * columns + column */
-    uint32_t *numbers; /* which product that is */
+    uint32_t *numbers; /* number of the product */
     T *values;         /* of products, as they were numbered */
     int64_t *place;    /* of each sorted product, how many places there are up to its own */
     T *data;
