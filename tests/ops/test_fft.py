@@ -286,7 +286,7 @@ def test_plans_are_kept(capsys):
     assert 0 <= before <= cache.get_size() and cache.get_curr_memsize() >= 0
     ad.fft.fft(x).get()
     after = cache.get_curr_size()
-    assert after == min(before + 1, cache.get_size())
+    assert 1 <= after <= min(before + 1, cache.get_size())  # large ones may have to go
     ad.fft.fft(x).get()
     assert cache.get_curr_size() == after
     ad.fft.config.show_plan_cache_info()
@@ -306,6 +306,17 @@ def test_plans_are_kept(capsys):
     finally:
         cache.set_size(kept)
         cache.set_memsize(-1)
+
+
+@pytest.mark.skipif("ad.session_info()['backend'] != 'cpu'", reason="cuFFT's plans have a cache of their own")
+def test_large_plans_go():
+    """Plans of 2^23 points are kept in all: of these transforms no two are, and what is asked for again is there."""
+    for k, n in enumerate((1 << 22, 5 << 20, 3 << 21, 1 << 22, 1 << 22)):
+        x = ad.ones(n, "float32")
+        y = ad.fft.rfft(x)
+        assert complex(y[0]) == n and float(abs(y[1:]).max()) == 0
+        assert k == 0 or ad.stat()["fft_plans"] == 1
+    np.testing.assert_array_equal(ad.fft.irfft(y, n).get(), x.get())
 
 
 def test_deprecated_setting():

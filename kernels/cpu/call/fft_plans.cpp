@@ -15,7 +15,7 @@ struct ad_fft_kept {
 namespace {
 
 constexpr int MOST_PLANS = 64;
-constexpr int64_t LARGEST_KEPT = 1 << 20; /* points; a plan takes some 16 bytes for each */
+constexpr int64_t MOST_POINTS = 1 << 23; /* of all plans that nobody uses; a plan takes some 16 bytes for each */
 
 std::mutex lock;
 ad_fft_kept table[MOST_PLANS];
@@ -39,6 +39,21 @@ ad_fft_kept *find(const ad_fft_plan *p, const ad_fft_kernels *kernels) {
     }
     if (idle) destroy(idle);
     return idle;
+}
+
+/* Destroy the plans that have been idle longest, until the others are small enough. */
+void destroy_surplus() {
+    for (;;) {
+        ad_fft_kept *oldest = nullptr;
+        int64_t points = 0;
+        for (ad_fft_kept &k : table) {
+            if (!k.plan || k.users > 0) continue;
+            points += k.key.n;
+            if (!oldest || k.used < oldest->used) oldest = &k;
+        }
+        if (points <= MOST_POINTS) return;
+        destroy(oldest);
+    }
 }
 
 } // namespace
@@ -70,7 +85,7 @@ void ad_fft_plans_count(ad_plans *out) {
 
 void ad_fft_release(ad_fft_kept *k) {
     const std::lock_guard<std::mutex> hold(lock);
-    if (--k->users == 0 && k->key.n > LARGEST_KEPT) destroy(k);
+    if (--k->users == 0) destroy_surplus();
 }
 
 void ad_fft_run(const ad_fft_kept *k, const ad_fft_lines *lines) {

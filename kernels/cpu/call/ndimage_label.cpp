@@ -5,6 +5,7 @@
 #include "kernels/call.h"
 
 #include <algorithm>
+#include <string.h>
 
 #include "kernels/cpu/backend/parallel.h"
 #include "kernels/ndimage.h"
@@ -18,7 +19,8 @@ constexpr int32_t NONE = -1;
 
 /* Elements of an array without gaps by their places in it. Neighbours: those of offsets that lead to earlier ones. */
 struct field {
-    const bool8 *x;
+    const bool8 *x; /* read once: somebody else may write it */
+    uint8_t *there; /* of each element, 1 where it is true */
     int32_t *parent;
     int ndim;
     int64_t count, row, neighbours;
@@ -62,10 +64,19 @@ void begin_range(const field *f, int64_t first, int64_t last) {
     for (int64_t row = first / f->row * f->row; row < last; row += f->row) {
         int32_t parent = NONE;
         for (int64_t i = std::max(first, row); i < std::min(last, row + f->row); i++) {
-            parent = !f->x[i] ? NONE : f->left >= 0 && parent != NONE ? parent : int32_t(i);
-            f->parent[i] = parent;
+            const int32_t own = f->left >= 0 && parent != NONE ? parent : int32_t(i);
+            const bool there = f->x[i];
+            f->there[i] = there;
+            f->parent[i] = parent = there ? own : NONE;
         }
     }
+}
+
+/* Eight elements, of which each is 1 where it is true; the first one is in the lowest byte. */
+uint64_t load_eight(const uint8_t *there) {
+    uint64_t v;
+    memcpy(&v, there, sizeof v);
+    return v;
 }
 
 /* Join places of a row with those that lie `away` before them, from `border` on, or (late) before it. Where the places
@@ -73,9 +84,20 @@ void begin_range(const field *f, int64_t first, int64_t last) {
 void join_row(const field *f, int64_t begin, int64_t end, int64_t away, int64_t border, bool late) {
     if (late) end = std::min(end, border + away);
     else begin = std::max(begin, border + away);
-    bool before = false;
-    for (int64_t i = begin; i < end; i++) {
-        const bool touch = f->parent[i] != NONE && f->parent[i - away] != NONE;
+    uint64_t last = 0;
+    int64_t i = begin;
+    for (; i + 8 <= end; i += 8) {
+        const uint64_t touch = load_eight(f->there + i) & load_eight(f->there + i - away);
+        uint64_t joined = f->left >= 0 ? touch & ~(touch << 8 | last) : touch;
+        last = touch >> 56;
+        for (; joined != 0; joined &= joined - 1) {
+            const int64_t at = i + __builtin_ctzll(joined) / 8;
+            join_places(f->parent, int32_t(at - away), int32_t(at));
+        }
+    }
+    bool before = f->left >= 0 && last != 0;
+    for (; i < end; i++) {
+        const bool touch = f->there[i] && f->there[i - away];
         if (touch && !before) join_places(f->parent, int32_t(i - away), int32_t(i));
         before = touch && f->left >= 0;
     }
@@ -117,8 +139,9 @@ int64_t number_elements(const field *f, int32_t *label) {
     int32_t found = 0;
     ad_cpu_in_order(f->count, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; i++) {
-            const int32_t parent = f->parent[i];
-            label[i] = parent == NONE ? 0 : parent == i ? ++found : label[parent];
+            const int32_t parent = f->parent[i], known = label[std::max(parent, 0)]; /* found without a branch */
+            found += parent == i;
+            label[i] = parent == NONE ? 0 : parent == i ? found : known;
         }
     });
     return found;
@@ -168,7 +191,8 @@ int ad_call_label(ad_call *c) {
     array label = out;
     const uint64_t size = uint64_t(pack(&label));
     f.parent = static_cast<int32_t *>(ad_call_workspace(c, size));
-    if (!f.parent) return AD_E_MEMORY;
+    f.there = static_cast<uint8_t *>(ad_call_workspace(c, uint64_t(f.count)));
+    if (!f.parent || !f.there) return AD_E_MEMORY;
     if ((status = copy_neighbours(c, &f))) return status;
     if (!is_packed(out)) label.data = static_cast<char *>(ad_call_workspace(c, size));
     if (!label.data) return AD_E_MEMORY;

@@ -1,21 +1,16 @@
 /* Products of two sparse matrices, row by row. The products of a row's entries are added up in a table that finds
- * columns, then sorted by column. */
+ * columns, then sorted by column. Few of them are added up where they belong at once. */
 #include "kernels/cpu/call/sparse.h"
 
 namespace {
 
-constexpr int64_t FEW = 32; /* entries of a row that are sorted by insertion */
+constexpr int64_t FEW = 24;         /* products of a row that need no table, and entries that are sorted by insertion */
+constexpr int64_t NARROW = 1 << 11; /* columns that have a cell each even if rows are short */
 
 /* The place of a column in the table. It is of the row that has marked it, and otherwise free. */
 template <class T, class I> struct cell {
     T sum;
-    I column;
-    int64_t mark;
-};
-
-template <class I> struct found_column {
-    I column;
-    int64_t cell;
+    I column, mark;
 };
 
 /* The product, and what it is computed with. A row has room for as many entries as it may have, from `room` on. */
@@ -24,7 +19,7 @@ template <class T, class I> struct sparse_product {
     int64_t columns;
     int64_t *room;  /* of each row, and where the last one's ends */
     int64_t *ends;  /* products of all rows up to each one */
-    int64_t *count; /* entries of each row */
+    int64_t *count; /* products of each row; then its entries */
     T *data;
     I *indices;
 };
@@ -32,8 +27,9 @@ template <class T, class I> struct sparse_product {
 /* A table is what one thread works with. Rows have so many products that half of its cells stay free. */
 template <class T, class I> struct row_table {
     cell<T, I> *cells;
-    found_column<I> *found;
-    int64_t columns; /* of the product where each has a cell of its own; 0: cells are searched */
+    uint64_t *found, *other; /* columns that a row has, each with its cell in the lower half; and room to sort them */
+    int64_t columns;         /* of the product where each has a cell of its own; 0: cells are searched */
+    int digits;              /* of eight bits, of columns */
 };
 
 /* How many cells a row takes, so that half of them stay free. */
@@ -45,73 +41,110 @@ int64_t count_cells(int64_t products) {
 
 /* The cell of a column, or the free one where it belongs. */
 template <class T, class I>
-int64_t find_cell(const row_table<T, I> &t, int64_t mask, int64_t mark, I column) {
+int64_t find_cell(const row_table<T, I> &t, int64_t mask, I mark, I column) {
     if (t.columns) return column;
     int64_t at = int64_t(uint64_t(column) * 0x9e3779b97f4a7c15u >> 20) & mask;
     while (t.cells[at].mark == mark && t.cells[at].column != column) at = (at + 1) & mask;
     return at;
 }
 
-/* Add up the products of row i; how many columns they have. The mark of a row is its number, from 1. */
-template <class T, class I>
-int64_t add_products(const sparse_product<T, I> &p, const row_table<T, I> &t, int64_t i, bool *ascends) {
-    const int64_t mask = count_cells(p.room[i + 1] - p.room[i]) - 1, mark = i + 1;
-    int64_t n = 0, products = 0;
-    *ascends = true;
+/* f(column, product) for the products of row i in their order. */
+template <class T, class I, class F> void go_through_products(const sparse_product<T, I> &p, int64_t i, F f) {
+    int64_t products = 0;
     for (int64_t e = p.a.indptr[i]; e < int64_t(p.a.indptr[i + 1]); e++) {
         const int64_t k = p.a.indices[e], begin = p.b.indptr[k], end = p.b.indptr[k + 1];
         const T factor = p.a.data[e];
-        for (int64_t f = begin; f < end; f++) {
-            const I column = p.b.indices[f];
-            const int64_t at = find_cell(t, mask, mark, column);
-            cell<T, I> &one = t.cells[at];
-            const T product = factor * p.b.data[f];
-            if (one.mark == mark) {
-                one.sum = one.sum + product;
-                continue;
-            }
-            one = {product, column, mark};
-            *ascends &= n == 0 || t.found[n - 1].column < column;
-            t.found[n++] = {column, at};
-        }
+        for (int64_t g = begin; g < end; g++) f(p.b.indices[g], factor * p.b.data[g]);
         if ((products += end - begin) < CANCEL_EVERY) continue;
         products = 0;
         ad_cpu_check_cancelled();
     }
+}
+
+/* Add up few products where they belong. The entries so far are sorted. */
+template <class T, class I> void multiply_short_row(const sparse_product<T, I> &p, int64_t i) {
+    T *data = p.data + p.room[i];
+    I *indices = p.indices + p.room[i];
+    int64_t n = 0;
+    go_through_products(p, i, [&](I column, T product) {
+        int64_t at = n;
+        while (at > 0 && indices[at - 1] > column) at--;
+        if (at > 0 && indices[at - 1] == column) {
+            data[at - 1] = data[at - 1] + product;
+            return;
+        }
+        for (int64_t k = n++; k > at; k--) {
+            data[k] = data[k - 1];
+            indices[k] = indices[k - 1];
+        }
+        data[at] = product;
+        indices[at] = column;
+    });
+    p.count[i] = n;
+}
+
+/* Add up the products of row i; how many columns they have. The mark of a row is its number, from 1. */
+template <class T, class I>
+int64_t add_products(const sparse_product<T, I> &p, const row_table<T, I> &t, int64_t i, bool *ascends) {
+    const int64_t mask = count_cells(p.room[i + 1] - p.room[i]) - 1;
+    const I mark = I(i + 1);
+    int64_t n = 0;
+    bool sorted = true;
+    go_through_products(p, i, [&](I column, T product) {
+        const int64_t at = find_cell(t, mask, mark, column);
+        cell<T, I> &one = t.cells[at];
+        if (one.mark == mark) {
+            one.sum = one.sum + product;
+            return;
+        }
+        one = {product, column, mark};
+        const uint64_t key = uint64_t(column) << 32 | uint64_t(at);
+        sorted &= n == 0 || t.found[n - 1] < key;
+        t.found[n++] = key;
+    });
+    *ascends = sorted;
     return n;
 }
 
-template <class I> void sort_columns(found_column<I> *found, int64_t n) {
-    if (n > FEW) {
-        std::sort(found, found + n, [](const auto &x, const auto &y) { return x.column < y.column; });
-        return;
+/* Sort keys by their upper halves, digit by digit; the sorted ones. */
+inline const uint64_t *sort_keys(uint64_t *from, uint64_t *to, int64_t n, int digits) {
+    if (n <= FEW) {
+        std::sort(from, from + n);
+        return from;
     }
-    for (int64_t k = 1; k < n; k++) {
-        const found_column<I> one = found[k];
-        int64_t at = k;
-        for (; at > 0 && found[at - 1].column > one.column; at--) found[at] = found[at - 1];
-        found[at] = one;
+    for (int d = 0; d < digits; d++) {
+        const int shift = 32 + 8 * d;
+        int64_t ends[256] = {};
+        for (int64_t k = 0; k < n; k++) ends[from[k] >> shift & 255]++;
+        for (int64_t v = 0, before = 0; v < 256; v++) {
+            const int64_t many = ends[v];
+            ends[v] = before;
+            before += many;
+        }
+        for (int64_t k = 0; k < n; k++) to[ends[from[k] >> shift & 255]++] = from[k];
+        std::swap(from, to);
     }
+    return from;
 }
 
-/* Write the columns of a row and their sums, sorted. Where most columns have a sum, cells are looked through instead. */
+/* Write the columns of a row and their sums, sorted. Where many columns have a sum, cells are looked through instead. */
 template <class T, class I>
 void write_row(const sparse_product<T, I> &p, const row_table<T, I> &t, int64_t i, int64_t n, bool ascends) {
     T *data = p.data + p.room[i];
     I *indices = p.indices + p.room[i];
     p.count[i] = n;
-    if (!ascends && t.columns && n > t.columns / 16) {
+    if (t.columns && n > t.columns / 8) {
         for (int64_t column = 0; column < t.columns; column++) {
-            if (t.cells[column].mark != i + 1) continue;
+            if (t.cells[column].mark != I(i + 1)) continue;
             *data++ = t.cells[column].sum;
             *indices++ = I(column);
         }
         return;
     }
-    if (!ascends) sort_columns(t.found, n);
+    const uint64_t *keys = ascends ? t.found : sort_keys(t.found, t.other, n, t.digits);
     for (int64_t k = 0; k < n; k++) {
-        data[k] = t.cells[t.found[k].cell].sum;
-        indices[k] = t.found[k].column;
+        data[k] = t.cells[uint32_t(keys[k])].sum;
+        indices[k] = I(keys[k] >> 32);
     }
 }
 
@@ -147,11 +180,15 @@ template <class T, class I> int measure_rows(ad_call *c, sparse_product<T, I> *p
 template <class T, class I> int make_table(ad_call *c, const sparse_product<T, I> &p, row_table<T, I> *t) {
     int64_t most = 0;
     for (int64_t i = 0; i < p.a.rows; i++) most = std::max(most, p.room[i + 1] - p.room[i]);
-    const int64_t searched = count_cells(most), cells = std::min(searched, p.columns);
-    t->columns = cells < searched ? p.columns : 0;
+    const int64_t searched = count_cells(most);
+    const bool direct = p.columns < std::max(searched, NARROW);
+    const int64_t cells = direct ? p.columns : searched;
+    t->columns = direct ? p.columns : 0;
+    for (t->digits = 1; t->digits < 4 && p.columns >> 8 * t->digits; t->digits++) {}
     t->cells = static_cast<cell<T, I> *>(ad_call_workspace(c, uint64_t(cells) * sizeof(cell<T, I>)));
-    t->found = static_cast<found_column<I> *>(ad_call_workspace(c, uint64_t(most) * sizeof(found_column<I>)));
-    if (!t->cells || !t->found) return AD_E_MEMORY;
+    t->found = static_cast<uint64_t *>(ad_call_workspace(c, uint64_t(most) * sizeof(uint64_t)));
+    t->other = static_cast<uint64_t *>(ad_call_workspace(c, uint64_t(most) * sizeof(uint64_t)));
+    if (!t->cells || !t->found || !t->other) return AD_E_MEMORY;
     for (int64_t k = 0; k < cells; k++) t->cells[k].mark = 0;
     return 0;
 }
@@ -161,6 +198,10 @@ void multiply_rows(const sparse_product<T, I> &p, const row_table<T, I> &t, int6
     for (int64_t i = first; i < last; i++) {
         bool ascends;
         if (i % GRAIN == 0) ad_cpu_check_cancelled();
+        if (p.count[i] <= FEW) {
+            multiply_short_row(p, i);
+            continue;
+        }
         const int64_t n = add_products(p, t, i, &ascends);
         write_row(p, t, i, n, ascends);
     }

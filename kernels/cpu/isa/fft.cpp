@@ -136,13 +136,51 @@ template <class T> void run_in_place(const void *plan, const ad_fft_lines *l, in
     static_cast<const pocketfft_c<T> *>(plan)->exec(out, T(l->factor), l->kind == AD_FFT_FORWARD);
 }
 
+/* A line of real numbers whose frequencies are contiguous, without a buffer: frequency 0 moves one place when the others
+ * are where they belong. */
+template <class T> void run_from_real(const void *plan, const ad_fft_lines *l, int64_t n, int64_t line) {
+    T *out = reinterpret_cast<T *>(l->to + line * l->to_next);
+    const char *in = l->from + line * l->from_next;
+    if (l->from_step == int64_t(sizeof(T))) memcpy(out + 1, in, size_t(n) * sizeof(T));
+    else
+        for (int64_t i = 0; i < n; i++) out[1 + i] = *reinterpret_cast<const T *>(in + i * l->from_step);
+    static_cast<const pocketfft_r<T> *>(plan)->exec(out + 1, T(l->factor), true);
+    out[0] = out[1];
+    out[1] = T(0);
+    if (n % 2 == 0) out[n + 1] = T(0);
+    for (int64_t k = 1; l->kind == AD_FFT_FROM_REAL_INVERSE && 2 * k < n; k++) out[2 * k + 1] = -out[2 * k + 1];
+}
+
+/* A line of contiguous real numbers made of their frequencies, without a buffer. */
+template <class T> void run_to_real(const void *plan, const ad_fft_lines *l, int64_t n, int64_t line) {
+    T *out = reinterpret_cast<T *>(l->to + line * l->to_next);
+    const char *in = l->from + line * l->from_next;
+    const auto at = [&](int64_t k) { return reinterpret_cast<const T *>(in + k * l->from_step); };
+    out[0] = at(0)[0];
+    for (int64_t k = 1; 2 * k < n; k++) {
+        out[2 * k - 1] = at(k)[0];
+        out[2 * k] = at(k)[1];
+    }
+    if (n % 2 == 0) out[n - 1] = at(n / 2)[0];
+    static_cast<const pocketfft_r<T> *>(plan)->exec(out, T(l->factor), false);
+}
+
+/* Transform the line where its result belongs. False: that is not contiguous. */
+template <class T> bool run_at_place(const void *plan, const ad_fft_lines *l, int64_t n, int64_t line) {
+    const bool to_real = l->kind == AD_FFT_TO_REAL;
+    if (l->to_step != int64_t(to_real ? sizeof(T) : 2 * sizeof(T))) return false;
+    if (to_real) run_to_real<T>(plan, l, n, line);
+    else if (ad_fft_is_real(l->kind)) run_from_real<T>(plan, l, n, line);
+    else run_in_place<T>(plan, l, n, line);
+    return true;
+}
+
 template <class T> void run_as(int64_t n, const void *plan, const ad_fft_lines *l) {
     constexpr int N = int(pocketfft::detail::VLEN<T>::val);
     int64_t done = 0;
     if constexpr (N > 1)
         if (n <= LONG_LINE) done = run_lines<T, pocketfft::detail::vtype_t<T>, N>(plan, l, n, 0);
-    if (!ad_fft_is_real(l->kind) && l->to_step == int64_t(2 * sizeof(T)))
-        for (; done < l->lines; done++) run_in_place<T>(plan, l, n, done);
+    while (done < l->lines && run_at_place<T>(plan, l, n, done)) done++;
     run_lines<T, T, 1>(plan, l, n, done);
 }
 

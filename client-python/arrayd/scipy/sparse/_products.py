@@ -93,7 +93,7 @@ def _multiply_csr(a, b, made):
     """The product of two matrices in CSR format, by the server's call spgemm. ValueError."""
     shape, dtype = (a.shape[0], b.shape[1]), upcast(a.dtype, b.dtype)
     index, kept, columns = _entries.index_type(*shape, like=(a.indices, b.indices)), None, b.indices
-    if shape[0] * shape[1] >= 1 << 63:  # the call numbers places, so columns without entries are left out
+    if shape[1] > 1 << 32:  # that is more columns than the call takes: those without entries are left out
         kept, columns = ad.unique(b.indices, return_inverse=True)
     width = shape[1] if kept is None else kept.size
     a = a._from_parts(a.data, _entries.as_index(a.indices, index), _entries.as_index(a.indptr, index), a.shape)
