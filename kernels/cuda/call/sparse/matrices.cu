@@ -10,6 +10,7 @@
 namespace {
 
 constexpr int64_t MOST_PRODUCTS = AD_RADIX_MOST;
+constexpr int64_t TILE = 8 * THREADS; /* products that a block writes down */
 constexpr int64_t LONG = 1024; /* products of a place that one thread adds up, and products of a block that does */
 
 template <class T, class I> struct matrix_product {
@@ -45,19 +46,24 @@ template <class T, class I> __global__ void __launch_bounds__(THREADS)
     p.begin[e] = n;
 }
 
-/* Write the products of a's entries. `width` neighbouring threads share one. */
+/* Write the products of a's entries, TILE of them a block. Rows of either matrix may have any length, so each thread
+ * finds the entry and the row of its product between those of the block's first and last one. */
 template <class T, class I> __global__ void __launch_bounds__(THREADS)
-    expand_products(const __grid_constant__ matrix_product<T, I> p, int width) {
-    const int64_t u = int64_t(blockIdx.x) * THREADS + threadIdx.x, e = int64_t(p.a.indptr[0]) + u / width;
-    if (e >= int64_t(p.a.indptr[p.a.rows])) return;
-    const int64_t at = p.begin[e], n = p.begin[e + 1] - at;
-    if (n == 0) return;
-    const int64_t k = p.a.indices[e], first = p.b.indptr[k], row = find_row(p.a.indptr, int64_t(0), p.a.rows - 1, e);
-    const T factor = p.a.data[e];
-    for (int64_t i = u % width; i < n; i += width) {
-        p.keys[at + i] = uint64_t(row) * uint64_t(p.columns) + uint64_t(p.b.indices[first + i]);
-        p.numbers[at + i] = uint32_t(at + i);
-        p.values[at + i] = factor * p.b.data[first + i];
+    expand_products(const __grid_constant__ matrix_product<T, I> p) {
+    __shared__ int64_t entries[2], rows[2];
+    const int64_t first = int64_t(blockIdx.x) * TILE, last = min(first + TILE, p.products);
+    if (threadIdx.x < 2) {
+        const int64_t e = find_row(p.begin, int64_t(0), p.a.entries - 1, threadIdx.x == 0 ? first : last - 1);
+        entries[threadIdx.x] = e;
+        rows[threadIdx.x] = find_row(p.a.indptr, int64_t(0), p.a.rows - 1, e);
+    }
+    __syncthreads();
+    for (int64_t i = first + threadIdx.x; i < last; i += THREADS) {
+        const int64_t e = find_row(p.begin, entries[0], entries[1], i), k = p.a.indices[e],
+                      row = find_row(p.a.indptr, rows[0], rows[1], e), f = int64_t(p.b.indptr[k]) + i - p.begin[e];
+        p.keys[i] = uint64_t(row) * uint64_t(p.columns) + uint64_t(p.b.indices[f]);
+        p.numbers[i] = uint32_t(i);
+        p.values[i] = p.a.data[e] * p.b.data[f];
     }
 }
 
@@ -186,7 +192,7 @@ template <class T, class I> int sort_products(ad_call *c, matrix_product<T, I> *
     ad_radix_pairs pairs = {{}, {}, 0, 1};
     char *memory;
     size_t size = 0;
-    int status, width = 1;
+    int status;
     while (pairs.end < 63 && uint64_t(p->a.rows) * uint64_t(p->columns) >> pairs.end) pairs.end++;
     for (int i = 0; i < 2; i++) {
         uint64_t *keys;
@@ -198,8 +204,7 @@ template <class T, class I> int sort_products(ad_call *c, matrix_product<T, I> *
     if ((status = take_workspace(c, p->products, &p->values))) return status;
     p->keys = static_cast<uint64_t *>(pairs.keys[0]);
     p->numbers = pairs.index[0];
-    while (width < 32 && width < p->b.entries / p->b.rows) width *= 2;
-    expand_products<<<count_blocks(p->a.entries * width, THREADS), THREADS, 0, stream>>>(*p, width);
+    expand_products<<<count_blocks(p->products, TILE), THREADS, 0, stream>>>(*p);
     if ((status = ad_cuda_launched("spgemm", c->fault)) ||
         (status = ad_cuda_status(ad_cuda_radix_pairs64(nullptr, &size, &pairs, int(p->products), stream), "sorting",
                                  c->fault)) ||
