@@ -86,7 +86,7 @@ class Chaos:
 
     def call(self, row, nin, letters, ask):
         loop, shape = self.rng.choice(KINDS + ["int64", "float64"] * 4), self.shape()
-        inputs = [self.operand(loop, shape, i > 0) for i in range(self.rng.randrange(nin[0], min(nin[1], 4) + 1))]
+        inputs = [self.operand(loop, shape, i > 0) for i in range(self.rng.randrange(nin[0], max(nin[0], min(nin[1], 4)) + 1))]
         # The shape that the call is likely to give.
         likely = self.rng.choice([shape, shape, shape[:1], (shape + shape[1:])[:32]])
         return [QUERY if ask else CALL, row, DTYPE[loop], [self.output(loop, likely, ask)], inputs,
