@@ -13,6 +13,8 @@
 #ifndef AD_CLIENT_H
 #define AD_CLIENT_H
 
+#include <sys/socket.h>
+
 #include "arrayd.h"
 #include "client-c/net/session.h"
 #include "protocol/desc.h"
@@ -200,6 +202,22 @@ void ad__wait_changed(ad_session *s);
 /* Receive what has come without waiting, once or (all) until nothing is left. No thread reads. The caller holds the
  * lock, which is released meanwhile. */
 void ad__read_now(ad_session *s, bool all);
+
+/* ---- net/ring.c: memory through which a server on this machine exchanges bytes with this process ---- */
+/* Receive as recv does, by the ring or over the socket. The reading thread. */
+ssize_t ad__ring_receive(ad_session *s, void *data, size_t size, int flags);
+/* Look at the ring so many times, until something has come. The reading thread. */
+bool ad__ring_await(ad_session *s, unsigned looks);
+/* Tell whether something has come that no look at the socket would show. The reading thread, or while there is none. */
+bool ad__ring_has_input(const ad_session *s);
+/* Put all of a message into the ring. False: it must go over the socket, and has been announced. The writing thread. */
+bool ad__ring_send(ad_session *s, const struct msghdr *m);
+/* Count bytes that the socket has taken. The writing thread. */
+void ad__ring_count_socket(ad_session *s, uint64_t size);
+/* Give the ring up with its connection. No thread reads or writes. */
+void ad__ring_leave(ad_session *s);
+/* As ad__ring_leave in a fork's child, which does not have the memory. */
+void ad__ring_forget(ad_session *s);
 
 /* ---- array/devices.c: streams ---- */
 /* The stream that the calling thread has chosen in the session of that serial; in other sessions it uses stream 0. */

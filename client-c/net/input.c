@@ -290,7 +290,7 @@ static void lose_tls_connection(ad_session *s) {
 
 static ssize_t receive_bytes(ad_session *s, void *data, size_t size, int flags) {
     ssize_t n = s->connection.secure ? ad__secure_receive(s->connection.secure, data, size, flags)
-                                     : recv(s->connection.fd, data, size, flags);
+                                     : ad__ring_receive(s, data, size, flags);
     if (n > 0) {
         atomic_fetch_add_explicit(&s->input.received, (uint64_t)n, memory_order_relaxed);
         return n;

@@ -7,6 +7,7 @@
 
 #define STEP_NS 50000000u /* time between two checks of the interrupt */
 #define SPIN_NS 40000u
+#define RING_LOOKS 40 /* looks at a ring before the processor is given to others */
 #define SPIN_CREDIT_MOST 16
 #define SPIN_PAUSE 32 /* waits without spinning after the credit is used up */
 
@@ -59,8 +60,9 @@ static bool spin_for_input(ad_session *s) {
     const uint64_t begin = ad__now();
     uint64_t now = begin;
     int came = 0;
+    const bool ring = atomic_load_explicit(&s->ring.memory, memory_order_relaxed) != NULL;
     while (!came && !s->input.receiver.closed && now - begin < SPIN_NS) {
-        came = ad__receiver_run(s, MSG_DONTWAIT);
+        if (!ring || ad__ring_await(s, RING_LOOKS)) came = ad__receiver_run(s, MSG_DONTWAIT);
         if (!came) sched_yield();
         now = ad__now();
     }

@@ -86,6 +86,7 @@ void ad__session_init_conditions(ad_session *s) {
 static void destroy_session(ad_session *s) {
     ad__sessions_remove(s);
     ad__pool_detach(s);
+    ad__ring_leave(s);
     if (!ad__is_foreign(s))
         ad__secure_close(s->connection.secure); /* in a fork's child its lock may be held by a thread of the parent */
     if (s->output.gathered_pass.fd >= 0) close(s->output.gathered_pass.fd);
@@ -211,7 +212,7 @@ static int greet_server(ad_session *s, ad_credentials *credentials, uint64_t dea
     else if (!status) status = check_welcome(s);
     s->window.ops = s->welcome.window_ops;
     s->window.bytes = s->welcome.window_bytes;
-    s->encoded.bytes = s->output.loaded = 0; /* the window and the resumed stream begin after hello */
+    s->encoded.bytes = s->output.loaded = s->output.place = 0; /* the window and the resumed stream begin after hello */
     s->window.count = 0;
     if (!status) ad__resume_begin(s, credentials);
     if (*token && s->output.sending.data && !s->output.writing)

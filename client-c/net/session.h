@@ -9,6 +9,7 @@
 #include "client-c/net/connect.h"
 #include "client-c/resume/unacknowledged.h"
 #include "protocol/message.h"
+#include "protocol/ring.h"
 
 /* A request whose reply is waited for. Owner: the waiting call, usually on its stack; the session's list refers to it
  * until it is done. */
@@ -121,6 +122,12 @@ struct ad_session {
         atomic_bool passes_nothing; /* the system lets no descriptor through, as a sandbox may: found with the first */
     } connection;
     struct {
+        ad_ring_memory *_Atomic memory; /* NULL: the server has offered none over this connection */
+        ad_ring_reader reader;          /* the reading thread's */
+        ad_ring_writer writer;          /* the writing thread's */
+        bool joined;                    /* the writer is in use */
+    } ring;                             /* net/ring.c */
+    struct {
         bool welcomed;
         bool inherited; /* a fork's child has yet to be welcomed; its session's id is child.key until then */
         int refused;    /* status of a bye that came before welcome, or that says that the device is lost; else 0 */
@@ -139,6 +146,7 @@ struct ad_session {
                              again */
         uint64_t sent_at; /* ad__now's time of the last send */
         bool writing;     /* a thread writes to the connection */
+        uint64_t place;   /* bytes of the stream that the connection has taken; the writing thread's */
         bool recheck;     /* that thread must look for more to send before it stops */
         struct ad_pass {
             int fd;    /* descriptor that goes with the byte at offset `at`; -1: none */

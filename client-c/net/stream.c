@@ -144,7 +144,8 @@ static void wait_writable(ad_session *s) {
     if (reader) s->input.reading = true;
     pthread_mutex_unlock(&s->lock);
     if (reader) p.events |= POLLIN;
-    if (poll(&p, 1, reader ? 50 : 5) > 0 && reader && p.revents & (POLLIN | POLLHUP | POLLERR))
+    if (reader && ad__ring_has_input(s)) ad__receiver_run(s, MSG_DONTWAIT);
+    else if (poll(&p, 1, reader ? 50 : 5) > 0 && reader && p.revents & (POLLIN | POLLHUP | POLLERR))
         ad__receiver_run(s, MSG_DONTWAIT);
     if (reader) {
         pthread_mutex_lock(&s->lock);
@@ -210,9 +211,14 @@ static bool is_passing_refused(const struct msghdr *m, int error) {
 static int transmit_message(ad_session *s, struct msghdr *m) {
     uint64_t checked = 0;
     while (m->msg_iovlen) {
+        if (ad__ring_send(s, m)) {
+            m->msg_iovlen = 0;
+            return 0;
+        }
         ssize_t n = s->connection.secure ? ad__secure_send(s->connection.secure, m->msg_iov)
                                          : sendmsg(s->connection.fd, m, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n >= 0) {
+            ad__ring_count_socket(s, (uint64_t)n);
             skip_sent_bytes(m, (size_t)n);
         } else if (errno == EAGAIN) {
             if (checked == 0) checked = ad__now();

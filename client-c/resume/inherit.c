@@ -186,7 +186,7 @@ static void renew_session(ad_session *s) {
     reset_input(s);
     s->output.gathered.size = s->output.sending.size = s->output.frame = s->output.sent = s->frees.end = 0;
     s->output.writing = s->output.recheck = s->input.reading = false;
-    s->encoded.ops = s->encoded.bytes = s->output.loaded = s->child.operation = 0;
+    s->encoded.ops = s->encoded.bytes = s->output.loaded = s->output.place = s->child.operation = 0;
     ad__resume_renew(s);
     s->input.received = s->input.reported = s->input.replied = 0;
     s->window.acked = s->window.acked_bytes = 0;
@@ -213,6 +213,7 @@ static void continue_child(void) {
     atomic_fetch_add_explicit(&ad__generation, 1, memory_order_relaxed);
     for (ad_session *s = sessions; s; s = s->among_all.next) {
         ad__session_init_conditions(s);
+        ad__ring_forget(s);
         if (s->child.fd >= 0) renew_session(s);
         else if (s->connection.fd >= 0) disown_session(s);
         pthread_mutex_unlock(&s->lock);

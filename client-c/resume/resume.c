@@ -216,6 +216,7 @@ static void adopt_connection(ad_session *s, const attempt *a) {
     ad_resume *c = &s->resume;
     ad__secure_close(s->connection.secure);
     close(s->connection.fd);
+    ad__ring_leave(s);
     s->connection.fd = *a->fd;
     s->connection.secure = a->secure;
     c->next ^= 1;
@@ -227,7 +228,7 @@ static void adopt_connection(ad_session *s, const attempt *a) {
     if (s->output.sending_pass.fd >= 0) close(s->output.sending_pass.fd);
     s->output.sending_pass.fd = -1;
     s->output.sending.size = s->output.sent = 0;
-    s->output.loaded = a->received;
+    s->output.loaded = s->output.place = a->received;
     c->lost = false;
     c->confirm = true;
     if (a->received < s->unacked.begin || a->received > s->encoded.bytes) {
@@ -296,7 +297,7 @@ void ad__resume_begin(ad_session *s, ad_credentials *credentials) {
 void ad__resume_check(ad_session *s) {
     struct pollfd p = {.fd = s->connection.fd, .events = POLLRDHUP};
     if (ad__has_pending_fork(s)) p.events |= POLLIN; /* an acknowledgement of the fork may have come */
-    if (s->input.reading || s->dead || s->resume.lost || poll(&p, 1, 0) <= 0) return;
+    if (s->input.reading || s->dead || s->resume.lost || (poll(&p, 1, 0) <= 0 && !ad__ring_has_input(s))) return;
     ad__read_now(s, true);
 }
 

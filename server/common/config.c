@@ -36,6 +36,7 @@ static const struct {
     {"domains", "shared principal"},
     {"kernels", "unix all none"},
     {"log-level", "error warn info debug"},
+    {"ring", "no auto all"},
 };
 
 static bool parse_count(const char *text, void *out) {

@@ -75,6 +75,18 @@ typedef struct ad_session_socket {
     atomic_bool ends_after_forks; /* the client is gone: operations are executed up to the last fork */
 } ad_session_socket;
 
+/* The ring of the session's connection (session/rings.h). I/O thread; the writer: whoever has the output's lock. */
+typedef struct ad_session_ring {
+    ad_ring_memory *memory; /* NULL: there is none */
+    ad_ring_reader reader;
+    ad_ring_writer writer;
+    bool refused;            /* none could be made: it is not tried again over this connection */
+    bool listed;             /* the reader is awake, and the session in the worker's list of those */
+    bool starved;            /* the next bytes come over the socket, and are not there yet */
+    int64_t heard;           /* when the latest bytes came by the ring */
+    ad_worker_session *next; /* the list */
+} ad_session_ring;
+
 /* The session's turns. Guarded by the engine's lock, except where a comment says otherwise. */
 typedef struct ad_session_turns {
     ad_input_queue queue;
@@ -165,6 +177,7 @@ struct ad_worker_session {
     ad_tracer tracer;
     ad_worker_session *next, *prev; /* list of the worker's sessions */
     ad_session_socket socket;
+    ad_session_ring ring;
     ad_input input;
     ad_comeback comeback;
     ad_checkpoint checkpoint;

@@ -18,6 +18,7 @@
 #include "server/worker/sharing/leases.h"
 #include "server/worker/migrate/migration.h"
 #include "server/worker/report.h"
+#include "server/worker/session/rings.h"
 #include "server/worker/session/session.h"
 #include "server/worker/sharing/sharing.h"
 
@@ -137,8 +138,28 @@ static void on_channel(uv_poll_t *poll, int status, int events) {
 
 /* ---- the loop ---- */
 
+#define RINGS_TIME 200000 /* ns that rings are served between two looks at sockets */
+
+/* Run the engine, and look at the sessions that it has changed. Returns when it must run again, as ad__engine_pump. */
+static int64_t run_engine(ad_worker *w) {
+    ad_worker_session *s;
+    const int64_t again = ad__engine_pump(w);
+    while ((s = ad__engine_next_attended(w))) ad__session_attend(s);
+    return again;
+}
+
+/* Serve clients by their rings without looking at sockets, as long as messages come within a moment. */
+static void serve_rings(ad_worker *w) {
+    const int64_t until = ad__os_now() + RINGS_TIME;
+    while (ad__worker_must_spin(w) && ad__rings_await(w)) {
+        ad__rings_read(w, ad__session_read);
+        if (run_engine(w) != AD_PUMP_NEVER || ad__os_now() > until) return;
+    }
+}
+
 static void on_busy(uv_idle_t *idle) {
-    (void)idle;
+    ad_worker *w = idle->data;
+    if (w->io.rings && !w->io.pressed && !w->ending.stopping) serve_rings(w);
     sched_yield();
 }
 
@@ -161,11 +182,11 @@ static void set_timer(ad_worker *w, int64_t ns) {
 
 static void on_polled(uv_check_t *check) {
     ad_worker *w = check->data;
-    ad_worker_session *s;
     ad__migration_advance(w); /* first of all: otherwise an engine thread would be asked for again */
-    int64_t again = ad__engine_pump(w);
-    while ((s = ad__engine_next_attended(w))) ad__session_attend(s);
-    if (again == AD_PUMP_AT_ONCE || ad__worker_must_spin(w)) uv_idle_start(&w->io.busy, on_busy);
+    ad__rings_read(w, ad__session_read);
+    int64_t again = run_engine(w);
+    w->io.pressed = again == AD_PUMP_AT_ONCE;
+    if (again == AD_PUMP_AT_ONCE || ad__worker_must_spin(w) || !ad__rings_sleep(w)) uv_idle_start(&w->io.busy, on_busy);
     else uv_idle_stop(&w->io.busy);
     if (again != AD_PUMP_AT_ONCE && again != AD_PUMP_NEVER) set_timer(w, again);
     if (w->ending.stopping && !w->sessions) uv_stop(&w->io.loop);
@@ -195,7 +216,7 @@ static int init_loop(ad_worker *w, int channel) {
     if ((status = uv_poll_init(&w->io.loop, &w->io.leases_poll, w->io.leases))) return status;
     if ((status = uv_poll_init(&w->io.loop, &w->arrayd.poll, channel))) return status;
     w->io.leases_poll.data = w;
-    w->io.wake.data = w->io.after_poll.data = w->io.later.data = w->io.clock.data = w->arrayd.poll.data = w;
+    w->io.wake.data = w->io.after_poll.data = w->io.later.data = w->io.clock.data = w->io.busy.data = w->arrayd.poll.data = w;
     uv_check_start(&w->io.after_poll, on_polled);
     if ((status = uv_poll_start(&w->io.later, UV_READABLE, on_engine_timer))) return status;
     if ((status = uv_poll_start(&w->io.leases_poll, UV_READABLE, on_leases))) return status;

@@ -91,20 +91,58 @@ static int take_control(ad_input *in, struct msghdr *m, ad_descriptors *d) {
     return status;
 }
 
-int ad__input_read(ad_input *in, int fd, ad_descriptors *d) {
+/* Copy all records that are there, and fit the block, out of the ring. 1: bytes have come; 0: *size bytes at most are to
+ * be received from the socket (0: none that the client has announced); AD_E_PROTOCOL. */
+static int read_ring(ad_input *in, uint64_t *size) {
     ad_input_block *b = in->block;
-    if (!b) {
-        if (!(b = in->block = create_block(in, AD_INPUT_BLOCK, NULL, 0))) return AD_E_MEMORY;
-        in->start = 0;
+    int came = 0, source;
+    while (b->used < b->capacity && (source = ad__ring_look(in->ring, size)) == AD_RING_RECORD) {
+        const size_t room = b->capacity - b->used, n = *size < room ? (size_t)*size : room;
+        ad__ring_take(in->ring, b->data + b->used, n);
+        count_received(in, n);
+        came = 1;
     }
+    return came ? came : source < 0 ? AD_E_PROTOCOL : 0;
+}
+
+/* Find out what a socket has of which the client has announced nothing. 0: nothing; 1: it has announced it meanwhile. */
+static int look_at_socket(const ad_input *in, int fd) {
+    char byte;
+    uint64_t size;
+    ssize_t n = ad__os.recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n < 0) return errno == EAGAIN || errno == EINTR ? 0 : AD_E_CONNECTION;
+    if (n == 0) return AD_E_CONNECTION;
+    return ad__ring_look(in->ring, &size) > AD_RING_EMPTY ? 1 : AD_E_PROTOCOL;
+}
+
+static int read_socket(ad_input *in, int fd, uint64_t most, ad_descriptors *d) {
+    ad_input_block *b = in->block;
+    const size_t room = b->capacity - b->used;
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(AD_DESCRIPTORS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
-    struct iovec space = {b->data + b->used, b->capacity - b->used};
+    struct iovec space = {b->data + b->used, most < room ? (size_t)most : room};
     struct msghdr m = {.msg_iov = &space, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     ssize_t n = ad__os.recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n < 0) return errno == EAGAIN || errno == EINTR ? 0 : AD_E_CONNECTION;
     int status = m.msg_controllen ? take_control(in, &m, d) : 0; /* before the bytes count as received */
     count_received(in, (size_t)n);
+    if (in->ring) ad__ring_count_received(in->ring, (uint64_t)n);
     return status ? status : n ? 1 : AD_E_CONNECTION;
+}
+
+int ad__input_read(ad_input *in, int fd, ad_descriptors *d) {
+    uint64_t most = UINT64_MAX;
+    if (!in->block) {
+        if (!(in->block = create_block(in, AD_INPUT_BLOCK, NULL, 0))) return AD_E_MEMORY;
+        in->start = 0;
+    }
+    for (int found = 1; in->ring && found > 0;) {
+        const int came = read_ring(in, &most);
+        if (came) return came;
+        if (most) break;
+        found = look_at_socket(in, fd);
+        if (found <= 0) return found;
+    }
+    return read_socket(in, fd, most, d);
 }
 
 /* Continue a frame that does not fit its block in a block with room for all of it. Its size is from a checked header,

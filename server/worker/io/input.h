@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "protocol/frame.h"
+#include "protocol/ring.h"
 #include "server/worker/base/component.h"
 #include "server/worker/journal/journal.h"
 #include "server/worker/io/descriptors.h"
@@ -44,13 +45,15 @@ typedef struct ad_input {
         process;   /* latest process that has sent bytes, where the socket says it (ad__input_ask_sender); 0: unknown */
     ad_frame note; /* the latest note */
     uint64_t note_place;    /* place of the latest note in the stream */
+    ad_ring_reader *ring;   /* the ring that bytes may come by; NULL: none */
     ad_journal *journal;    /* journal that received bytes are recorded in; NULL: none */
     ad_journal_session *at; /* row of the session in the journal */
     ad_input_block *first, *last;
 } ad_input;
 
-/* Read once from a non-blocking socket; descriptors that come with the bytes go to d. 1: bytes have come; 0: none are
- * there now; AD_E_CONNECTION: the peer has closed; AD_E_MEMORY; AD_E_LIMIT: too many descriptors. */
+/* Read once from the ring or from a non-blocking socket; descriptors that come with the bytes go to d. 1: bytes have
+ * come; 0: none are there now; AD_E_CONNECTION: the peer has closed; AD_E_MEMORY; AD_E_LIMIT: too many descriptors;
+ * AD_E_PROTOCOL: the peer has broken the ring. */
 int ad__input_read(ad_input *in, int fd, ad_descriptors *d);
 /* Let the kernel say which process sends the bytes on this Unix socket, or no longer. */
 void ad__input_ask_sender(int fd, bool ask);

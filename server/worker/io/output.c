@@ -19,6 +19,7 @@ void ad__output_init(ad_output *o, int fd, uint64_t limit) {
     memset(o, 0, sizeof *o);
     pthread_mutex_init(&o->lock, NULL);
     o->fd = fd;
+    o->pass = -1;
     o->limit = limit;
     o->last = &o->first;
     atomic_init(&o->settled, UINT64_MAX);
@@ -36,8 +37,15 @@ static void clear_blocks(ad_output *o) {
     atomic_store(&o->queued, 0);
 }
 
+static void drop_ring(ad_output *o) {
+    if (o->pass >= 0) close(o->pass);
+    o->pass = -1;
+    o->ring = NULL;
+}
+
 void ad__output_close(ad_output *o) {
     clear_blocks(o);
+    drop_ring(o);
     pthread_mutex_destroy(&o->lock);
 }
 
@@ -150,6 +158,35 @@ static void count_sent(ad_output *o, size_t n) {
     if (!o->keeps || o->sent - o->taken > o->limit / KEEP_SHARE) free_taken(o);
 }
 
+static size_t add_sizes(const struct iovec *part, size_t parts) {
+    size_t size = 0;
+    for (size_t i = 0; i < parts; i++) size += part[i].iov_len;
+    return size;
+}
+
+/* Send the ring's descriptor with the bytes. Where none can be passed, the bytes go alone, and the ring stays unused. */
+static ssize_t send_with_ring(ad_output *o, struct msghdr *m) {
+    union {
+        char space[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr header;
+    } control = {0};
+    control.header =
+        (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof o->pass)};
+    memcpy(CMSG_DATA(&control.header), &o->pass, sizeof o->pass);
+    m->msg_control = &control;
+    m->msg_controllen = sizeof control;
+    ssize_t n = ad__os.sendmsg(o->fd, m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS)) return n;
+    m->msg_control = NULL;
+    m->msg_controllen = 0;
+    if (n < 0) n = ad__os.sendmsg(o->fd, m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const int error = errno;
+    close(o->pass);
+    o->pass = -1;
+    errno = error;
+    return n;
+}
+
 static ssize_t send_blocks(ad_output *o) {
     struct iovec part[PARTS];
     struct msghdr m = {.msg_iov = part};
@@ -160,7 +197,10 @@ static ssize_t send_blocks(ad_output *o) {
         size_t done = o->sent > b->own.base ? (size_t)(o->sent - b->own.base) : 0;
         if (size > done) part[m.msg_iovlen++] = (struct iovec){b->data + done, size - done};
     }
-    ssize_t n = ad__os.sendmsg(o->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (o->ring && ad__ring_put(o->ring, part, m.msg_iovlen)) return (ssize_t)add_sizes(part, m.msg_iovlen);
+    if (o->ring) ad__ring_announce(o->ring, add_sizes(part, m.msg_iovlen));
+    ssize_t n = o->pass >= 0 ? send_with_ring(o, &m) : ad__os.sendmsg(o->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0 && o->ring) ad__ring_count_sent(o->ring, (uint64_t)n);
     return n < 0 && errno == EINTR ? 0 : n;
 }
 
@@ -248,6 +288,20 @@ int ad__output_put(ad_output *o, uint64_t base, const void *data, size_t size) {
 
 void ad__output_keep(ad_output *o) { o->keeps = true; }
 
+void ad__output_use_ring(ad_output *o, ad_ring_writer *w, ad_ring_memory *memory, int pass) {
+    pthread_mutex_lock(&o->lock);
+    ad__ring_write_begin(w, &memory->down, memory->bytes[1], o->sent);
+    o->ring = w;
+    o->pass = pass;
+    pthread_mutex_unlock(&o->lock);
+}
+
+void ad__output_leave_ring(ad_output *o) {
+    pthread_mutex_lock(&o->lock);
+    drop_ring(o);
+    pthread_mutex_unlock(&o->lock);
+}
+
 int ad__output_taken(ad_output *o, uint64_t bytes) {
     int status = 0;
     pthread_mutex_lock(&o->lock);
@@ -280,6 +334,7 @@ static const char *find_obstacle(const ad_output *o, uint64_t received) {
 static int switch_connection(ad_output *o, int fd, const void *head, size_t size, uint64_t received) {
     if (ad__os.send(fd, head, size, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)size) return AD_E_CONNECTION;
     if (dup3(fd, o->fd, O_CLOEXEC) < 0) return AD_E_CONNECTION;
+    drop_ring(o);
     o->sent = o->taken = received;
     atomic_store(&o->queued, (size_t)(o->appended - received));
     for (o->at = o->first; o->at && o->at->next && received >= o->at->own.base + o->at->own.size;) o->at = o->at->next;

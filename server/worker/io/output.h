@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "protocol/frame.h"
+#include "protocol/ring.h"
 #include "server/worker/base/component.h"
 #include "server/worker/journal/journal.h"
 
@@ -27,6 +28,8 @@ struct ad_output_block {
 typedef struct ad_output {
     pthread_mutex_t lock;
     int fd;
+    ad_ring_writer *ring; /* the ring that bytes are put into where the client looks there; NULL: none */
+    int pass;             /* its descriptor, which goes with the next bytes over the socket; -1: none */
     uint64_t limit;
     ad_output_block *first, **last, *tail, *at; /* at: the block with the next byte to be sent, or one before it */
     bool keeps;                                 /* sent bytes are held until the client has them */
@@ -52,6 +55,10 @@ void ad__output_close(ad_output *o);
 void ad__output_keep(ad_output *o);
 /* Record that the client has so many bytes. AD_E_PROTOCOL: that is more than were sent. */
 int ad__output_taken(ad_output *o, uint64_t bytes);
+/* Use a ring from now on. Its descriptor goes to the client with the next bytes, and is owned here. */
+void ad__output_use_ring(ad_output *o, ad_ring_writer *w, ad_ring_memory *memory, int pass);
+/* Use the socket alone from now on. */
+void ad__output_leave_ring(ad_output *o);
 /* Record that the connection is closed. Without ad__output_keep the output is broken then. */
 void ad__output_away(ad_output *o);
 /* Break the output for good: the client will not come back. */

@@ -1,5 +1,7 @@
 #include "server/worker/io/spin.h"
 
+#include <string.h>
+
 #include "server/common/os.h"
 #include "server/worker/worker.h"
 
@@ -21,8 +23,12 @@ void ad__worker_record_message(ad_worker *w) {
     w->io.heard = now;
 }
 
+bool ad__worker_spins(const ad_worker *w) {
+    return (w->io.quick >= QUICK_ENOUGH || !strcmp(w->config.ring, "all")) && !w->ending.stopping;
+}
+
 bool ad__worker_must_spin(ad_worker *w) {
     int64_t now = ad__os_now();
     if (w->io.idle <= w->io.heard) w->io.idle = now;
-    return w->io.quick >= QUICK_ENOUGH && !w->ending.stopping && now - w->io.idle < SPIN;
+    return ad__worker_spins(w) && now - w->io.idle < SPIN;
 }

@@ -8,6 +8,8 @@ struct ad_worker;
 
 /* Record that a client has sent something. */
 void ad__worker_record_message(struct ad_worker *w);
+/* Tell whether messages have often come soon of late, so that spinning pays, or whether it is to be done anyway. */
+bool ad__worker_spins(const struct ad_worker *w);
 /* Tell whether the loop should poll again at once although nothing is left to do. */
 bool ad__worker_must_spin(struct ad_worker *w);
 

@@ -14,6 +14,7 @@
 #include "server/common/secret.h"
 #include "server/worker/engine/background.h"
 #include "server/worker/session.h"
+#include "server/worker/session/rings.h"
 
 static int open_comeback(ad_worker_session *s, const ad_note *note) {
     ad_comeback *c = &s->comeback;
@@ -211,6 +212,7 @@ static int take_connection(ad_worker_session *s, int fd, const ad_note *note, co
         close(old);
     }
     if (status) return status;
+    ad__ring_close(s); /* it was the old connection's */
     memcpy(c->offers.secret[c->offers.made++ % AD_OFFERS], next, sizeof next);
     if (s->socket.phase == AD_SOCKET_AWAY) ad__socket_enter(s, AD_SOCKET_OPEN);
     c->native = false;

@@ -20,6 +20,7 @@
 #include "server/worker/engine/background.h"
 #include "server/worker/io/spin.h"
 #include "server/worker/io/trace.h"
+#include "server/worker/session/rings.h"
 
 #define GIVE 64           /* frames queued for the engine at a time */
 #define LINGER 1000000000 /* ns that a client has to read bye */
@@ -113,6 +114,7 @@ static void close_session(ad_worker_session *s) {
     const bool begun = s->socket.phase != AD_SOCKET_NEW;
     if (s->socket.phase == AD_SOCKET_CLOSED) return;
     ad__socket_enter(s, AD_SOCKET_CLOSED);
+    ad__ring_close(s);
     pthread_mutex_lock(&w->sessions_lock);
     if (s->prev) s->prev->next = s->next;
     else w->sessions = s->next;
@@ -146,6 +148,7 @@ static void finish_closing(ad_worker_session *s) {
     }
     if (!is_ending(s)) {
         ad__socket_enter(s, AD_SOCKET_ENDING);
+        ad__ring_close(s);
         s->socket.linger_until = ad__os_now() + LINGER;
     }
     if (atomic_load(&s->output.queued)) {
@@ -183,6 +186,7 @@ void ad__session_end_after_forks(ad_worker_session *s) {
 static void lose_connection(ad_worker_session *s, const char *why) {
     ad__session_watch(s, 0);
     if (s->socket.phase != AD_SOCKET_AWAY) read_remaining(s);
+    ad__ring_close(s);
     if (ad__session_await_client(s, why)) ad__sessions_watch(s->worker);
     else ad__session_end_after_forks(s);
 }
@@ -270,7 +274,7 @@ static void discard_input(ad_worker_session *s) {
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) close_session(s);
 }
 
-static void read_client(ad_worker_session *s) {
+void ad__session_read(ad_worker_session *s) {
     ad_fault fault = {0};
     if (s->input.at) ad__input_forget(&s->input, __atomic_load_n(&s->checkpoint.executed, __ATOMIC_RELAXED));
     int result = ad__input_read(&s->input, s->socket.fd, &s->windows.descriptors);
@@ -282,11 +286,19 @@ static void read_client(ad_worker_session *s) {
         ad__session_confirm_client(s);
         ad__worker_record_message(s->worker);
         result = queue_frames(s, &fault);
+    } else if (!result) {
+        ad__ring_note_nothing(s);
     }
     ad__input_release_used(&s->input);
     if (result < 0 && !fault.code) ad__fault(&fault, result, "%s", ad__error_text(result));
     if (result < 0) refuse_frame(s, &fault);
     else pause_if_full(s);
+}
+
+static void read_from_socket(ad_worker_session *s) {
+    const uint64_t before = s->input.received;
+    ad__session_read(s);
+    if (s->socket.phase == AD_SOCKET_OPEN && s->input.received != before) ad__ring_attend(s);
 }
 
 void ad__session_go_on(ad_worker_session *s) {
@@ -310,7 +322,7 @@ static void on_poll(uv_poll_t *poll, int status, int events) {
     }
     if (s->socket.phase == AD_SOCKET_CLOSED || !(events & UV_READABLE)) return;
     if (is_ending(s)) discard_input(s);
-    else read_client(s);
+    else read_from_socket(s);
 }
 
 /* ---- time-outs ---- */

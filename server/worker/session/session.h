@@ -13,6 +13,8 @@ ad_worker_session *ad__session_new(ad_worker *w, const ad_note *note, int fd);
 int ad__session_begin(ad_worker_session *s);
 /* I/O thread: end a session whose client is gone, after the forks that it has sent. */
 void ad__session_end_after_forks(ad_worker_session *s);
+/* I/O thread: read once what the client has sent, and queue whole frames for the engine. */
+void ad__session_read(ad_worker_session *s);
 /* I/O thread: queue received frames for the engine, without reading the socket. */
 void ad__session_go_on(ad_worker_session *s);
 /* I/O thread: look at a session after the runner has changed something. */
