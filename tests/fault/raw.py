@@ -105,7 +105,7 @@ class Server:
         self.path = os.path.join(self.folder, "s")
         self.lines = []
         self.started = time.monotonic()
-        full = {k: v for k, v in os.environ.items() if not k.startswith(("ARRAYD_", "AD_"))}
+        full = {k: v for k, v in os.environ.items() if k == "ARRAYD_RING" or not k.startswith(("ARRAYD_", "AD_"))}
         full.update(env or {})
         self.process = subprocess.Popen([program, f"--socket={self.path}", f"--backend={BACKEND}",
                                          "--kernels-cache=none", *options], env=full,

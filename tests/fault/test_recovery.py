@@ -481,7 +481,7 @@ def test_a_session_whose_number_is_lost(start, tmp_path):
         begin.write("\n")
     welcomes = [client.receive_message() for client in clients]
     assert {welcome[0] for welcome in welcomes} == {raw.REQUEST["welcome"]}
-    assert server.said("session=0 why="), server.lines
+    wait_until(lambda: server.said("session=0 why="), "the log says that session 0 is over")
     for i, client in enumerate(clients):
         assert client.get(client.put(np.arange(i))).tolist() == list(range(i))
     assert clients[0].stat("sessions") == len(clients)

@@ -381,7 +381,8 @@ class Server:
         ready.bind(f"{self.short.name}/ready")
         ready.settimeout(TIMEOUT)
         command = [self.program, "--socket", self.path, *(f"--{k.replace('_', '-')}={v}" for k, v in self.options.items())]
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("ARRAYD_") or k == "ARRAYD_CPU_LATE"}
+        kept = "ARRAYD_CPU_LATE", "ARRAYD_RING"
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("ARRAYD_") or k in kept}
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
                                         env=environment | {"NOTIFY_SOCKET": f"{self.short.name}/ready"})
         with ready:
