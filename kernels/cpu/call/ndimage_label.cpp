@@ -59,15 +59,22 @@ bool find_columns(const field *f, int64_t row, int64_t k, int64_t *begin, int64_
     return *begin < *end;
 }
 
+/* a where `which` is -1, b where it is 0. A branch on random elements is mispredicted often. */
+int32_t choose(int32_t which, int32_t a, int32_t b) { return (a & which) | (b & ~which); }
+
 /* The parents of places first to last, within these: the first of the run, or the element itself. */
 void begin_range(const field *f, int64_t first, int64_t last) {
+    const bool8 *x = f->x;
+    uint8_t *there = f->there;
+    int32_t *parents = f->parent;
+    const int32_t runs = f->left >= 0 ? -1 : 0;
     for (int64_t row = first / f->row * f->row; row < last; row += f->row) {
         int32_t parent = NONE;
-        for (int64_t i = std::max(first, row); i < std::min(last, row + f->row); i++) {
-            const int32_t own = f->left >= 0 && parent != NONE ? parent : int32_t(i);
-            const bool there = f->x[i];
-            f->there[i] = there;
-            f->parent[i] = parent = there ? own : NONE;
+        for (int64_t i = std::max(first, row), end = std::min(last, row + f->row); i < end; i++) {
+            const bool is_true = x[i];
+            const int32_t goes_on = runs & ~(parent >> 31), own = choose(goes_on, parent, int32_t(i));
+            there[i] = is_true;
+            parents[i] = parent = choose(-int32_t(is_true), own, NONE);
         }
     }
 }
@@ -136,12 +143,13 @@ void join_elements(const field *f) {
 
 /* Parents are earlier than their children, and so have their number already. */
 int64_t number_elements(const field *f, int32_t *label) {
+    const int32_t *parents = f->parent;
     int32_t found = 0;
     ad_cpu_in_order(f->count, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; i++) {
-            const int32_t parent = f->parent[i], known = label[std::max(parent, 0)]; /* found without a branch */
-            found += parent == i;
-            label[i] = parent == NONE ? 0 : parent == i ? found : known;
+            const int32_t parent = parents[i], known = label[std::max(parent, 0)], is_root = -int32_t(parent == i);
+            found -= is_root;
+            label[i] = choose(is_root, found, known) & ~(parent >> 31);
         }
     });
     return found;
