@@ -81,6 +81,8 @@ SANITIZE_release :=
 SANITIZE_asan := -fsanitize=address -fno-omit-frame-pointer
 SANITIZE_ubsan := -fsanitize=undefined -fno-sanitize-recover=undefined
 SANITIZE_tsan := -fsanitize=thread
+# Counts of branches (make coverage), of a build that keeps each of the source's.
+SANITIZE_coverage := --coverage -fprofile-update=atomic -O0
 SANITIZE_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 ifeq ($(VARIANT),fuzz)
 CC := clang
@@ -105,7 +107,7 @@ DEPEND = -MMD -MP -MF $(@:.o=.d)
 
 # Linked statically, so that the programs, the library and the wheel run where none of this is installed.
 UV_LIBS ?= -l:libuv_a.a -lpthread -ldl -lrt
-MSGPACK_LIBS ?= -l:libmsgpackc.a
+MSGPACK_LIBS ?= -l:libmsgpackc.a $(if $(filter coverage,$(VARIANT)),-lm)
 INI_LIBS ?= -l:libinih.a
 # Of libmicrohttpd what needs TLS is never called: its names mean a function of ours (server/front/observe/no_tls.h).
 HTTP_ARCHIVE = $(firstword $(wildcard $(shell $(CC) -print-file-name=libmicrohttpd.a)))
@@ -147,6 +149,10 @@ FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
 PY_SOURCES := $(shell find client-python/arrayd -name '*.py' -o -name '*.pyi' -o -name py.typed)
 CUDA_SOURCES := $(call below,kernels/cuda,cu cpp) $(wildcard kernels/*.cpp)
 UNIT := $(sort $(foreach f,$(notdir $(wildcard tests/unit/*.c tests/unit/*.cpp)),$(firstword $(subst _, ,$f))))
+# Branches of kernels are not counted.
+ifeq ($(VARIANT),coverage)
+UNIT := $(filter-out kernels,$(UNIT))
+endif
 # What takes compilers at run time, for tests/build.
 CHECKS := $(if $(filter release,$(VARIANT)),$B/checks/fuse)
 
@@ -192,7 +198,7 @@ python: $(PACKAGE)/.stamp
 tests: $(UNIT:%=$(TESTS)/%) $(if $(PROTOCOL),$(BIN)/libarrayd-protocol-test.so) $(CHECKS)
 	@:
 
-.PHONY: demo test test-rest test-all test-gpu conformance bench soak sim sim-sweep bundle asan ubsan tsan fuzz lint fmt docs install sdist deb release \
+.PHONY: demo test test-rest test-all test-gpu conformance bench soak sim sim-sweep bundle asan ubsan tsan coverage fuzz lint fmt docs install sdist deb release \
 	clean help deps
 # Makes goals of this file, showing how far it is.
 build = $(PYTHON) deploy/progress.py $(1) $(MAKEOVERRIDES) KERNEL_ISAS='$(KERNEL_ISAS)' NVCC='$(NVCC)'
@@ -249,8 +255,14 @@ asan ubsan tsan: $(VENV)/.stamp ## build that variant and run the tests of the C
 	@$(MAKE) --no-print-directory VARIANT=release python
 	@$(VPYTHON) tests/run.py --build build/$@ unit native wire fault
 
-fuzz: ## fuzz what reads untrusted bytes, FUZZ_SECONDS (60) for each target; needs clang
+coverage: $(VENV)/.stamp ## count which branches that strangers reach no test takes; rewrites the table of docs/internals/testing.md
+	@$(MAKE) --no-print-directory VARIANT=release all
+	@$(MAKE) --no-print-directory VARIANT=coverage all tests
+	@$(VPYTHON) tests/coverage.py --build build/coverage
+
+fuzz: $(VENV)/.test ## fuzz what reads untrusted bytes, FUZZ_SECONDS (60) for each target; needs clang
 	@$(MAKE) --no-print-directory VARIANT=fuzz fuzzers
+	@$(VPYTHON) tests/fuzz/corpus.py build/fuzz/corpus
 	@set -e; for t in $(FUZZERS); do mkdir -p build/fuzz/corpus/$$t; echo "== $$t"; \
 	build/fuzz/bin/$$t -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
 		-artifact_prefix=build/fuzz/$$t- build/fuzz/corpus/$$t >build/fuzz/$$t.log 2>&1 || \
@@ -396,16 +408,12 @@ $(BIN)/arrayd: $(FRONT) $(COMMON_SERVER) $(A_PROTOCOL)
 # The assembler reads these (server/front/observe/http_pages.c), so make has to know.
 $(OBJ)/server/front/http_pages.o: $(wildcard server/front/observe/page/*)
 
+# The address sanitizer looks for what throws exceptions when a program begins, which is before backends are loaded.
+CXX_RUNTIME := -Wl,--no-as-needed -lstdc++
 $(BIN)/arrayd-worker: $(WORKER) $(COMPILE_SHARED) $(COMMON_SERVER) $(A_PROTOCOL)
 	@mkdir -p $(@D)
 	$(call say,LD )
-	$Q$(CC) -pie $(LINK_FLAGS) $(MAP) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(UV_LIBS)
-
-# Its own open, stat and so on stand before the C library's: see server/compile/paths.c.
-$(BIN)/arrayd-compile: $(COMPILE) $(OBJ)/server/common/os.o $(A_PROTOCOL)
-	@mkdir -p $(@D)
-	$(call say,LD )
-	$Q$(CC) -pie -rdynamic $(LINK_FLAGS) $(MAP) -o $@ $^ -ldl
+	$Q$(CC) -pie $(LINK_FLAGS) $(MAP) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(UV_LIBS) $(if $(SANITIZE),$(CXX_RUNTIME))
 
 # The compiler of the host loads it, which is built without a sanitizer.
 $(BIN)/arrayd-paths.so: $(addprefix server/compile/,paths.c preload.c run.h) $(OBJ)/flags \
@@ -421,11 +429,23 @@ $(BIN)/arrayctl: $(CTL) $(CTL_SHARED) $(COMPILE_SERVICE) $(COMPILE_SHARED) $(COM
 
 # What has kernels for this machine alone says so in its name, so that it is not packed.
 CPU_NAME := libarrayd-cpu$(if $(ISAS_MISSING),-native).so
+# A jail has no place to write counts of branches to, and kernels have too many.
+ifeq ($(VARIANT),coverage)
+$(BIN)/libarrayd-cpu.so $(BIN)/arrayd-compile: $(BIN)/%: build/release/bin/%
+	@mkdir -p $(@D) && cp $< $@
+else
+# Its own open, stat and so on stand before the C library's: see server/compile/paths.c.
+$(BIN)/arrayd-compile: $(COMPILE) $(patsubst %,$(OBJ)/server/common/%.o,os filter) $(A_PROTOCOL)
+	@mkdir -p $(@D)
+	$(call say,LD )
+	$Q$(CC) -pie -rdynamic $(LINK_FLAGS) $(MAP) -o $@ $^ -ldl
+
 $(BIN)/libarrayd-cpu.so: $(KERNELS) $(A_PROTOCOL) $(OBJ)/backend.map $(OBJ)/isas
 	@mkdir -p $(@D)
 	$(call say,LD )
 	$Q$(CXX) -shared $(LINK_FLAGS) $(MAP) -Wl,-soname,$(CPU_NAME) -Wl,--version-script=$(OBJ)/backend.map -o $@ $(KERNELS) $(A_PROTOCOL) \
 		$(MSGPACK_LIBS) $(BLAS_LIBS) $(KERNEL_LIBS)
+endif
 
 # What is not optimised (kernels/flags.mk) says so in its name, which is in the file, so that it is not packed.
 CUDA_NAME := libarrayd-cuda$(if $(CUDA_QUICK),-unoptimised).so

@@ -37,6 +37,7 @@ static const struct {
     {"kernels", "unix all none"},
     {"log-level", "error warn info debug"},
     {"ring", "no auto all"},
+    {"system-calls", "auto needed logged all"},
 };
 
 static bool parse_count(const char *text, void *out) {

@@ -3,12 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
 #include <linux/landlock.h>
-#include <linux/sched.h>
 #include <linux/seccomp.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -16,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "server/common/filter.h"
 #include "server/compile/frame.h"
 
 #define STACK (64u << 20) /* what a deeply nested source takes */
@@ -84,15 +81,6 @@ static int restrict_files(const ad_jail *jail, ad_fault *fault) {
 }
 
 /* ---- system calls ---- */
-
-#if defined(__x86_64__)
-#define ARCHITECTURE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define ARCHITECTURE AUDIT_ARCH_AARCH64
-#else
-// cppcheck-suppress preprocessorErrorDirective
-#error "which architecture is this for seccomp?"
-#endif
 
 /* Calls that a compiler needs when it runs alone. Numbers that exist only on some architectures stand below #ifdef. */
 static const int plain_calls[] = {
@@ -177,91 +165,28 @@ static const int pretended_calls[] = {
 #endif
 };
 
-#define FILTER_SIZE 256
-/* Offset of the lower half of argument n, on little-endian. */
-#define ARGUMENT(n) ((uint32_t)(offsetof(struct seccomp_data, args) + (n)*8))
-
-typedef struct filter {
-    struct sock_filter code[FILTER_SIZE];
-    unsigned short size;
-} filter;
-
-static void add_instruction(filter *f, uint16_t code, uint32_t k, uint8_t yes, uint8_t no) {
-    if (f->size < FILTER_SIZE) f->code[f->size++] = (struct sock_filter)BPF_JUMP(code, k, yes, no);
-}
-
-#define LOAD(offset) add_instruction(f, BPF_LD | BPF_W | BPF_ABS, (uint32_t)(offset), 0, 0)
-#define RETURN(value) add_instruction(f, BPF_RET | BPF_K, value, 0, 0)
-
-/* Append instructions that answer each of these calls with `with`. */
-static void answer_calls(filter *f, const int *calls, size_t n, uint32_t with) {
-    for (size_t i = 0; i < n; i++) {
-        add_instruction(f, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)calls[i], 0, 1);
-        RETURN(with);
-    }
-}
-#define COUNT(list) (sizeof list / sizeof *list)
-
-/* Allow threads, and processes only to a compiler that may start programs, without namespaces of their own. */
-static void allow_clone(filter *f, bool programs) {
-    const uint32_t spaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
-                            CLONE_NEWNET | CLONE_PTRACE;
-    add_instruction(f, BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4);
-    LOAD(ARGUMENT(0));
-    if (programs) add_instruction(f, BPF_JMP | BPF_JSET | BPF_K, spaces, 1, 0);
-    else add_instruction(f, BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 0, 1);
-    RETURN(SECCOMP_RET_ALLOW);
-    RETURN(SECCOMP_RET_ERRNO | EPERM);
-}
-
-/* Allow a process to read and set its own limits only. */
-static void allow_limits(filter *f) {
-    add_instruction(f, BPF_JMP | BPF_JEQ | BPF_K, SYS_prlimit64, 0, 4);
-    LOAD(ARGUMENT(0));
-    add_instruction(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1);
-    RETURN(SECCOMP_RET_ALLOW);
-    RETURN(SECCOMP_RET_ERRNO | EPERM);
-}
-
 /* Allow a process to signal itself, which is how abort ends it. */
-static void allow_own_signal(filter *f) {
-    add_instruction(f, BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 0, 4);
-    LOAD(ARGUMENT(0));
-    add_instruction(f, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)getpid(), 0, 1);
-    RETURN(SECCOMP_RET_ALLOW);
-    RETURN(SECCOMP_RET_ERRNO | EPERM);
-}
-
-static void write_filter(filter *f, bool programs) {
-    LOAD(offsetof(struct seccomp_data, arch));
-    add_instruction(f, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
-    RETURN(SECCOMP_RET_KILL_PROCESS);
-    LOAD(offsetof(struct seccomp_data, nr));
-#ifdef __x86_64__
-    add_instruction(f, BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1); /* calls of the x32 ABI */
-    RETURN(SECCOMP_RET_KILL_PROCESS);
-#endif
-    answer_calls(f, plain_calls, COUNT(plain_calls), SECCOMP_RET_ALLOW);
-    if (programs) answer_calls(f, program_calls, COUNT(program_calls), SECCOMP_RET_ALLOW);
-    if (programs) answer_calls(f, pretended_calls, COUNT(pretended_calls), SECCOMP_RET_ERRNO | 0);
-    allow_clone(f, programs);
-    allow_limits(f);
-    if (!programs) allow_own_signal(f);
-    add_instruction(f, BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1);
-    RETURN(SECCOMP_RET_ERRNO |
-           ENOSYS); /* clone3 has its flags in memory, which a filter cannot read: libraries then use clone */
-    RETURN(SECCOMP_RET_ERRNO | EPERM);
+static void allow_own_signal(ad_filter *f) {
+    ad__filter_add(f, BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 0, 4);
+    ad__filter_load(f, 0);
+    ad__filter_add(f, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)getpid(), 0, 1);
+    ad__filter_add(f, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+    ad__filter_add(f, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM, 0, 0);
 }
 
 /* Let seccomp refuse all system calls that a compiler does not need. AD_E_SYSTEM, AD_E_INTERNAL. */
 static int restrict_calls(const ad_jail *jail, ad_fault *fault) {
-    static filter f;
-    f.size = 0;
-    write_filter(&f, jail->programs);
-    struct sock_fprog program = {f.size, f.code};
-    if (f.size >= FILTER_SIZE) return ad__fault(fault, AD_E_INTERNAL, "the filter of system calls is too long");
-    if (!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 0;
-    return ad__fault(fault, AD_E_SYSTEM, "seccomp: %s", strerror(errno));
+    static ad_filter f;
+    ad__filter_begin(&f);
+    ad__filter_answer(&f, plain_calls, AD_CALL_COUNT(plain_calls), SECCOMP_RET_ALLOW);
+    if (jail->programs) {
+        ad__filter_answer(&f, program_calls, AD_CALL_COUNT(program_calls), SECCOMP_RET_ALLOW);
+        ad__filter_answer(&f, pretended_calls, AD_CALL_COUNT(pretended_calls), SECCOMP_RET_ERRNO | 0);
+    }
+    ad__filter_clone(&f, !jail->programs);
+    ad__filter_own_limits(&f);
+    if (!jail->programs) allow_own_signal(&f);
+    return ad__filter_close(&f, SECCOMP_RET_ERRNO | EPERM, fault);
 }
 
 /* ---- limits ---- */

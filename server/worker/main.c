@@ -11,6 +11,7 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/worker/checkpoint/blame.h"
+#include "server/worker/confine.h"
 #include "server/worker/spill/spill.h"
 
 static ad_worker worker;
@@ -83,6 +84,7 @@ int main(int argc, char **argv) {
     if (ad__compile_open(&worker.config, ad__worker_compiled, &worker, &worker.compiler, &fault) ||
         ad__backend_load(&worker, program, &fault) || ad__spill_open(&worker, &fault))
         return report_failure(channel, &fault);
+    if (ad__confine_worker(&worker, &fault)) ad__log(not_confined, fault.text);
     int status = ad__worker_run(&worker, channel);
     ad__spill_close(&worker);
     ad__gpus_close(&worker);

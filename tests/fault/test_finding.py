@@ -133,7 +133,7 @@ def embed(tmp_path, device, code=SAY, **more):
     if why := containers.refusal():
         pytest.skip(f"no namespaces: {why}")
     return subprocess.run([*containers.unshare(False), "sh", "-c", DEVICES, "devices", device, sys.executable, "-c", code],
-                          text=True, timeout=60, capture_output=True, env=environment(PLACE=str(tmp_path), **more))
+                          text=True, timeout=60, capture_output=True, env=environment(PLACE=str(tmp_path), ARRAYD_BIN=str(raw.PROGRAM), **more))
 
 
 @pytest.fixture

@@ -49,6 +49,7 @@ def test_a_worker_that_takes_long_to_start_is_waited_for(start, tmp_path):
     with open(library, "wb"):
         pass
     assert client.receive_message()[0] == raw.REQUEST["bye"]
+    assert server.wait() == 1
     server.expected_status = 1
 
 

@@ -357,9 +357,9 @@ def test_setting_up_that_kills_workers(start, late):
     server = start(*OPEN, env=late)
     session = Session(server.path)
     file = server.folder / "second" if isinstance(server.folder, pathlib.Path) else f"{server.folder}/second"
-    source = 'extern "C" int creat(const char *, unsigned); extern "C" int access(const char *, int);' \
+    source = 'extern "C" int mkdir(const char *, unsigned); extern "C" int access(const char *, int);' \
         'extern "C" void _exit(int);' \
-        f'static int f() {{ const char *p = "{file}"; if (!access(p, 0)) _exit(3); creat(p, 0600); return 1; }}' \
+        f'static int f() {{ const char *p = "{file}"; if (!access(p, 0)) _exit(3); mkdir(p, 0700); return 1; }}' \
         '__device__ int v = f(); extern "C" __global__ void look(long long *x) { x[0] = v; }'
     build(session, 1, source)
     x, z = session.put(np.zeros(3, np.int64)), session.put(np.arange(3))

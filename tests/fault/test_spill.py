@@ -139,13 +139,15 @@ def test_who_has_more_than_a_share_gives_way(start, place):
     for i, x in enumerate(small):
         bob.ufunc("add", "float64", [n], x, 1.0, out=[x[0], x[1], 0, [n]])
         np.testing.assert_array_equal(bob.get(x), np.full(n, i + 1.0))
-    assert bob.stat("moved_in") == before
+    # Red zones take of what he has a right to.
+    room = 4 * n * 8 if raw.BUILD.name == "asan" else 0
+    assert bob.stat("moved_in") <= before + room
     more = [bob.put(np.full(n, 7.0)) for _ in range(3)]  # for what he has a right to hers goes
     bob.sync()
     for x in more + small:
         bob.ufunc("add", "float64", [n], x, 1.0, out=[x[0], x[1], 0, [n]])
     bob.sync()
-    assert bob.stat("moved_in") == before
+    assert bob.stat("moved_in") <= before + room
     for i, x in enumerate(large):
         np.testing.assert_array_equal(alice.get(x), np.full(n, i + 3.0))
 

@@ -3,6 +3,7 @@
 #include "protocol/desc.h"
 #include "protocol/infer.h"
 #include "protocol/message.h"
+#include "tests/fuzz/rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
