@@ -18,7 +18,7 @@ static const int needed_calls[] = {
 #include "server/worker/system_calls.def"
 #undef AD_OLD_CALL
 #undef AD_SYSTEM_CALL
-#ifdef __SANITIZE_ADDRESS__ /* which looks for leaks: it lists its threads and stops them */
+#ifdef __SANITIZE_ADDRESS__ /* the sanitizer lists its threads and stops them to look for leaks */
     SYS_ptrace,
 #ifdef __x86_64__
     SYS_getdents,

@@ -23,7 +23,7 @@ NUMBERS = {"x86_64": {"socket": 41, "connect": 42, "bind": 49, "listen": 50, "pt
            "aarch64": {"socket": 198, "connect": 203, "ptrace": 117, "mount": 40, "bpf": 280, "unshare": 97}}
 CALLS = NUMBERS.get(platform.machine(), {})
 if raw.BUILD.name == "asan":
-    CALLS.pop("ptrace", None)  # which looks for leaks with it
+    CALLS.pop("ptrace", None)  # the sanitizer looks for leaks with it
 # The first element of a row is the number of the call, and then its result: 0, or the error.
 SOURCE = """
 extern "C" long syscall(long number, ...);
