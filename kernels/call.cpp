@@ -1,5 +1,6 @@
 /* Dispatch of calls, and what they have in common: their operands. Compiled into each backend. */
 #include "kernels/call.h"
+#include "protocol/rows_request.h"
 #include "protocol/rows_ufunc.h"
 
 namespace {

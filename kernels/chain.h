@@ -71,9 +71,6 @@ typedef struct ad_chain {
     ad_chain_end end;
 } ad_chain;
 
-/* True if the operation that ends a chain is a scan. */
-static inline bool ad_chain_end_scans(const ad_op *end) { return end && end->opcode == AD_REQ_CALL; }
-
 /* The value that the end takes is an output, too. A scan by itself then reads what the chain has written, and no other
  * memory is needed. */
 static inline bool ad_chain_keeps(const ad_chain *c) {

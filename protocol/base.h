@@ -52,13 +52,7 @@ enum {
     AD_NDTYPE,
 };
 
-enum {
-#define AD_REQUEST(id, NAME, ...) AD_REQ_##NAME = (id),
-#include "request.def"
-#undef AD_REQUEST
-};
-
-/* The most rows of each table; rows.h has the names of the rows. */
+/* The most rows of each table; rows.h and rows_request.h have the names of the rows. */
 enum { AD_UFUNC_LIMIT = 256, AD_REDUCTION_LIMIT = 64, AD_CALL_LIMIT = 256, AD_REQUEST_LIMIT = 256 };
 
 #ifdef __cplusplus

@@ -1,5 +1,6 @@
 /* Checks of a message's fields together, after check.c has read each of them. */
 #include "protocol/check.h"
+#include "protocol/rows_request.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 #include "protocol/desc.h"
 #include "protocol/message.h"
 #include "protocol/welcome.h"
+#include "protocol/rows_request.h"
 
 #include <msgpack.h>
 #include <string.h>

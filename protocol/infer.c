@@ -3,6 +3,7 @@
 #include "protocol/infer.h"
 #include "protocol/infer_call.h"
 #include "protocol/text.h"
+#include "protocol/rows_request.h"
 
 #include <string.h>
 

@@ -3,6 +3,7 @@
 #include "protocol/curand.h"
 #include "protocol/infer_call.h"
 #include "protocol/rows_call.h"
+#include "protocol/rows_request.h"
 
 #include <inttypes.h>
 

@@ -144,11 +144,11 @@ def find_private_words():
             for each in sorted(set(word.findall(path.read_text())))]
 
 
-def find_rebuilt():
-    """(objects that a row of ufunc.def rebuilds, all) by the last build's dependencies; None without one."""
+def find_rebuilt(table="protocol/ufunc.def"):
+    """(objects that a row of a table rebuilds, all) by the last build's dependencies; None without one."""
     notes = sorted((TOP / "build/release/obj").rglob("*.d"))
     notes = [path for path in notes if (TOP / path.relative_to(TOP / "build/release/obj").parent).is_dir()]
-    return (sum("protocol/ufunc.def" in path.read_text() for path in notes), len(notes)) if notes else None
+    return (sum(table in path.read_text() for path in notes), len(notes)) if notes else None
 
 
 def find_opcodes():

@@ -5,6 +5,7 @@
 
 #include "client-c/interop/lend.h"
 #include "protocol/rows_call.h"
+#include "protocol/rows_request.h"
 
 int ad__dtype_check(int dtype) {
     if (dtype < 0 || dtype >= AD_NDTYPE) return ad__fail(AD_E_TYPE, "%d is no data type", dtype);

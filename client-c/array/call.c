@@ -3,6 +3,7 @@
 
 #include "client-c/client.h"
 #include "protocol/rows_call.h"
+#include "protocol/rows_request.h"
 
 typedef struct library_call {
     ad_session *session;

@@ -1,5 +1,6 @@
 /* Devices, streams and events. */
 #include "client-c/client.h"
+#include "protocol/rows_request.h"
 
 _Thread_local ad_stream_choice ad__stream_choice;
 

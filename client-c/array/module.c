@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client-c/client.h"
+#include "protocol/rows_request.h"
 
 struct ad_module {
     atomic_uint refs;

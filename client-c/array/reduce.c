@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "client-c/client.h"
+#include "protocol/rows_request.h"
 
 typedef struct reduce_call {
     const ad_reduction_row *row;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client-c/client.h"
+#include "protocol/rows_request.h"
 #include "protocol/rows_ufunc.h"
 #include "protocol/text.h"
 

@@ -14,6 +14,7 @@
 
 #include "client-c/interop/export.h"
 #include "client-c/interop/lend.h"
+#include "protocol/rows_request.h"
 
 /* Receive what the server has sent before its reply: 64 bytes, and with them a descriptor unless the bytes are a
  * handle. */

@@ -17,6 +17,7 @@
 
 #include "client-c/interop/export.h"
 #include "client-c/interop/lend.h"
+#include "protocol/rows_request.h"
 
 #define STACK_SIZE (256u << 10)
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client-c/client.h"
+#include "protocol/rows_request.h"
 
 #define MILLISECONDS_MOST 1e15
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "client-c/client.h"
+#include "protocol/rows_request.h"
 
 #define PARTS 4
 #define LARGE_PART ((size_t)16 << 20)

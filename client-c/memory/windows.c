@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client-c/memory/windows.h"
+#include "protocol/rows_request.h"
 
 #define PAGES ((size_t)2 << 20) /* sizes of windows are multiples of it */
 #define LEAST_GROWTH ((size_t)4 << 20)

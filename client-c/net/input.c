@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client-c/client.h"
+#include "protocol/rows_request.h"
 
 #define INPUT_SIZE (32u << 10)
 

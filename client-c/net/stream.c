@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "client-c/client.h"
+#include "protocol/rows_request.h"
 
 #define IDLE_NS 50000            /* time without a send after which the connection is idle */
 #define SEND_SIZE (8u << 10)     /* gathered bytes from which on the caller sends them */

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "client-c/client.h"
+#include "protocol/rows_request.h"
 
 #define ATTEMPT_NS 3000000000u /* time for one connection and the server's answer */
 #define STEP_MS 50             /* time between two checks whether the session is being closed */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/rows_request.h"
 #include "server/common/os.h"
 #include "server/ctl/peer.h"
 #include "protocol/rows_reduction.h"

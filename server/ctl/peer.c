@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "protocol/frame.h"
+#include "protocol/rows_request.h"
 
 static int report_lost_connection(ad_peer *p, ssize_t n) {
     return ad__fault(&p->fault, AD_E_CONNECTION, "the connection is lost%s%s", n < 0 ? ": " : "",

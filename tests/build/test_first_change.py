@@ -82,6 +82,13 @@ def test_the_row_compiles_again_what_names_rows():
     assert len(server) <= 7, server
 
 
+def test_a_request_compiles_no_kernels_again():
+    """Opcodes are named where messages are encoded and executed, and by few of the kernels' files."""
+    rebuilt, objects = architecture.find_rebuilt("protocol/request.def")
+    assert rebuilt / objects < 0.25
+    assert not [path for path in (BUILD / "obj/kernels/cpu/isa").rglob("*.d") if "protocol/request.def" in path.read_text()]
+
+
 def test_the_id_and_the_name_are_free(row):
     table = (TOP / "protocol/ufunc.def").read_text()
     number, name = re.match(r"AD_UFUNC\((\d+), (\w+), ", row).groups()

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "protocol/rows_request.h"
 #include "tests/fault/copied_backend.h"
 
 #define FATAL 6661

@@ -3,6 +3,7 @@
 #include "protocol/desc.h"
 #include "protocol/infer.h"
 #include "protocol/message.h"
+#include "protocol/rows_request.h"
 #include "tests/fuzz/rows.h"
 
 #include <stdio.h>

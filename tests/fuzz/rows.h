@@ -6,6 +6,7 @@
 #include <msgpack.h>
 #include <string.h>
 
+#include "protocol/rows_request.h"
 #include "protocol/tables.h"
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);

@@ -1,4 +1,5 @@
 #include "tests/unit/client_fake.h"
+#include "protocol/rows_request.h"
 #include "protocol/rows_ufunc.h"
 
 #include <errno.h>

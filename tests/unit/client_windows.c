@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client-c/client.h"
+#include "protocol/rows_request.h"
 #include "tests/unit/client_fake.h"
 
 enum { N = 200000 }; /* float64: 1.6 MB */

@@ -11,6 +11,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/types.h"
+#include "protocol/rows_request.h"
 
 typedef std::vector<int64_t> dims;
 

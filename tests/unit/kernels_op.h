@@ -11,6 +11,7 @@
 #include "kernels/cpu/backend/parallel.h"
 #include "kernels/types.h"
 #include "kernels_isa.h"
+#include "protocol/rows_request.h"
 #include "protocol/tables.h"
 
 /* A view: shape and strides (bytes) beside the description that points at them. */

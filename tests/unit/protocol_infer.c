@@ -3,6 +3,7 @@
 
 #include "protocol/infer.h"
 #include "protocol/rows.h"
+#include "protocol/rows_request.h"
 
 #define ARRAY(dtype_, ...)                                      \
     (ad_operand) {                                              \

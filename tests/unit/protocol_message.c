@@ -4,6 +4,7 @@
 #include "protocol/desc.h"
 #include "protocol/message.h"
 #include "protocol/rows.h"
+#include "protocol/rows_request.h"
 
 #define ALL 0xfu
 

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "protocol/rows_request.h"
 #include "server/worker/handlers.h"
 #include "server/worker/io/input.h"
 #include "server/worker/io/output.h"

@@ -1,5 +1,6 @@
 /* For tests/wire: control blocks in and out of the library through plain buffers. */
 #include "protocol/message.h"
+#include "protocol/rows_request.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,6 +13,7 @@
 #include "kernels/cpu/backend/module.h"
 #include "kernels/cpu/backend/operand.h"
 #include "kernels/cpu/backend/parallel.h"
+#include "protocol/rows_request.h"
 
 namespace {
 

@@ -22,6 +22,7 @@
 #include "kernels/cpu/backend/module.h"
 #include "kernels/launch.h"
 #include "protocol/infer.h"
+#include "protocol/rows_request.h"
 
 namespace {
 

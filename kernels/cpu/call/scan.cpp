@@ -9,6 +9,7 @@
 #include "kernels/math.h"
 #include "kernels/math_complex.h"
 #include "protocol/rows_call.h"
+#include "protocol/rows_request.h"
 #include "protocol/tables.h"
 
 namespace {

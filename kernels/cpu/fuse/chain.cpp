@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/chain_end.h"
 #include "kernels/cpu/ufunc/plan.h"
 #include "protocol/desc.h"
 #include "protocol/infer.h"

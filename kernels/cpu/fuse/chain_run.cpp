@@ -2,6 +2,7 @@
 #include <new>
 #include <string.h>
 
+#include "kernels/chain_end.h"
 #include "kernels/cpu/call/random.h"
 #include "kernels/cpu/call/scan.h"
 #include "kernels/cpu/fuse/chain.h"

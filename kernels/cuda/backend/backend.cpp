@@ -6,6 +6,7 @@
 #include "kernels/cuda/backend/module.h"
 #include "kernels/cuda/backend/range.h"
 #include "protocol/infer.h"
+#include "protocol/rows_request.h"
 
 namespace {
 

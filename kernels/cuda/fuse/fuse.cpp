@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernels/call.h"
+#include "kernels/chain_end.h"
 #include "kernels/cuda/call/scan/plan.h"
 #include "kernels/cuda/fuse/cache.h"
 #include "kernels/cuda/reduce/plan.h"

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "protocol/message.h"
+#include "protocol/rows_request.h"
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/common/rights.h"

@@ -9,6 +9,7 @@
 
 #include "protocol/frame.h"
 #include "protocol/rows_reduction.h"
+#include "protocol/rows_request.h"
 #include "protocol/rows_ufunc.h"
 #include "server/common/log.h"
 #include "server/common/os.h"

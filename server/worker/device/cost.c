@@ -8,6 +8,7 @@
 
 #include "protocol/curand.h"
 #include "protocol/desc.h"
+#include "protocol/rows_request.h"
 #include "protocol/size.h"
 #include "protocol/tables.h"
 #include "server/worker/device/call_work.h"

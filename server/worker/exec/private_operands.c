@@ -10,6 +10,7 @@
 
 #include "protocol/desc.h"
 #include "protocol/infer.h"
+#include "protocol/rows_request.h"
 #include "protocol/rows_ufunc.h"
 #include "server/worker/engine/background.h"
 #include "server/worker/exec/job.h"

@@ -4,6 +4,7 @@
 #include "protocol/desc.h"
 #include "protocol/distribution.h"
 #include "protocol/rows_call.h"
+#include "protocol/rows_request.h"
 #include "server/worker/fusion/entries.h"
 #include "server/worker/fusion/queue.h"
 #include "server/worker/session.h"

@@ -2,6 +2,7 @@
 #include "server/worker/fusion/entries.h"
 
 #include "protocol/desc.h"
+#include "protocol/rows_request.h"
 #include "protocol/rows_ufunc.h"
 #include "protocol/size.h"
 #include "server/worker/checkpoint/buffer_free.h"

@@ -2,6 +2,7 @@
 #ifndef AD_SERVER_WORKER_FUSION_ENTRIES_H
 #define AD_SERVER_WORKER_FUSION_ENTRIES_H
 
+#include "protocol/rows_request.h"
 #include "server/worker/session.h"
 
 /* Tell whether an operand is a view of an array that exists. */

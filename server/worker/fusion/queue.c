@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "protocol/desc.h"
+#include "protocol/rows_request.h"
 #include "protocol/rows_ufunc.h"
 #include "protocol/size.h"
 #include "server/common/os.h"

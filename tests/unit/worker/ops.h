@@ -3,6 +3,7 @@
 #define AD_TESTS_UNIT_WORKER_OPS_H
 
 #include "protocol/rows.h"
+#include "protocol/rows_request.h"
 #include "server/worker/checkpoint/buffer_free.h"
 #include "server/worker/exec/exec.h"
 #include "server/worker/exec/job.h"

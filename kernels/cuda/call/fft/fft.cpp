@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/backend/device.h"
 #include "kernels/cuda/call/fft/plans.h"
+#include "protocol/rows_request.h"
 #include "protocol/rows_ufunc.h"
 
 namespace {

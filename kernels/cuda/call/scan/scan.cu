@@ -4,6 +4,7 @@
 #include "kernels/cuda/backend/device.h"
 #include "kernels/cuda/reduce/plan.h"
 #include "protocol/rows_call.h"
+#include "protocol/rows_request.h"
 #include "protocol/tables.h"
 
 namespace {
