@@ -20,12 +20,10 @@ import time
 import bench
 
 
-WARM = 1.5  # seconds before a measurement: the kernel of a chain is compiled meanwhile
-
-
-def time_call(ad, function, rounds):
-    """Median seconds of a call, until it is complete, and how many calls there were."""
-    taken, end = [], time.perf_counter() + WARM
+def time_call(ad, function, rounds, warm):
+    """Median seconds of a call, until it is complete, and how many calls there were. warm: seconds of calls before those that
+    count; the kernel of a chain is compiled meanwhile."""
+    taken, end = [], time.perf_counter() + warm
     while time.perf_counter() < end or len(taken) < 2 + rounds:
         ad.sync()
         begin = time.perf_counter()
@@ -123,13 +121,13 @@ def list_rows(ad, mesh, elements, side):
     yield f"FFT of {side} columns", "GB/s", 16 * side**2 / 1e9, lambda: ad.fft.fft(z, axis=0)
 
 
-def measure(ad, devices, elements, side, rounds):
+def measure(ad, devices, elements, side, rounds, warm=0):
     """{what: (unit, rate, bytes moved by one call)} on so many devices."""
     found = {}
     mesh = ad.sharding.Mesh(list(range(devices)), "devices")
     for what, unit, work, function in list_rows(ad, mesh, elements, side):
         before = ad.sharding.moved_bytes()
-        seconds, calls = time_call(ad, function, rounds)
+        seconds, calls = time_call(ad, function, rounds, warm)
         found[what] = unit, work / seconds, (ad.sharding.moved_bytes() - before) // calls
     return found
 
@@ -154,6 +152,7 @@ def main():
     parser.add_argument("--elements", type=int, default=1 << 31)
     parser.add_argument("--matrix", type=int, default=16384)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--warm", type=float, default=1.5, help="seconds of calls before each measurement")
     options = parser.parse_args()
     bench.use(options.build.resolve())
     torch = measure_torch(options.devices or 2, options.elements // 4, options.rounds)
@@ -164,7 +163,7 @@ def main():
             import arrayd as ad
             devices = options.devices or ad.session_info()["devices"]
             print(ad.session_info()["device_name"])
-            arguments = options.elements, options.matrix, options.rounds
+            arguments = options.elements, options.matrix, options.rounds, options.warm
             print(tabulate(measure(ad, 1, *arguments), measure(ad, devices, *arguments), devices, torch), end="")
         finally:
             server.terminate()
