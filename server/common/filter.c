@@ -51,6 +51,11 @@ void ad__filter_answer(ad_filter *f, const int *calls, size_t n, uint32_t with) 
     }
 }
 
+void ad__filter_hide_newer(ad_filter *f, uint32_t newest) {
+    ad__filter_add(f, BPF_JMP | BPF_JGT | BPF_K, newest, 0, 1);
+    add_return(f, SECCOMP_RET_ERRNO | ENOSYS);
+}
+
 void ad__filter_own_limits(ad_filter *f) {
     ad__filter_add(f, BPF_JMP | BPF_JEQ | BPF_K, SYS_prlimit64, 0, 4);
     ad__filter_load(f, 0);

@@ -25,6 +25,9 @@ void ad__filter_load(ad_filter *f, int n);
 void ad__filter_answer(ad_filter *f, const int *calls, size_t n, uint32_t with);
 /* Let a process read and set its own limits only. */
 void ad__filter_own_limits(ad_filter *f);
+/* Say of calls with greater numbers that they do not exist (ENOSYS). C libraries of later years try such calls first and then
+ * use older ones. */
+void ad__filter_hide_newer(ad_filter *f, uint32_t newest);
 /* Let a process make threads and processes, but no namespaces and no traced ones. threads_only: no processes either. */
 void ad__filter_clone(ad_filter *f, int threads_only);
 /* Answer all other calls with `with`, and close the filter over all threads of this process, its children included. There is

@@ -41,5 +41,6 @@ int ad__confine_worker(const ad_worker *w, ad_fault *fault) {
     ad__filter_answer(&f, needed_calls, AD_CALL_COUNT(needed_calls), SECCOMP_RET_ALLOW);
     ad__filter_clone(&f, false);
     ad__filter_own_limits(&f);
+    if (with != SECCOMP_RET_LOG) ad__filter_hide_newer(&f, SYS_landlock_restrict_self);
     return ad__filter_close(&f, with, fault);
 }

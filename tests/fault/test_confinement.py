@@ -58,6 +58,12 @@ def test_calls_that_no_worker_needs_are_refused(start):
     assert filtered and dict(zip(CALLS, results)) == dict.fromkeys(CALLS, errno.EPERM)
 
 
+def test_calls_that_came_later_do_not_exist(start):
+    """A C library tries a newer call, and uses an older one where that does not exist."""
+    results, filtered = run_kernel(start(), [447, 460, 100_000])
+    assert filtered and results == [errno.ENOSYS] * 3
+
+
 @pytest.mark.skipif(not CALLS, reason="the numbers of system calls are not known for this machine")
 @pytest.mark.parametrize("option", ["all", "logged"])
 def test_they_can_be_allowed(start, option):
