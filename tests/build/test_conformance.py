@@ -133,7 +133,7 @@ def test_rules_are_checked(change):
 
 def test_the_rules_that_are_there_are_sound():
     rules = judge.Rules((HERE / "rules.toml").read_text())
-    assert set(rules.classes) == {"private", "device", "allocators", "oracle", "scipys", "differs", "missing", "wrong"}
+    assert set(rules.classes) == {"private", "device", "allocators", "oracle", "scipys", "numpys", "differs", "missing", "wrong"}
     assert not rules.classes["private"]["counts"] and rules.classes["wrong"]["counts"]
 
 
