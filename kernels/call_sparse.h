@@ -22,13 +22,20 @@ template <class T> struct panel {
     int64_t rows, columns;
 };
 
+/* f(t, tag<I>{}) for the type of the indices, which has been checked. */
+template <class T, class F> inline int visit_indices(const ad_call *c, T t, F &&f) {
+    return c->op->operand[c->op->nout + 1].desc.dtype == AD_INT64 ? f(t, tag<int64_t>{}) : f(t, tag<int32_t>{});
+}
+
+/* f(tag<T>{}, tag<I>{}) for loops without integers, such as those that divide. */
+template <class F> inline int visit_sparse_field(const ad_call *c, F &&f) {
+    return visit_field(c->op->loop, [&](auto t) { return visit_indices(c, t, f); });
+}
+
 /* f(tag<T>{}, tag<I>{}) for the loop's type and that of the indices; both have been checked. Integers are computed
  * without a sign, where wrapping is defined. */
 template <class F> inline int visit_sparse(const ad_call *c, F &&f) {
-    const bool wide = c->op->operand[c->op->nout + 1].desc.dtype == AD_INT64;
-    const auto with_indices = [&](auto t) { return wide ? f(t, tag<int64_t>{}) : f(t, tag<int32_t>{}); };
-    if (c->op->loop == AD_INT64) return with_indices(tag<uint64_t>{});
-    return visit_field(c->op->loop, with_indices);
+    return c->op->loop == AD_INT64 ? visit_indices(c, tag<uint64_t>{}, f) : visit_sparse_field(c, f);
 }
 
 /* The matrix that inputs first, first + 1 and first + 2 are. AD_E_MEMORY. */
@@ -47,6 +54,18 @@ template <class T, class I> inline int get_csr_input(ad_call *c, int first, csr<
     m->entries = data.shape[0];
     return 0;
 }
+
+/* f(tag<T>{}, tag<I>{}, factors, bad) for the outputs of ilu0: the factors, and the first row that has none. AD_E_MEMORY. */
+template <class F> inline int visit_factors(ad_call *c, F &&f) {
+    array out, bad;
+    int status;
+    if ((status = linalg_output(c, 0, c->op->loop, &out)) || (status = ad_call_output(c, 1, AD_INT64, &bad)))
+        return status;
+    return visit_sparse_field(c, [&](auto t, auto u) { return f(t, u, out, bad); });
+}
+
+/* The root of an element on the diagonal of a matrix that is its own adjoint: that is real. */
+template <class T> AD_HD T root_of(T x) { return T(adm::sqrt(adm::real(x))); }
 
 template <class T> inline panel<T> panel_of(const array &a) {
     return {reinterpret_cast<T *>(a.data), a.shape[0], a.ndim > 1 ? a.shape[1] : 1};

@@ -120,19 +120,15 @@ int ad_call_sptrsm(ad_call *c) {
     int status;
     if ((status = ad_call_input(c, 3, c->op->loop, &in)) || (status = linalg_output(c, 0, c->op->loop, &out)))
         return status;
-    return visit_sparse(c, [&](auto t, auto u) {
+    return visit_sparse_field(c, [&](auto t, auto u) {
         using T = typename decltype(t)::type;
-        using I = typename decltype(u)::type;
-        if constexpr (same<T, uint64_t>) return int(AD_E_TYPE);
-        else {
-            csr<T, I> m;
-            bad_index bad;
-            if ((status = get_csr_input(c, 0, &m)) || (status = check_indptr(c, m))) return status;
-            c->run->wrote = true;
-            if ((status = ad_call_copy(c, &out, &in))) return status;
-            solve_rows(m, c->op->param[0].as.b, c->op->param[1].as.b, panel_of<T>(out), &bad);
-            status = finish_indices(c, bad, m.rows);
-            return status ? status : ad_call_finish(c, 0, &out);
-        }
+        csr<T, typename decltype(u)::type> m;
+        bad_index bad;
+        if ((status = get_csr_input(c, 0, &m)) || (status = check_indptr(c, m))) return status;
+        c->run->wrote = true;
+        if ((status = ad_call_copy(c, &out, &in))) return status;
+        solve_rows(m, c->op->param[0].as.b, c->op->param[1].as.b, panel_of<T>(out), &bad);
+        status = finish_indices(c, bad, m.rows);
+        return status ? status : ad_call_finish(c, 0, &out);
     });
 }

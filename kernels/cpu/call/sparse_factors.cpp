@@ -63,16 +63,6 @@ template <class T, class I> void factor_lu(factoring<T, I> *s) {
     }
 }
 
-template <class T> T conjugated(T x) {
-    if constexpr (is_complex<T>) return T(x.re, -x.im);
-    else return x;
-}
-
-template <class T> T root_of(T x) {
-    if constexpr (is_complex<T>) return T(adm::sqrt(x.re));
-    else return adm::sqrt(x);
-}
-
 template <class T, class I> void factor_cholesky(factoring<T, I> *s) {
     const csr<T, I> &m = s->m;
     for (int64_t i = 0; i < m.rows; i++) {
@@ -83,7 +73,7 @@ template <class T, class I> void factor_cholesky(factoring<T, I> *s) {
             T sum = s->x[e];
             const int64_t before = k == i ? e : s->has_diagonal(k) ? s->upper[k] - 1 : s->upper[k];
             meet_columns(s, begin, e, m.indptr[k], before, [&](int64_t own, int64_t other) {
-                sum = sum - s->x[own] * conjugated(s->x[other]);
+                sum = sum - s->x[own] * adm::conj(s->x[other]);
             });
             s->x[e] = k == i ? root_of(sum) : sum / s->diagonal(k);
         }
@@ -133,13 +123,7 @@ template <class T, class I> int factor_matrix(ad_call *c, const array &out, cons
 } // namespace
 
 int ad_call_ilu0(ad_call *c) {
-    array out, bad;
-    int status;
-    if ((status = linalg_output(c, 0, c->op->loop, &out)) || (status = ad_call_output(c, 1, AD_INT64, &bad)))
-        return status;
-    return visit_sparse(c, [&](auto t, auto u) {
-        using T = typename decltype(t)::type;
-        if constexpr (same<T, uint64_t>) return int(AD_E_TYPE);
-        else return factor_matrix<T, typename decltype(u)::type>(c, out, bad);
+    return visit_factors(c, [&](auto t, auto u, const array &out, const array &bad) {
+        return factor_matrix<typename decltype(t)::type, typename decltype(u)::type>(c, out, bad);
     });
 }

@@ -53,16 +53,6 @@ template <class T> __device__ T load_known(const T *from) {
     else return __ldcg(from);
 }
 
-template <class T> __device__ T conjugate(T x) {
-    if constexpr (is_complex<T>) return T(x.re, -x.im);
-    else return x;
-}
-
-template <class T> __device__ T take_root(T x) {
-    if constexpr (is_complex<T>) return T(sqrt(x.re));
-    else return sqrt(x);
-}
-
 template <class T, class I> __device__ bool has_diagonal(const factoring<T, I> &s, int64_t row) {
     const int64_t at = s.upper[row];
     return at > int64_t(s.m.indptr[row]) && int64_t(s.m.indices[at - 1]) == row;
@@ -115,13 +105,13 @@ template <class T, class I> __device__ void factor_row_cholesky(const factoring<
         const int64_t before = k == row ? e : s.upper[k] - (has_diagonal(s, k) ? 1 : 0);
         T sum = T(0);
         meet_columns(s, lane, begin, e, int64_t(s.m.indptr[k]), before, [&](int64_t own, int64_t other) {
-            sum = sum + load_known(s.x + own) * conjugate(load_known(s.x + other));
+            sum = sum + load_known(s.x + own) * adm::conj(load_known(s.x + other));
         });
         __syncwarp();
         sum = sum_lanes<WARP>(sum);
         if (lane == 0) {
             const T rest = load_known(s.x + e) - sum;
-            s.x[e] = k == row ? take_root(rest) : rest / load_diagonal(s, k);
+            s.x[e] = k == row ? root_of(rest) : rest / load_diagonal(s, k);
         }
         __syncwarp();
     }
@@ -190,13 +180,7 @@ template <class T, class I> int factor_matrix(ad_call *c, const array &out, cons
 } // namespace
 
 int ad_call_ilu0(ad_call *c) {
-    array out, bad;
-    int status;
-    if ((status = linalg_output(c, 0, c->op->loop, &out)) || (status = ad_call_output(c, 1, AD_INT64, &bad)))
-        return status;
-    return visit_field(c->op->loop, [&](auto element) {
-        using T = typename decltype(element)::type;
-        if (c->op->operand[c->op->nout + 1].desc.dtype == AD_INT64) return factor_matrix<T, int64_t>(c, out, bad);
-        return factor_matrix<T, int32_t>(c, out, bad);
+    return visit_factors(c, [&](auto t, auto u, const array &out, const array &bad) {
+        return factor_matrix<typename decltype(t)::type, typename decltype(u)::type>(c, out, bad);
     });
 }

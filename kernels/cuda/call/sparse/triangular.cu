@@ -90,20 +90,15 @@ int ad_call_sptrsm(ad_call *c) {
     if ((status = ad_call_input(c, 3, c->op->loop, &in)) || (status = linalg_output(c, 0, c->op->loop, &out)))
         return status;
     if (count(out) == 0) return 0;
-    return visit_field(c->op->loop, [&](auto element) {
+    return visit_sparse_field(c, [&](auto element, auto index) {
         using T = typename decltype(element)::type;
-        const auto solve = [&](auto index) {
-            using I = typename decltype(index)::type;
-            sparse_task<T, I> t;
-            if ((status = get_csr_input(c, 0, &t.m))) return status;
-            t.y = panel_of<T>(out);
-            t.x = {t.y.data, t.y.rows, t.y.columns};
-            c->run->wrote = true;
-            if ((status = ad_call_copy(c, &out, &in)) || (status = enqueue_check(c, &t)) ||
-                (status = enqueue_solve(c, t)))
-                return status;
-            return ad_call_finish(c, 0, &out);
-        };
-        return c->op->operand[c->op->nout + 1].desc.dtype == AD_INT64 ? solve(tag<int64_t>{}) : solve(tag<int32_t>{});
+        sparse_task<T, typename decltype(index)::type> t;
+        if ((status = get_csr_input(c, 0, &t.m))) return status;
+        t.y = panel_of<T>(out);
+        t.x = {t.y.data, t.y.rows, t.y.columns};
+        c->run->wrote = true;
+        if ((status = ad_call_copy(c, &out, &in)) || (status = enqueue_check(c, &t)) || (status = enqueue_solve(c, t)))
+            return status;
+        return ad_call_finish(c, 0, &out);
     });
 }
