@@ -94,9 +94,7 @@ static bool fits_ring(const ad_ring_writer *w, uint64_t need) {
 
 bool ad__ring_put(ad_ring_writer *w, const struct iovec *part, size_t parts) {
     unsigned long long awake = w->tail << 1;
-    uint64_t size = 0;
-    for (size_t i = 0; i < parts; i++) size += part[i].iov_len;
-    const uint64_t end = w->tail + RECORD + round_up(size);
+    const uint64_t size = ad__ring_measure(part, parts), end = w->tail + RECORD + round_up(size);
     if (atomic_load_explicit(&w->way->tail, memory_order_relaxed) != awake) return false;
     if (!size || size > AD_RING_DATA || w->place < w->announced || !fits_ring(w, end - w->tail)) return false;
     uint64_t at = copy_in(w, w->tail, &(record){w->place, size}, RECORD);

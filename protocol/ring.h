@@ -75,6 +75,12 @@ void ad__ring_unmap(ad_ring_memory *memory);
 
 /* Begin to write a direction, where `place` bytes of the stream have been sent. */
 void ad__ring_write_begin(ad_ring_writer *w, ad_ring_way *way, uint8_t *bytes, uint64_t place);
+/* Count the bytes of the parts. */
+static inline uint64_t ad__ring_measure(const struct iovec *part, size_t parts) {
+    uint64_t size = 0;
+    for (size_t i = 0; i < parts; i++) size += part[i].iov_len;
+    return size;
+}
 /* Put all bytes of the parts into the ring. False, and nothing is put: the reader sleeps, there is no room, or announced
  * bytes must go over the socket first. */
 bool ad__ring_put(ad_ring_writer *w, const struct iovec *part, size_t parts);

@@ -113,10 +113,9 @@ static void join_ring(ad_session *s, ad_ring_memory *m) {
 
 bool ad__ring_send(ad_session *s, const struct msghdr *m) {
     ad_ring_memory *memory = atomic_load_explicit(&s->ring.memory, memory_order_acquire);
-    uint64_t size = 0;
     if (!memory) return false;
     if (!s->ring.joined) join_ring(s, memory);
-    for (size_t i = 0; i < (size_t)m->msg_iovlen; i++) size += m->msg_iov[i].iov_len;
+    const uint64_t size = ad__ring_measure(m->msg_iov, (size_t)m->msg_iovlen);
     if (!m->msg_controllen && ad__ring_put(&s->ring.writer, m->msg_iov, (size_t)m->msg_iovlen)) {
         s->output.place += size;
         return true;

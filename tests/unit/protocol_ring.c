@@ -27,7 +27,7 @@ static void open_ring(void) {
     cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, end), 0);
 }
 
-static bool put(const void *data, size_t size) {
+static bool put_bytes(const void *data, size_t size) {
     return ad__ring_put(&writer, &(struct iovec){(void *)(uintptr_t)data, size}, 1);
 }
 
@@ -37,7 +37,7 @@ static bool put(const void *data, size_t size) {
 
 static uint8_t byte_at(uint64_t place) { return (uint8_t)(place * 31 + (place >> 8) * 7); }
 
-static void fill(uint8_t *to, uint64_t place, size_t size) {
+static void fill_bytes(uint8_t *to, uint64_t place, size_t size) {
     for (size_t i = 0; i < size; i++) to[i] = byte_at(place + i);
 }
 
@@ -58,7 +58,7 @@ static void *write_stream(void *seed) {
         const uint64_t kind = random64(&chance) % 16;
         size_t size = 1 + random64(&chance) % (kind == 0 ? sizeof piece : kind < 4 ? 5000 : 100);
         if (size > BYTES - at) size = BYTES - at;
-        fill(piece, PLACE + at, size);
+        fill_bytes(piece, PLACE + at, size);
         struct iovec part[2] = {{piece, size / 3}, {piece + size / 3, size - size / 3}};
         if (random64(&chance) % 8 && ad__ring_put(&writer, part, 2)) by_ring++;
         else send_all(piece, size);
@@ -118,11 +118,11 @@ Test(ring, another_stream_does) { pass_stream(20261126); }
 Test(ring, nothing_is_put_for_a_sleeping_reader) {
     uint64_t size;
     open_ring();
-    cr_expect_not(put("abc", 3));
+    cr_expect_not(put_bytes("abc", 3));
     cr_expect_eq(ad__ring_look(&reader, &size), AD_RING_SOCKET);
     ad__ring_wake(&reader);
     cr_expect_eq(ad__ring_look(&reader, &size), AD_RING_EMPTY);
-    cr_expect(put("abc", 3));
+    cr_expect(put_bytes("abc", 3));
     cr_expect_not(ad__ring_sleep(&reader), "a record has come");
     cr_expect_eq(ad__ring_look(&reader, &size), AD_RING_RECORD);
     cr_expect_eq(size, 3);
@@ -131,7 +131,7 @@ Test(ring, nothing_is_put_for_a_sleeping_reader) {
     ad__ring_take(&reader, to, 3);
     cr_expect_eq(memcmp(to, "abc", 3), 0);
     cr_expect(ad__ring_sleep(&reader));
-    cr_expect_not(put("abc", 3));
+    cr_expect_not(put_bytes("abc", 3));
 }
 
 Test(ring, what_does_not_fit_is_not_put) {
@@ -139,14 +139,14 @@ Test(ring, what_does_not_fit_is_not_put) {
     uint64_t size;
     open_ring();
     ad__ring_wake(&reader);
-    cr_expect_not(put(all, 0));
-    cr_expect_not(put(all, AD_RING_DATA + 1));
-    cr_expect_not(put(all, AD_RING_DATA), "its head needs room");
-    cr_expect(put(all, AD_RING_DATA - 16));
-    cr_expect_not(put(all, 1));
+    cr_expect_not(put_bytes(all, 0));
+    cr_expect_not(put_bytes(all, AD_RING_DATA + 1));
+    cr_expect_not(put_bytes(all, AD_RING_DATA), "its head needs room");
+    cr_expect(put_bytes(all, AD_RING_DATA - 16));
+    cr_expect_not(put_bytes(all, 1));
     cr_expect_eq(ad__ring_look(&reader, &size), AD_RING_RECORD);
     ad__ring_take(&reader, all, AD_RING_DATA - 100);
-    cr_expect(put(all, 1));
+    cr_expect(put_bytes(all, 1));
 }
 
 Test(ring, announced_bytes_go_over_the_socket_first) {
@@ -155,11 +155,11 @@ Test(ring, announced_bytes_go_over_the_socket_first) {
     ad__ring_wake(&reader);
     ad__ring_announce(&writer, 10);
     ad__ring_count_sent(&writer, 4);
-    cr_expect_not(put("x", 1), "six bytes are missing");
+    cr_expect_not(put_bytes("x", 1), "six bytes are missing");
     cr_expect_eq(ad__ring_look(&reader, &size), AD_RING_SOCKET);
     cr_expect_eq(size, 10);
     ad__ring_count_sent(&writer, 6);
-    cr_expect(put("x", 1));
+    cr_expect(put_bytes("x", 1));
     cr_expect_eq(ad__ring_look(&reader, &size), AD_RING_SOCKET);
     cr_expect_eq(size, 10);
     ad__ring_count_received(&reader, 10);
@@ -197,20 +197,20 @@ Test(ring, a_broken_ring_is_found) {
 Test(ring, indices_of_an_enemy_harm_no_writer) {
     open_ring();
     ad__ring_wake(&reader);
-    cr_assert(put("abc", 3));
+    cr_assert(put_bytes("abc", 3));
     for (uint64_t bad = 1; bad; bad <<= 1) {
         if (bad <= 32) continue; /* it looks as if the reader were there */
         atomic_store(&memory->up.head, bad);
-        cr_expect_not(put("abc", 3), "head %lu", bad);
+        cr_expect_not(put_bytes("abc", 3), "head %lu", bad);
     }
     atomic_store(&memory->up.head, 32);
     const uint64_t tail = atomic_load(&memory->up.tail);
     for (uint64_t bad = 1; bad; bad <<= 1) {
         atomic_store(&memory->up.tail, tail ^ bad);
-        cr_expect_not(put("abc", 3), "tail %lu", tail ^ bad);
+        cr_expect_not(put_bytes("abc", 3), "tail %lu", tail ^ bad);
     }
     atomic_store(&memory->up.tail, tail);
-    cr_expect(put("abc", 3));
+    cr_expect(put_bytes("abc", 3));
 }
 
 Test(ring, other_memory_is_refused) {

@@ -158,12 +158,6 @@ static void count_sent(ad_output *o, size_t n) {
     if (!o->keeps || o->sent - o->taken > o->limit / KEEP_SHARE) free_taken(o);
 }
 
-static size_t add_sizes(const struct iovec *part, size_t parts) {
-    size_t size = 0;
-    for (size_t i = 0; i < parts; i++) size += part[i].iov_len;
-    return size;
-}
-
 /* Send the ring's descriptor with the bytes. Where none can be passed, the bytes go alone, and the ring stays unused. */
 static ssize_t send_with_ring(ad_output *o, struct msghdr *m) {
     union {
@@ -197,8 +191,11 @@ static ssize_t send_blocks(ad_output *o) {
         size_t done = o->sent > b->own.base ? (size_t)(o->sent - b->own.base) : 0;
         if (size > done) part[m.msg_iovlen++] = (struct iovec){b->data + done, size - done};
     }
-    if (o->ring && ad__ring_put(o->ring, part, m.msg_iovlen)) return (ssize_t)add_sizes(part, m.msg_iovlen);
-    if (o->ring) ad__ring_announce(o->ring, add_sizes(part, m.msg_iovlen));
+    if (o->ring) {
+        const uint64_t size = ad__ring_measure(part, m.msg_iovlen);
+        if (ad__ring_put(o->ring, part, m.msg_iovlen)) return (ssize_t)size;
+        ad__ring_announce(o->ring, size);
+    }
     ssize_t n = o->pass >= 0 ? send_with_ring(o, &m) : ad__os.sendmsg(o->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n > 0 && o->ring) ad__ring_count_sent(o->ring, (uint64_t)n);
     return n < 0 && errno == EINTR ? 0 : n;
