@@ -117,6 +117,7 @@ int ad_cuda_move(ad_stream *stream, void *to, const void *from, uint64_t size, a
 /* call/call.cu: kernels that the rest of the backend needs. */
 /* A copy between any two places that the device reaches; both must be there. size: more than 0, less than 2^31. */
 int ad_cuda_copy_small(ad_stream *stream, void *to, const void *from, uint64_t size, ad_fault *fault);
+/* Zero memory of any device that this one reaches. size: more than 0. */
 int ad_cuda_zero_by_kernel(ad_stream *stream, void *to, uint64_t size, ad_fault *fault);
 int ad_cuda_wild(ad_stream *stream, ad_fault *fault); /* for tests: writes where nothing is */
 int ad_cuda_warm(ad_device *device, ad_fault *fault); /* so that the first client does not wait for it */
