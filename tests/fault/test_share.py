@@ -169,27 +169,6 @@ def test_many_sessions_of_one_user_are_one_share(start, place):
     assert max(many) < 3 * (min(many) + 1), done
 
 
-def test_a_turn_is_one_long_operation(server):
-    """Independent operations are held and formed into groups together, but not executed in one turn, where each takes
-    longer than that."""
-    clients, n, blocks, count = [Client(server.path) for _ in range(2)], 1 << 18, 6, 32
-    for client in clients:
-        x = client.put(np.ones(n, np.float32))
-        outs = [client.put(np.zeros(n, np.float32)) for _ in range(count)]
-        client.sync()
-        client.block = raw.frame(b"".join(raw.message("ufunc", raw.UFUNC["sin"], 11, [y], [x], []) for y in outs))
-    os.kill(server.worker, signal.SIGSTOP)  # it finds all of both at once
-    for _ in range(blocks):
-        for client in clients:
-            client.send(client.block)
-    os.kill(server.worker, signal.SIGCONT)
-    for client in clients:
-        client.sync()
-        client.done = client.stat("turns")
-    # While both had something to do they took turns. When one had finished, what the other had left was one turn.
-    assert sum(client.done for client in clients) > blocks * count / 2, [client.done for client in clients]
-
-
 @pytest.mark.skipif("san" in raw.BUILD.name, reason="operations are not small there")
 def test_small_operations_have_several_turns_on_end(server):
     """Turns of 50 us one after another, as long as nobody comes who has used less; who comes does not wait for them."""

@@ -29,13 +29,15 @@ static ad_worker_session *start_session(void) {
     return s;
 }
 
-static ad_fusion_offer offer_sum(ad_worker_session *s, ad_op *op) {
-    s->messages.cost = 1;
+static ad_fusion_offer offer_sum_of_cost(ad_worker_session *s, ad_op *op, int64_t ns) {
+    s->messages.cost = ns;
     ad_fusion_offer taken = ad__fusion_offer(s, op);
     if (taken == AD_FUSION_REFUSED) return taken;
     s->progress.done++;
     return taken;
 }
+
+static ad_fusion_offer offer_sum(ad_worker_session *s, ad_op *op) { return offer_sum_of_cost(s, op, 1); }
 
 Test(fusion, operations_wait_and_run_in_order) {
     ad_worker_session *s = start_session();
@@ -52,6 +54,23 @@ Test(fusion, operations_wait_and_run_in_order) {
     cr_assert_eq(get_value(s, 3), 30);
     cr_assert_eq(get_value(s, 4), 31);
     cr_assert_eq(get_value(s, 5), 61);
+    end_session(s);
+}
+
+Test(fusion, a_drain_goes_on_in_the_next_turn_where_operations_are_long) {
+    ad_worker_session *s = start_session();
+    sum x[3];
+    for (unsigned i = 0; i < 3; i++)
+        cr_assert_eq(offer_sum_of_cost(s, make_sum(&x[i], 3 + i, true, 1, 2, 0), 1000 * AD_CHEAP), AD_FUSION_QUEUED);
+    s->fusion.turn_until = 0; /* each turn is over after its first operation */
+    cr_assert(!ad__fusion_drain(s));
+    cr_assert_eq(fake.runs, 1);
+    cr_assert(!ad__fusion_continue(s));
+    cr_assert_eq(fake.runs, 2);
+    while (!ad__fusion_continue(s)) cr_assert_leq(fake.runs, 3);
+    cr_assert_eq(fake.runs, 3);
+    cr_assert_eq(s->fusion.count, 0);
+    cr_assert_eq(get_value(s, 5), 30);
     end_session(s);
 }
 
