@@ -16,17 +16,32 @@ static const ad_component *const components[] = {&ad__component_turn,
                                                  &ops_streams,
                                                  NULL};
 
-static ad_worker_session *start_session(void) {
-    ad_worker *w = fake_worker(false, false, components);
+static ad_worker_session *start_session_on(bool asynchronous) {
+    ad_worker *w = fake_worker(asynchronous, false, components);
     w->hooks.checkpoint = &ad__checkpoint_hooks;
     w->fuses = AD_FUSE_ALWAYS;
     ad_worker_session *s = fake_session(w, 1, "alice");
     cr_assert_not_null(make_buffer(s, 1, 10));
     cr_assert_not_null(make_buffer(s, 2, 20));
-    ad_input_frame more = {0}; /* more is at hand, so it is worth waiting */
-    cr_assert_eq(ad__engine_queue_frames(s, &more, 1), 0);
     s->fusion.turn_until = INT64_MAX;
     return s;
+}
+
+static ad_worker_session *start_session(void) {
+    ad_worker_session *s = start_session_on(false);
+    ad_input_frame more = {0}; /* more is at hand, so it is worth waiting */
+    cr_assert_eq(ad__engine_queue_frames(s, &more, 1), 0);
+    return s;
+}
+
+/* Keep the device busy with work of so many expected ns. */
+static void enqueue_work(ad_worker_session *s, int64_t ns) {
+    ad_fault fault = {0};
+    ad_stream_queue *queue = ad__stream_queue_current(s, &fault);
+    cr_assert_not_null(queue);
+    cr_assert_eq(s->worker->backend->stream_follow(queue->stream, NULL, &fault), 0); /* anything that is enqueued */
+    ad__stream_queue_expect(queue, ns, ns);
+    cr_assert_eq(ad__session_enqueued(s, queue, &fault), 0);
 }
 
 static ad_fusion_offer offer_sum_of_cost(ad_worker_session *s, ad_op *op, int64_t ns) {
@@ -71,6 +86,31 @@ Test(fusion, a_drain_goes_on_in_the_next_turn_where_operations_are_long) {
     cr_assert_eq(fake.runs, 3);
     cr_assert_eq(s->fusion.count, 0);
     cr_assert_eq(get_value(s, 5), 30);
+    end_session(s);
+}
+
+Test(fusion, operations_wait_while_the_device_is_busy) {
+    const int64_t hour = 3600000000000;
+    ad_worker_session *s = start_session_on(true);
+    sum x[3];
+    cr_assert_eq(offer_sum(s, make_sum(&x[0], 3, true, 1, 2, 0)), AD_FUSION_REFUSED, "the device is idle");
+    enqueue_work(s, AD_MARK_NS + 1);
+    cr_assert_eq(offer_sum(s, make_sum(&x[0], 3, true, 1, 2, 0)), AD_FUSION_REFUSED, "it will soon be idle");
+    enqueue_work(s, hour);
+    cr_assert_eq(offer_sum(s, make_sum(&x[0], 3, true, 1, 2, 0)), AD_FUSION_QUEUED);
+    cr_assert_eq(offer_sum(s, make_sum(&x[1], 4, true, 3, 0, 1)), AD_FUSION_QUEUED);
+    const int64_t wait = ad__fusion_time_to_wait(s);
+    cr_assert(hour / 2 < wait && wait < hour, "%ld ns", (long)wait);
+    ad__session_await_more(s, wait);
+    cr_assert(!ad__session_poll(s));
+    cr_assert_eq(fake.runs, 0);
+    fake_pass();
+    cr_assert(ad__session_poll(s), "the device has nothing to do");
+    cr_assert_eq(ad__fusion_time_to_wait(s), 0);
+    cr_assert(ad__fusion_drain(s));
+    cr_assert_eq(fake.runs, 2);
+    cr_assert_eq(get_value(s, 4), 31);
+    fake_pass();
     end_session(s);
 }
 

@@ -128,9 +128,14 @@ ad_stream_queue *ad__stream_queue_current(ad_worker_session *s, ad_fault *fault)
     return get_low_queue(s, s->streams.current, fault);
 }
 
-int64_t ad__stream_queue_charge(ad_worker_session *s, int64_t estimate) {
+/* Correct an estimate by the session's pace. */
+static int64_t correct_estimate(const ad_worker_session *s, int64_t estimate) {
     const double paced = (double)estimate * ad__pace(&s->usage.pace);
-    const int64_t ns = paced < (double)INT64_MAX ? (int64_t)paced : INT64_MAX;
+    return paced < (double)INT64_MAX ? (int64_t)paced : INT64_MAX;
+}
+
+int64_t ad__stream_queue_charge(ad_worker_session *s, int64_t estimate) {
+    const int64_t ns = correct_estimate(s, estimate);
     s->usage.turn_ns = ad__size_sum(s->usage.turn_ns, ns);
     s->usage.device_ns = ad__size_sum(s->usage.device_ns, ns);
     if (ns <= NEGLIGIBLE) return ns;
@@ -368,6 +373,21 @@ int ad__stream_queues_poll(ad_worker_session *s, ad_fault *fault) {
     }
     ad__stream_queues_settle(s);
     return 0;
+}
+
+int64_t ad__stream_queue_ahead(const ad_worker_session *s, const ad_stream_queue *queue) {
+    int64_t ahead = 0;
+    for (unsigned i = 0; i < queue->nmarks; i++) {
+        const ad_mark *m = &queue->mark[(queue->first_mark + i) % AD_MARKS];
+        int64_t left = correct_estimate(s, m->expected);
+        if (i == 0) { /* the device has worked on it since it had nothing else to do */
+            const int64_t begun = m->asked > queue->reached ? m->asked : queue->reached;
+            const int64_t worked = ad__os_now() - begun;
+            left = worked < left ? left - worked : 0;
+        }
+        ahead = ad__size_sum(ahead, left);
+    }
+    return ahead;
 }
 
 bool ad__stream_queue_idle(const ad_stream_queue *queue) { return !queue->nmarks && !queue->unmarked; }

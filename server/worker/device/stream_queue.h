@@ -111,6 +111,8 @@ void ad__stream_queues_settle(struct ad_worker_session *s);
 int ad__stream_queues_wait(struct ad_worker_session *s, ad_fault *fault);
 bool ad__stream_queue_idle(const ad_stream_queue *queue);
 bool ad__stream_queues_idle(const struct ad_worker_session *s);
+/* Estimate how long the device still works on what is marked, in ns. 0: nothing is marked, or there is no estimate. */
+int64_t ad__stream_queue_ahead(const struct ad_worker_session *s, const ad_stream_queue *queue);
 /* Tell whether so many marks are outstanding that the session must wait. */
 static inline bool ad__stream_queue_full(const ad_stream_queue *queue) { return queue->nmarks >= queue->most_marks; }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "protocol/infer.h"
+#include "protocol/size.h"
 #include "server/common/os.h"
 #include "server/worker/session.h"
 
@@ -12,8 +13,13 @@ void ad__session_await(ad_worker_session *s, ad_wait_for kind, ad_stream_queue *
                         .event = event,
                         .since = ad__os_now(),
                         .returns = s->worker->engine.returns};
-    if (kind != AD_WAIT_ROOM && kind < AD_WAIT_COMPILER && s->worker->backend->asynchronous)
+    if (kind != AD_WAIT_ROOM && kind < AD_WAIT_MORE && s->worker->backend->asynchronous)
         s->worker->engine.hurried = s->wait.since;
+}
+
+void ad__session_await_more(ad_worker_session *s, int64_t ns) {
+    ad__session_await(s, AD_WAIT_MORE, NULL, NULL);
+    s->wait.until = ad__size_sum(s->wait.since, ns);
 }
 
 static const char *name_message(const ad_message *m) { return m->op.opcode ? ad__op_name(&m->op) : m->row->name; }

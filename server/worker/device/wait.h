@@ -14,6 +14,7 @@ typedef enum ad_wait_for {
     AD_WAIT_ALL,    /* until all stream queues are idle */
     AD_WAIT_ROOM,   /* until one stream queue has reached a mark */
     AD_WAIT_EVENT,  /* until an event is reached */
+    AD_WAIT_MORE,   /* until a message comes, or a time has come, or all stream queues are idle (fusion/queue.h) */
     /* reasons without a device */
     AD_WAIT_COMPILER,   /* until a module has been compiled */
     AD_WAIT_MIGRATION,  /* until the principal's migration has succeeded or failed (migrate/migration.h) */
@@ -24,13 +25,15 @@ typedef struct ad_wait {
     ad_wait_for kind;
     struct ad_stream_queue *stream_queue;
     ad_event *event;
-    int64_t since;
+    int64_t since, until; /* until: of AD_WAIT_MORE */
     uint64_t returns; /* ad_engine.returns when the wait began */
 } ad_wait;
 
 /* Let the session wait; then the message at hand is executed again. */
 void ad__session_await(struct ad_worker_session *s, ad_wait_for kind, struct ad_stream_queue *stream_queue,
                        ad_event *event);
+/* Let the session wait for more messages, at most so many ns. */
+void ad__session_await_more(struct ad_worker_session *s, int64_t ns);
 /* Check a status of the backend, and return it. AD_E_DEVICE_LOST ends the process. */
 int ad__session_status(struct ad_worker_session *s, int status, const ad_fault *fault);
 

@@ -161,6 +161,11 @@ static int64_t find_next_poll(const ad_engine *e) {
     for (const ad_worker_session *s = e->under_way; s; s = s->turns.next_busy) {
         int64_t waited = now - s->wait.since;
         if (s->wait.kind >= AD_WAIT_COMPILER) continue;
+        if (s->wait.kind == AD_WAIT_MORE) {
+            if (s->wait.until <= now) return AD_PUMP_AT_ONCE;
+            if (s->wait.until - now < soonest) soonest = s->wait.until - now;
+            continue;
+        }
         if (s->wait.kind && waited < PATIENCE) return AD_PUMP_AT_ONCE;
         if (s->wait.kind && waited / LATE_SHARE < soonest) soonest = waited / LATE_SHARE;
     }

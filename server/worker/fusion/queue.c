@@ -63,6 +63,35 @@ static bool has_more_at_hand(ad_worker_session *s) {
     return more;
 }
 
+/* ---- waiting for other operations ---- */
+
+/* Find how many ns an operation of a stream queue may wait while the device works on others. */
+static int64_t find_time_ahead(const ad_worker_session *s, const ad_stream_queue *queue) {
+    const int64_t ahead = queue && queue->nmarks ? ad__stream_queue_ahead(s, queue) : 0;
+    return ahead > AD_FUSION_AHEAD_NS ? ahead - AD_FUSION_AHEAD_NS : 0;
+}
+
+int64_t ad__fusion_time_to_wait(const ad_worker_session *s) {
+    const ad_fusion_queue *h = &s->fusion;
+    const ad_stream_queue *queue = NULL;
+    int64_t least = INT64_MAX;
+    if (!h->count || h->draining || h->count == AD_FUSION_OPS || !s->worker->backend->asynchronous) return 0;
+    for (unsigned i = 0; i < h->count && least; i++) {
+        if (h->ops->op[i].stream_queue == queue) continue;
+        queue = h->ops->op[i].stream_queue;
+        const int64_t ns = find_time_ahead(s, queue);
+        if (ns < least) least = ns;
+    }
+    return least;
+}
+
+/* Tell whether an operation is worth queueing although nothing is queued. */
+static bool has_reason_to_wait(ad_worker_session *s) {
+    if (has_more_at_hand(s)) return true;
+    if (!s->worker->backend->asynchronous || !s->streams.current) return false;
+    return find_time_ahead(s, ad__stream_queue_current(s, NULL));
+}
+
 /* ---- which operations can join the queue ---- */
 
 static bool has_same_shape(const ad_desc *a, const ad_desc *b) {
@@ -161,7 +190,7 @@ static bool move_to_arena(ad_worker_session *s, ad_op *op) {
 /* Tell whether the operation can be queued after a drain that was begun for it. */
 static bool can_join_after_drain(ad_worker_session *s, ad_op *op, job *j) {
     if (!check_candidate(s, op, j) || (s->fusion.count && !can_join(s, op, j))) return false;
-    if (!s->fusion.count && (ad__fusion_is_end(op) || !has_more_at_hand(s))) return false;
+    if (!s->fusion.count && (ad__fusion_is_end(op) || !has_reason_to_wait(s))) return false;
     return move_to_arena(s, op);
 }
 
@@ -211,7 +240,7 @@ ad_fusion_offer ad__fusion_offer(ad_worker_session *s, ad_op *op) {
         !is_fusible(s, op, &masked))
         return refuse_op(s);
     if (way == AD_WAY_NONE) {
-        if (!h->count && !has_more_at_hand(s)) return refuse_op(s);
+        if (!h->count && !has_reason_to_wait(s)) return refuse_op(s);
         if (!check_candidate(s, op, &j)) return refuse_op(s);
         bool along = !h->count || can_join(s, op, &j);
         if (!h->count || (along && has_room(s, op, j.buffer))) return queue_op(s, op, &j, masked);

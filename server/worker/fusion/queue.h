@@ -4,8 +4,14 @@
  *                     │    ▲
  *                     └─▶ RETRY: a drain goes on first, in the next turns
  *
- * An operation is queued only while more messages are at hand, so an idle queue delays nothing. Queued operations have
- * been checked; only memory can still be lacking. Their fresh outputs have buffers without memory: a buffer that is
+ * An operation is queued only where that delays nothing: more messages are at hand, or the device is busy for a while.
+ * So a client that issues more slowly than the server executes gets chains, too:
+ *
+ *     device    ████████ a ████████│████████ chain of b, c, d ████
+ *     client    a    b    c    d   ▲
+ *     queue          b    bc   bcd └ AD_FUSION_AHEAD_NS before a's expected end they are drained
+ *
+ * Queued operations have been checked; only memory can still be lacking. Their fresh outputs have buffers without memory: a buffer that is
  * freed before the drain never gets any. A buffer that is freed while queued operations use it is removed from the
  * client's ids at once, and freed after them.
  *
@@ -36,6 +42,8 @@
 #define AD_FUSION_VAIN 256
 #define AD_FUSION_VAIN_NS 2000 /* ns of a small operation, in this sense */
 #define AD_FUSION_NODE_NS 300  /* ns of enqueueing one more operation of a chain, on an asynchronous backend */
+/* Operations wait for others while their devices have so many ns to do: more than a drain and noticing the end take. */
+#define AD_FUSION_AHEAD_NS 300000
 #define AD_FUSION_SMALL 16384  /* elements up to which a launch takes longer than its execution */
 #define AD_FUSION_RECENT \
     16 /* groups grown by one of the last so many operations may grow further: they stay when room is made */
@@ -113,6 +121,8 @@ ad_fusion_offer ad__fusion_offer(struct ad_worker_session *s, ad_op *op);
 bool ad__fusion_defer_buffer(struct ad_worker_session *s, struct ad_buffer *b);
 /* Tell whether the message may be executed before the queued operations. */
 bool ad__fusion_may_overtake(const struct ad_worker_session *s, const ad_message *m);
+/* Find how many ns the queued operations may wait for others although no message is at hand. 0: not at all. */
+int64_t ad__fusion_time_to_wait(const struct ad_worker_session *s);
 /* Execute all queued operations, however long that takes. */
 void ad__fusion_flush(struct ad_worker_session *s);
 /* Execute queued operations while the turn has time. False: more remain (draining). */

@@ -175,6 +175,7 @@ ad_turn ad__session_turn(ad_worker_session *s, int64_t budget, int64_t limit) {
         ad__session_await(s, AD_WAIT_MIGRATION, NULL, NULL);
         return AD_TURN_WAITING;
     }
+    if (s->wait.kind == AD_WAIT_MORE) s->wait.kind = AD_WAIT_NONE; /* whatever gave the turn has ended that wait */
     if (s->wait.kind && !ad__session_poll(s)) return AD_TURN_WAITING;
     s->fusion.turn_until = until;
     if (s->fusion.draining && s->fusion.cost > limit && !asynchronous) return AD_TURN_HEAVY;
@@ -204,6 +205,11 @@ ad_turn ad__session_turn(ad_worker_session *s, int64_t budget, int64_t limit) {
         if (atomic_load_explicit(&s->output.queued, memory_order_relaxed) > FLUSH_AT && ad__output_flush(&s->output))
             ad__engine_request_attention(s);
         if ((cost > AD_CHEAP || i % CLOCK_EVERY == 0) && ad__os_now() >= until) return AD_TURN_MORE;
+    }
+    const int64_t time_to_wait = ad__fusion_time_to_wait(s);
+    if (time_to_wait) {
+        ad__session_await_more(s, time_to_wait);
+        return AD_TURN_WAITING;
     }
     if (!ad__fusion_drain(s)) return AD_TURN_MORE;
     if (s->checkpoint.late) ad__checkpoint_commit(s); /* the checkpoint lets more operations count as complete */
