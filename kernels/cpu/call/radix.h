@@ -47,14 +47,14 @@ template <class E> void radix_move(const E *from, int64_t n, int shift, int64_t 
     for (int64_t i = 0; i < n; i++) to[at[digit_of(from[i], shift)]++] = from[i];
 }
 
-/* Counts into places. False: all elements have one digit, there is nothing to move. */
-inline bool radix_places(radix_counts *c, int chunks, int64_t n) {
+/* Turn the counts of chunks into places. False: all elements have one digit, there is nothing to move. */
+inline bool radix_places(int64_t (*at)[RADIX_SIZE], int chunks, int64_t n) {
     int64_t sum = 0;
     for (int d = 0; d < RADIX_SIZE; d++) {
         int64_t all = sum;
         for (int k = 0; k < chunks; k++) {
-            int64_t count = c->at[k][d];
-            c->at[k][d] = sum;
+            int64_t count = at[k][d];
+            at[k][d] = sum;
             sum += count;
         }
         if (sum - all == n) return false;
@@ -76,7 +76,7 @@ template <class E> E *radix_sort(E *a, E *b, int64_t n, radix_counts *c, int chu
     for (int shift = 0; shift < int(8 * sizeof(typename element_key<E>::type)); shift += RADIX_BITS) {
         ad_cpu_check_cancelled();
         each([&](int64_t k, int64_t first, int64_t m) { radix_count(a + first, m, shift, c->at[k]); });
-        if (!radix_places(c, chunks, n)) continue;
+        if (!radix_places(c->at, chunks, n)) continue;
         each([&](int64_t k, int64_t first, int64_t m) { radix_move(a + first, m, shift, c->at[k], b); });
         std::swap(a, b);
     }

@@ -1,5 +1,6 @@
 /* Products of two sparse matrices, row by row. The products of a row's entries are added up in a table that finds
  * columns, then sorted by column. Few of them are added up where they belong at once. */
+#include "kernels/cpu/call/radix.h"
 #include "kernels/cpu/call/sparse.h"
 
 namespace {
@@ -112,16 +113,12 @@ inline const uint64_t *sort_keys(uint64_t *from, uint64_t *to, int64_t n, int di
         std::sort(from, from + n);
         return from;
     }
+    int64_t at[1][RADIX_SIZE];
     for (int d = 0; d < digits; d++) {
-        const int shift = 32 + 8 * d;
-        int64_t ends[256] = {};
-        for (int64_t k = 0; k < n; k++) ends[from[k] >> shift & 255]++;
-        for (int64_t v = 0, before = 0; v < 256; v++) {
-            const int64_t many = ends[v];
-            ends[v] = before;
-            before += many;
-        }
-        for (int64_t k = 0; k < n; k++) to[ends[from[k] >> shift & 255]++] = from[k];
+        const int shift = 32 + RADIX_BITS * d;
+        radix_count(from, n, shift, at[0]);
+        if (!radix_places(at, 1, n)) continue;
+        radix_move(from, n, shift, at[0], to);
         std::swap(from, to);
     }
     return from;
