@@ -22,6 +22,7 @@ from observing import CTL, get, metrics, see
 from test_recovery import (HERE, LATE, OPEN, answers_come_once, comes_back, export, kill,
                            leave_behind, through_windows, window)
 from test_recovery_modules import PLAIN, VARIABLES, build, doubled, launch
+from test_resume import program
 from upgrading import VERSION, refusal, times, upgrade
 
 
@@ -139,6 +140,37 @@ class Steady:
         out, errors = self.process.communicate(timeout=raw.WINDOW)
         assert self.process.returncode == 0, errors
         return json.loads(out)
+
+
+READS_FIRST = """
+import sys, arrayd as ad
+x = ad.zeros(1 << 18, "int64")
+for round in range(6):
+    ad.sync()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    assert int(x[0]) == 50 * round
+    for i in range(50):
+        x[i:] += 1
+    with ad.cuda.Stream():
+        total = x.sum()
+    assert int(total) == (round + 1) * 50 * x.size - 49 * 25, round
+    for i in range(1, 50):
+        x[:i] += 1
+"""
+
+
+def test_a_second_stream_sees_what_came_after_a_read(start):
+    """A read is the first that the new worker does, so that nothing comes before it on the session's stream."""
+    server = start(env=LATE)
+    reader = program(READS_FIRST, f"unix:{server.path}", stdin=subprocess.PIPE)
+    for _ in range(6):
+        assert reader.stdout.readline() == "ready\n", reader.communicate()[1]
+        upgrade(server)
+        reader.stdin.write("\n")
+        reader.stdin.flush()
+    _, err = reader.communicate()
+    assert reader.returncode == 0, err
 
 
 @pytest.mark.parametrize("late", [False, True])

@@ -81,6 +81,25 @@ Test(streams, an_event_is_reached_when_its_stream_has_passed) {
     stop_session(s);
 }
 
+/* A read may be recorded before the session has enqueued anything, as the first request to a new worker is. Operations of
+ * the session's only stream queue are not recorded. Another stream queue must wait for them all the same. */
+Test(streams, another_one_waits_for_writes_after_a_read_before_everything) {
+    ad_worker_session *s = start_session(true);
+    ad_buffer *b = ad__buffers_find(&s->buffers, 1);
+    ad_stream_queue *home = b->home;
+    ad_fault fault = {0};
+    sum x;
+    cr_assert_eq(home->sequence, 0);
+    cr_assert_eq(ad__stream_queue_uses(s, home, b, false, &fault), 0);
+    cr_assert_eq(run_op(s, make_sum(&x, 1, false, 1, 0, 1)), 0);
+    cr_assert_eq(send_request(s, AD_REQ_STREAM, 100, 0, 0), 0);
+    cr_assert_eq(send_request(s, AD_REQ_ON, 100, 0, 0), 0);
+    cr_assert_eq(run_op(s, make_sum(&x, 3, true, 1, 0, 1)), 0);
+    cr_assert_eq(ad__stream_queue_known(s, 100)->followed[home->slot], home->sequence,
+                 "the other stream reads the array before it is written");
+    stop_session(s);
+}
+
 Test(streams, a_lost_device_ends_the_worker) {
     static const struct {
         uint8_t opcode;
