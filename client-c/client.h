@@ -188,6 +188,11 @@ int ad__wait_writer(ad_session *s, uint64_t *checked);
 /* End a request: send it, wait for its reply, release the lock. status: the encoder's; mark: size of output.gathered
  * before the message. AD_E_INTERRUPTED, AD_E_CONNECTION, AD_E_MEMORY, and what the server answers. */
 int ad__commit_ask(ad_session *s, size_t mark, int status, ad_slot *slot);
+/* Tell whether the server has made, or will make, what a request asks for that did not succeed here: the failure of an
+ * earlier operation was told in its place, or the program has not waited for the reply. */
+static inline bool ad__slot_is_made(const ad_slot *slot, int status) {
+    return slot->done ? slot->status == 0 : status == AD_E_INTERRUPTED;
+}
 /* As ad__commit_ask, without waiting; ad__await_ask waits. */
 int ad__commit_ask_async(ad_session *s, size_t mark, int status, ad_slot *slot);
 int ad__await_ask(ad_session *s, ad_slot *slot);

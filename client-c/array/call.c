@@ -62,6 +62,14 @@ static int make_sized_outputs(library_call *c, int64_t n, ad_array **outs) {
     return ad__hand_out(status, c->op.nout, made, outs);
 }
 
+/* Drop the outputs of a query that did not succeed. The server makes them all the same, as those of any operation that
+ * fails; where a session may have no more buffers it cannot. */
+static void drop_sized_outputs(const library_call *c, const ad_slot *slot, int status) {
+    const bool failed = slot->done && slot->status && slot->status != AD_E_LIMIT;
+    if (!failed && !ad__slot_is_made(slot, status)) return;
+    for (int k = 0; k < c->op.nout; k++) ad__queue_free(c->session, c->operand[k].desc.buffer, 0);
+}
+
 static int ask_call(library_call *c, ad_array **outs, int64_t *values) {
     ad_session *s = c->session;
     ad_slot slot;
@@ -74,9 +82,10 @@ static int ask_call(library_call *c, ad_array **outs, int64_t *values) {
             (ad_operand){.desc = {.buffer = s->next_id.buffer++, .dtype = c->result[k].dtype, .form = AD_SIZED}};
     ad__slot_add(s, &slot);
     status = ad__commit_ask(s, mark, ad__encode_query(&s->output.gathered, slot.request, &c->op), &slot);
-    if (status == AD_E_INTERRUPTED) /* the server makes the outputs, and the program has given up */
-        for (int k = 0; k < c->op.nout; k++) ad__queue_free(s, c->operand[k].desc.buffer, 0);
-    if (status) return status;
+    if (status) {
+        drop_sized_outputs(c, &slot, status);
+        return status;
+    }
     for (int i = 0; values && i < AD_MAX_PARAM; i++) values[i] = i < slot.nvalues ? slot.values[i] : 0;
     return make_sized_outputs(c, slot.nvalues ? slot.values[0] : 0, outs);
 }

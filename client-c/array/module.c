@@ -89,8 +89,7 @@ int ad_module_build(ad_session *s, const char *source, size_t size, int noptions
     slot.variable = true;
     atomic_init(&m->refs, 1);
     status = ask_build(s, &b, &m->id, &slot);
-    /* The server may build it all the same. */
-    if (status == AD_E_INTERRUPTED) ad__send_numbers(s, AD_REQ_MODULE_DROP, 1, &m->id);
+    if (status && ad__slot_is_made(&slot, status)) ad__send_numbers(s, AD_REQ_MODULE_DROP, 1, &m->id);
     if (status) {
         free(text);
         free(m);
@@ -254,7 +253,7 @@ static int ask_global(ad_module *m, const char *name, uint64_t *buffer, ad_slot 
     *buffer = s->next_id.buffer++;
     ad__slot_add(s, slot);
     status = ad__commit_ask(s, mark, ad__encode_global(&s->output.gathered, slot->request, m->id, name, *buffer), slot);
-    if (status == AD_E_INTERRUPTED) ad__queue_free(s, *buffer, 0);
+    if (status && ad__slot_is_made(slot, status)) ad__queue_free(s, *buffer, 0);
     return status;
 }
 

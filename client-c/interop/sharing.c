@@ -26,8 +26,7 @@ static int ask_new_buffer(ad_session *s, int opcode, size_t n, const uint64_t *f
     all[1] = *buffer = s->next_id.buffer++;
     for (size_t i = 0; i < n; i++) all[used++] = fields[i];
     status = ad__commit_ask(s, mark, ad__encode_named(&s->output.gathered, opcode, used, all, ntexts, texts), slot);
-    if (status == AD_E_INTERRUPTED)
-        ad__queue_free(s, *buffer, 0); /* the server makes it, and the program has given up */
+    if (status && ad__slot_is_made(slot, status)) ad__queue_free(s, *buffer, 0);
     return status;
 }
 
@@ -103,10 +102,12 @@ int ad_capability_make(const ad_array *a, uint64_t uses, double lease, double li
     ad_slot slot;
     ad__slot_init(&slot, NULL, 0);
     int status = ad__ask_numbers(a->session, AD_REQ_SHARE, 4, fields, &slot);
-    if (status) return status;
-    if (slot.nvalues < 3) return ad__fail(AD_E_PROTOCOL, "share: a reply of another form");
-    *out = (ad_capability){{(uint64_t)slot.values[0], (uint64_t)slot.values[1]}, (uint64_t)slot.values[2]};
-    return 0;
+    if (!status && slot.nvalues < 3) status = ad__fail(AD_E_PROTOCOL, "share: a reply of another form");
+    if (!status) *out = (ad_capability){{(uint64_t)slot.values[0], (uint64_t)slot.values[1]}, (uint64_t)slot.values[2]};
+    else if (slot.done && slot.nvalues == 3) /* nobody will hear of it */
+        ad__send_numbers(a->session, AD_REQ_REVOKE, 2,
+                         (uint64_t[]){(uint64_t)slot.values[0], (uint64_t)slot.values[1]});
+    return status;
 }
 
 int ad_capability_attach(ad_session *s, const ad_capability *c, const ad_layout *layout, ad_array **out) {

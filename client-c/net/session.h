@@ -166,6 +166,7 @@ struct ad_session {
         size_t count, capacity;
         int64_t bytes; /* size of these buffers */
         size_t end;    /* up to this offset output.gathered holds nothing but free messages */
+        bool held;     /* a fork is under way: the child has these buffers, too, and both free them */
     } frees;
     ad_send_window window;
     ad_unacked unacked; /* empty where the session cannot be resumed */

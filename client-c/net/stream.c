@@ -81,7 +81,7 @@ static bool has_room_for_frees(const ad_session *s) {
 
 /* Encode queued frees into the open frame. */
 static void append_frees(ad_session *s) {
-    while (s->frees.count && has_room_for_frees(s)) {
+    while (s->frees.count && !s->frees.held && has_room_for_frees(s)) {
         size_t n = s->frees.count < AD_FREES ? s->frees.count : AD_FREES, mark;
         open_frame(s);
         mark = s->output.gathered.size;
@@ -584,8 +584,7 @@ int ad__pass_ask(ad_session *s, int opcode, size_t n, const uint64_t *fields, co
     }
     end_descriptor_frame(s, fd);
     status = ad__commit_ask(s, mark, 0, slot);
-    if (status == AD_E_INTERRUPTED && buffer)
-        ad__queue_free(s, *buffer, 0); /* the server makes it, and the program has given up */
+    if (status && buffer && ad__slot_is_made(slot, status)) ad__queue_free(s, *buffer, 0);
     return status;
 }
 

@@ -6,9 +6,10 @@
  *     fork()  -------------------------------------------------------->   has a: renew_session
  *     close(a)                             welcome  ------------------>   uses the arrays
  *
- * The message is ordered behind all operations so far; the fork does not wait for its execution. Where that cannot be,
- * as with a server on another machine or in a sandbox that passes no descriptors, the child cannot use the session, and
- * opens another. */
+ * The message is ordered behind all operations so far; the fork does not wait for its execution. Buffers that are
+ * released and not yet freed are the child's, too: both ends send their free messages after the fork. Where that cannot
+ * be, as with a server on another machine or in a sandbox that passes no descriptors, the child cannot use the session,
+ * and opens another. */
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -110,13 +111,20 @@ static void retract_fork(ad_session *s) {
     if (s->input.deferred.number == number) s->input.deferred.status = 0;
 }
 
+/* Send the fork message, and nothing behind it that the child must send as well. */
+static bool send_fork(ad_session *s, int fd) {
+    s->frees.held = true;
+    const bool sent = ad__pass_fork(s, fd, s->child.key, s->child.secret) == 0 && flush_before_fork(s);
+    s->frees.held = false;
+    return sent && !atomic_load(&s->connection.passes_nothing);
+}
+
 /* Begin a session for the child. The caller holds the session's lock until the fork. */
 static void prepare_child(ad_session *s) {
     int end[2];
     if (!needs_child_session(s) || !make_descriptor_room(s) || !draw_child_key(s) || make_child_sockets(end) != 0)
         return;
-    if (ad__pass_fork(s, end[1], s->child.key, s->child.secret) == 0 && flush_before_fork(s) &&
-        !atomic_load(&s->connection.passes_nothing)) {
+    if (send_fork(s, end[1])) {
         s->child.fd = end[0];
         return;
     }

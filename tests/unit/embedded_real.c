@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "protocol/counters.h"
 #include "tests/unit/embedded.h"
@@ -152,6 +154,65 @@ Test(embedded_real, questions_and_errors) {
     ad_session_close(s);
 }
 
+static void expect_counter(ad_session *s, int counter, uint64_t expected) {
+    uint64_t counters[AD_NCOUNTER];
+    int got;
+    cr_assert_eq(ad_stat(s, AD_NCOUNTER, counters, &got), 0, "%s", ad_error_message());
+    cr_expect_eq(counters[counter], expected, "counter %d is %lu, not %lu", counter, (unsigned long)counters[counter],
+                 (unsigned long)expected);
+}
+
+Test(embedded_real, a_query_that_fails_leaves_nothing_behind) {
+    ad_session *s = open_embedded();
+    ad_array *x, *i, *bad, *where;
+    const int64_t index = 9;
+    cr_assert_eq(ad_full(s, AD_FLOAT64, 1, (int64_t[]){3}, ad_float(1), &x), 0);
+    cr_assert_eq(ad_upload(s, AD_INT64, 1, (int64_t[]){1}, &index, 8, &i), 0);
+    cr_assert_eq(ad_call_call(NULL, AD_CALL_gather, -1, 2, (ad_in[]){ad_of(x), ad_of(i)}, 0, NULL, NULL, &bad, NULL),
+                 0);
+    for (int k = 0; k < 3; k++)
+        cr_expect_eq(ad_call_call(NULL, AD_CALL_nonzero, -1, 1, (ad_in[]){ad_of(bad)}, 0, NULL, NULL, &where, NULL),
+                     AD_E_INDEX);
+    expect_counter(s, AD_COUNTER_buffers, 3);
+    cr_expect_eq(ad_sync(s), 0, "%s", ad_error_message());
+    ad_array *all[] = {x, i, bad};
+    for (int k = 0; k < 3; k++) ad_array_release(all[k]);
+    ad_session_close(s);
+}
+
+/* Let the next request fail with the failure of an earlier operation, although the server carries it out. */
+static void defer_failure(ad_session *s) {
+    cr_assert_eq(ad_event_drop(s, 12345), 0);
+    cr_assert_eq(ad_settle(s), 0);
+}
+
+Test(embedded_real, an_answer_beside_an_earlier_failure_leaves_nothing_behind) {
+    ad_session *s = open_embedded();
+    ad_array *x, *out;
+    ad_capability c, other;
+    char *names = NULL;
+    const int64_t shape = 3, stride = 8;
+    const ad_layout layout = {.dtype = AD_FLOAT64, .ndim = 1, .shape = &shape, .strides = &stride};
+    cr_assert_eq(ad_full(s, AD_FLOAT64, 1, &shape, ad_float(1), &x), 0);
+    cr_assert_eq(ad_capability_make(x, 0, 0, 0, &c), 0);
+    defer_failure(s);
+    cr_expect_eq(ad_call_call(NULL, AD_CALL_nonzero, -1, 1, (ad_in[]){ad_of(x)}, 0, NULL, NULL, &out, NULL),
+                 AD_E_STALE);
+    defer_failure(s);
+    cr_expect_eq(ad_capability_attach(s, &c, &layout, &out), AD_E_STALE);
+    defer_failure(s);
+    cr_expect_eq(ad_names(s, &names), AD_E_STALE);
+    expect_counter(s, AD_COUNTER_buffers, 1);
+    defer_failure(s);
+    cr_expect_eq(ad_capability_make(x, 0, 0, 0, &other), AD_E_STALE);
+    cr_expect_eq(ad_capability_revoke(s, &c), 0);
+    ad_array_release(x);
+    expect_counter(s, AD_COUNTER_buffers, 0);
+    expect_counter(s, AD_COUNTER_shared_bytes, 0);
+    cr_expect_eq(ad_sync(s), 0, "%s", ad_error_message());
+    ad_session_close(s);
+}
+
 Test(embedded_real, released_arrays_leave_nothing_behind) {
     ad_session *s = open_embedded();
     ad_array *a, *b;
@@ -169,6 +230,24 @@ Test(embedded_real, released_arrays_leave_nothing_behind) {
     cr_assert_eq(ad_stat(s, AD_NCOUNTER, counters, &got), 0);
     cr_expect_eq(counters[AD_COUNTER_buffers], 0);
     cr_expect_eq(counters[AD_COUNTER_ops_failed], 0);
+    ad_session_close(s);
+}
+
+Test(embedded_real, a_child_frees_what_was_released_before_the_fork) {
+    ad_session *s = open_embedded();
+    ad_array *a, *b;
+    uint64_t counters[AD_NCOUNTER];
+    int got, status = 0;
+    cr_assert_eq(ad_full(s, AD_FLOAT32, 1, (int64_t[]){16}, ad_float(1), &a), 0);
+    cr_assert_eq(ad_full(s, AD_FLOAT32, 1, (int64_t[]){16}, ad_float(2), &b), 0);
+    cr_assert_eq(ad_sync(s), 0);
+    ad_array_release(b);
+    const pid_t child = fork();
+    if (!child) _exit(ad_stat(s, AD_NCOUNTER, counters, &got) ? 100 : (int)counters[AD_COUNTER_buffers]);
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 1, "status %x", status);
+    expect_counter(s, AD_COUNTER_buffers, 1);
+    ad_array_release(a);
     ad_session_close(s);
 }
 
