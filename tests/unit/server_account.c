@@ -155,6 +155,32 @@ Test(account, a_device_that_has_less_than_was_thought) {
     has = UINT64_MAX;
 }
 
+Test(account, a_block_that_is_rounded_up_stays_within_the_limit) {
+    ad_memory m = open_memory(256 * MIB);
+    ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);
+    const ad_account *account = ad__stream_arena_account(e);
+    ad_block x, y, z;
+    ad__account_grant(ad__stream_arena_account(e), &(ad_grants){.memory = 11 * MIB});
+    cr_assert_eq(ad__memory_take(e, 10 * MIB, &x, &fault), 0);
+    cr_expect_eq(ad__memory_take(e, MIB + 1, &y, &fault), AD_E_MEMORY);
+    ad__memory_give(e, &x);
+    cr_assert_eq(ad__memory_take(e, MIB, &y, &fault), 0);
+    cr_assert_eq(ad__memory_take(e, 6 * MIB, &x, &fault), 0);
+    cr_expect_eq(ad__memory_take(e, 2 * MIB + 1, &z, &fault), 0, "four MiB are left");
+    cr_expect_eq(account->total, 11 * MIB);
+    ad__memory_give(e, &z);
+    ad__memory_give(e, &x);
+    cr_assert_eq(ad__memory_take(e, 9 * MIB, &x, &fault), 0, "the spare of 10 MiB fits");
+    ad__memory_give(e, &y);
+    ad__memory_give(e, &x);
+    cr_assert_eq(ad__memory_take(e, 2 * MIB, &y, &fault), 0);
+    cr_assert_eq(ad__memory_take(e, 8 * MIB, &x, &fault), 0, "the spare of 10 MiB is too large now, a new slab is not");
+    cr_expect_eq(account->total, 10 * MIB);
+    ad__memory_give(e, &x);
+    ad__memory_give(e, &y);
+    ad__stream_arena_close(e);
+}
+
 Test(account, another_can_be_made_to_pay) {
     ad_memory m = open_memory(64 * MIB);
     ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);

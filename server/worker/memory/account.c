@@ -116,15 +116,22 @@ void ad__uses_text(const uint64_t used[AD_USES], char out[AD_USES_TEXT]) {
     }
 }
 
-int ad__account_check(const ad_account *a, uint64_t size, ad_fault *fault) {
+bool ad__account_has_room(const ad_account *a, uint64_t size) {
+    return !a->most || (size <= a->most && a->total <= a->most - size);
+}
+
+int ad__account_refuse(const ad_account *a, uint64_t size, ad_fault *fault) {
     char want[16], limit[16], uses[AD_USES_TEXT];
-    if (!a->most || (size <= a->most && a->total <= a->most - size)) return 0;
     ad__bytes_text(size, want);
     ad__bytes_text(a->most, limit);
     ad__uses_text(a->used, uses);
     return ad__fault(fault, AD_E_MEMORY,
                      "out of memory: %s more are above the %s of a device that %s may have (grant memory); it has %s",
                      want, limit, a->principal, uses);
+}
+
+int ad__account_check(const ad_account *a, uint64_t size, ad_fault *fault) {
+    return ad__account_has_room(a, size) ? 0 : ad__account_refuse(a, size, fault);
 }
 
 /* Find the other holder with the most bytes after `last`. Holders of equal size keep the order of the list. NULL:

@@ -42,9 +42,13 @@ void ad__account_grant(ad_account *a, const ad_grants *g);
 bool ad__account_reserve(ad_account **list, const char *principal, uint64_t bytes);
 void ad__accounts_unreserve(ad_account **list); /* Cancel all reserves. */
 
+/* Tell whether the account has room for `size` more bytes. */
+bool ad__account_has_room(const ad_account *a, uint64_t size);
 /* Check that the account has room for `size` more bytes. AD_E_MEMORY: the fault names the limit, and what is used
  * for what. */
 int ad__account_check(const ad_account *a, uint64_t size, ad_fault *fault);
+/* Fill the same fault without a check. Returns AD_E_MEMORY. */
+int ad__account_refuse(const ad_account *a, uint64_t size, ad_fault *fault);
 void ad__account_charge(ad_account *a, ad_use use, uint64_t size);
 void ad__account_return(ad_account *a, ad_use use, uint64_t size);
 /* Return the bytes of slabs that the account may have, where all slabs together may have `limit`. Others have taken

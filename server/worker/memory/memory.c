@@ -12,8 +12,8 @@
 #define EMPTIES 4 /* cut slabs without arrays that a stream arena keeps */
 
 /* The spare own slabs of a stream arena may have one part in so many of all memory. The first touch of a page costs
- * several times what it costs to compute with it: on an H100 additions with a new slab for each result took 2.2 times as
- * long. A session that lacks memory gets the spare slabs of all arenas. */
+ * several times what it costs to compute with it: on an H100 additions with a new slab for each result took 2.2 times
+ * as long. A session that lacks memory gets the spare slabs of all arenas. */
 #define SPARE_SHARE 4
 
 struct ad_slab {
@@ -275,22 +275,22 @@ void ad__memory_charge(ad_block *b, ad_account *payer) {
     ad__account_return(before, b->use, b->size);
 }
 
-/* Find the smallest spare slab with `size` bytes that is at most a quarter larger. NULL: there is none. */
+/* Find the smallest spare slab with `size` bytes that is at most a quarter larger, and that the principal may have.
+ * NULL: there is none. */
 static ad_slab *find_spare(ad_stream_arena *e, uint64_t size) {
     ad_slab *best = NULL;
     for (ad_slab *s = e->spare; s; s = s->next)
         if (s->map.size >= size && s->map.size - size <= size / 4 && (!best || s->map.size < best->map.size)) best = s;
-    return best;
+    return best && ad__account_has_room(e->account, best->map.size) ? best : NULL;
 }
 
+/* size: a multiple of OWN_GRAIN. */
 static int take_own_slab(ad_stream_arena *e, uint64_t size, ad_block *out, ad_fault *fault) {
     ad_fault why = {0};
-    if (size > AD_HEAP_MOST) return report_full(e, size, fault);
-    uint64_t rounded = (size + OWN_GRAIN - 1) / OWN_GRAIN * OWN_GRAIN;
-    ad_slab *s = find_spare(e, rounded);
+    ad_slab *s = find_spare(e, size);
     if (s) {
         unlink_spare(e, s);
-    } else if (!(s = create_slab(e, rounded, false, &why))) {
+    } else if (!(s = create_slab(e, size, false, &why))) {
         return ad__fault(fault, why.code, "%s", why.text);
     } else {
         e->bytes += s->map.size;
@@ -348,9 +348,12 @@ static int take_chunk(ad_stream_arena *e, uint64_t size, ad_block *out, ad_fault
 }
 
 static int take_block(ad_stream_arena *e, uint64_t size, ad_use use, ad_block *out, ad_fault *fault) {
-    int status = ad__account_check(e->account, size, fault);
-    if (status) return status;
-    status = (size > e->memory->slab_size / 4 ? take_own_slab : take_chunk)(e, size, out, fault);
+    const bool own = size > e->memory->slab_size / 4, possible = size <= AD_HEAP_MOST;
+    const uint64_t grain = own ? OWN_GRAIN : AD_HEAP_GRAIN,
+                   rounded = possible ? (size + grain - 1) / grain * grain : size;
+    if (!ad__account_has_room(e->account, rounded)) return ad__account_refuse(e->account, size, fault);
+    if (!possible) return report_full(e, size, fault);
+    const int status = (own ? take_own_slab : take_chunk)(e, rounded, out, fault);
     if (!status) charge_block(e, use, out);
     return status;
 }
@@ -398,8 +401,8 @@ bool ad__memory_is_exposed(const ad_block *b) { return b->slab->exposed; }
 
 int ad__memory_descriptor(const ad_block *b) { return b->slab->map.fd; }
 
-/* Close the spare slabs that have waited longest, until one of `size` bytes may be kept. False: it is too large. A program
- * that goes on to arrays of another size would else have a slab made for each of them. */
+/* Close the spare slabs that have waited longest, until one of `size` bytes may be kept. False: it is too large. A
+ * program that goes on to arrays of another size would else have a slab made for each of them. */
 static bool make_spare_room(ad_stream_arena *e, uint64_t size) {
     const uint64_t most = e->memory->limit / SPARE_SHARE;
     if (size > most) return false;
