@@ -45,7 +45,7 @@ int ad__recovery_restore_input(ad_worker_session *s, const ad_journal_session *a
     s->input.received = s->checkpoint.frame_end = t.begin;
     s->checkpoint.resumed.skip = state->used;
     if (t.begin == t.end) {
-        ad__journal_store(&s->checkpoint.at->received, t.begin);
+        if (s->checkpoint.at) ad__journal_store(&s->checkpoint.at->received, t.begin);
         return 0;
     }
     if (!(t.bytes = ad__os.malloc(t.end - t.begin))) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
