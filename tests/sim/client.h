@@ -44,7 +44,7 @@ typedef struct client {
     model list[SIM_ARRAYS];
     int used, numbers;
     unsigned deaths; /* of workers, at the last answer */
-    bool failing;    /* an operation that must fail has not been told of yet */
+    bool orphaned;   /* its parent has gone, and what begins its session with it */
     uint64_t stream[SIM_STREAMS], event;
     reader reader;
 } client;
@@ -93,6 +93,8 @@ void sim_share_memory(client *c);
 void sim_ask_cumsum(client *c);
 void sim_ask_nonzero(client *c);
 void sim_ask_host(client *c);
+/* Build a kernel, which lets the client's user move to a worker of its own. */
+void sim_ask_build(client *c);
 /* Ask for all that is no array. */
 void sim_ask_session(client *c);
 

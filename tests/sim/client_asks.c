@@ -66,6 +66,9 @@ static void ask_about_device(client *c) {
     free(names);
 }
 
+/* Tell whether the session may have come from another worker. */
+static bool may_have_moved(void) { return sim_worker_deaths || sim_planned.moves || sim_planned.upgrades; }
+
 static void ask_about_events(client *c) {
     uint64_t from = 0, to = 0;
     double milliseconds;
@@ -74,16 +77,26 @@ static void ask_about_events(client *c) {
     if (!status) status = ad_event_record(c->session, 0, true, &to);
     if (!status) status = ad_event_elapsed(c->session, from, to, &milliseconds);
     const bool waited = !status;
-    if (status == AD_E_VALUE && sim_worker_deaths) status = 0; /* times are lost with the worker that saw them */
+    if (status == AD_E_VALUE && may_have_moved()) status = 0; /* times are lost with the worker that saw them */
     if (!status) status = ad_event_done(c->session, to, &done);
     /* Where operations are executed again later, the event may be under way again. */
-    if (!status && waited && !done && !(sim_planned.late && sim_worker_deaths))
+    if (!status && waited && !done && !(sim_planned.late && may_have_moved()))
         sim_fail("an event that was waited for is not complete");
     if (from) ad_event_drop(c->session, from);
     if (to) ad_event_drop(c->session, to);
     if (!status) status = ad_stream_wait(c->session, 0);
     if (!status) status = ad_stream_done(c->session, 0, &done);
     sim_model_check_status(c, status, "asking for streams and events");
+}
+
+/* Build a kernel. There is no compiler here, but who asks for the first one gets a worker of its own before. */
+void sim_ask_build(client *c) {
+    ad_module *m = NULL;
+    if (!sim_planned.moves || c->reader.wanted) return;
+    const int status = ad_module_build(c->session, "", 0, 0, NULL, 0, NULL, &m, NULL);
+    sim_note("builds", status, 0);
+    if (!status) sim_fail("a kernel is built where there is no compiler");
+    if (status != AD_E_SYSTEM && status != AD_E_UNSUPPORTED) sim_model_check_status(c, status, "building");
 }
 
 void sim_ask_session(client *c) {

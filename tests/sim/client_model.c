@@ -92,8 +92,9 @@ bool sim_model_may_be_lost(const client *c, const model *m) {
 }
 
 bool sim_model_tolerates(void) {
-    const bool mine = sim_planned.fail_who != 3 || sim_current->process->user != SIM_BYSTANDER;
-    return sim_planned.no_memory || sim_planned.no_descriptor || (sim_planned.fail_at && mine);
+    const bool bystander = sim_current->process->user == SIM_BYSTANDER;
+    return sim_planned.no_memory || sim_planned.no_descriptor || (sim_planned.quota && !bystander) ||
+           (sim_planned.fail_at && !(sim_planned.fail_who == 3 && bystander));
 }
 
 void sim_model_check_status(client *c, int status, const char *what) {

@@ -1,6 +1,7 @@
 /* A second thread that downloads arrays while the first goes on. So requests, and operations behind them, are under way
  * together, and answers come in the middle of what the server executes. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/sim/client.h"
 
@@ -26,6 +27,7 @@ static void *read_arrays(void *argument) {
 }
 
 void sim_reader_start(client *c) {
+    memset(&c->reader, 0, sizeof c->reader);
     pthread_mutex_init(&c->reader.lock, NULL);
     pthread_cond_init(&c->reader.changed, NULL);
     if (pthread_create(&c->reader.thread, NULL, read_arrays, c)) sim_fail("a client has no second thread");

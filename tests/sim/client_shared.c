@@ -70,7 +70,8 @@ void sim_share_attach(client *c) {
     if (s->by_capability && s->user != sim_current->process->user) return;
     const int status = s->by_name ? ad_attach(c->session, principal, name, &a) : attach_by_capability(c, s, &a);
     sim_note("attaches", s->number, status);
-    if (status == AD_E_NAME && s->withdrawn) return;
+    const bool moved = sim_planned.moves && s->user != sim_current->process->user; /* a name moves with its user */
+    if (status == AD_E_NAME && (s->withdrawn || moved)) return;
     if (!(status == AD_E_DEVICE_LOST && s->maybe_lost)) sim_model_check_status(c, status, "attaching");
     if (status) return;
     model *m = sim_model_add(c, a, s->count);

@@ -27,6 +27,8 @@ static sim_process *start_server(void) {
                                         "--log-level=debug",
                                         "--kernels-cache=/proc/none",
                                         "--slab=1M",
+                                        "--principals=" SIM_PRINCIPALS,
+                                        sim_planned.moves ? "--kernels=all" : "--kernels=none",
                                         host,
                                         memory,
                                         backend,

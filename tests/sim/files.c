@@ -14,7 +14,8 @@
 #include "tests/sim/calls.h"
 #include "tests/sim/sim.h"
 
-#define LOG (-2) /* standard error of all processes */
+#define LOG (-2)  /* standard error of all processes */
+#define NAMED 900 /* descriptors of this process from here on are files that programs have opened by name */
 
 /* ---- the table ---- */
 
@@ -168,7 +169,7 @@ static int find_real(int fd) {
     return f ? f->real : -1;
 }
 
-int __wrap_fstat(int fd, struct stat *st) { return fstat(find_real(fd), st); }
+int __wrap_fstat(int fd, struct stat *st) { return fstat(fd >= NAMED ? fd : find_real(fd), st); }
 int __wrap_ftruncate(int fd, off_t size) { return ftruncate(find_real(fd), size); }
 int __wrap_futimens(int fd, const struct timespec times[2]) { return futimens(find_real(fd), times); }
 int __wrap_fstatfs(int fd, struct statfs *of) { return fstatfs(find_real(fd), of); }
@@ -234,7 +235,18 @@ DIR *__wrap_opendir(const char *path) {
     return NULL;
 }
 
+/* Make the file that says what users may do. */
+static FILE *open_principals(void) {
+    const int made = memfd_create("principals", MFD_CLOEXEC), fd = fcntl(made, F_DUPFD_CLOEXEC, NAMED);
+    close(made);
+    if (sim_planned.quota) dprintf(fd, "uid:%d memory=%u\n", SIM_OTHER, sim_planned.quota);
+    lseek(fd, 0, SEEK_SET);
+    fchmod(fd, 0600);
+    return fdopen(fd, "r");
+}
+
 FILE *__wrap_fopen(const char *path, const char *mode) {
+    if (!strcmp(path, SIM_PRINCIPALS)) return open_principals();
     if (is_of_system(path) && strcmp(path, "/proc/self/uid_map") && strcmp(path, "/proc/sys/kernel/overflowuid")) {
         errno = ENOENT;
         return NULL;

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/personality.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -69,7 +70,7 @@ static void fork_seed(const options *o, uint64_t seed, outcome *out) {
     if (pipe(ends)) exit(2);
     const pid_t pid = fork();
     if (pid == 0) {
-        alarm(SECONDS);
+        setrlimit(RLIMIT_CPU, &(struct rlimit){SECONDS, SECONDS + 1});
         run_seed(o, seed, out);
         _exit(write(ends[1], out, sizeof *out) != sizeof *out);
     }

@@ -56,10 +56,11 @@ static int copy_file(const char *path) {
 }
 
 static void *load_copy(const char *path) {
-    static int copies = 200; /* the loader also takes the same name for the same library */
+    static int last = 200; /* the loader also takes the same name for the same library, so no number is used again */
     char name[64];
-    const int copy = copy_file(path), fd = copy < 0 ? -1 : fcntl(copy, F_DUPFD_CLOEXEC, ++copies);
+    const int copy = copy_file(path), fd = copy < 0 ? -1 : fcntl(copy, F_DUPFD_CLOEXEC, last + 1);
     if (copy >= 0) close(copy);
+    if (fd >= 0) last = fd;
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
     void *library = fd < 0 ? NULL : dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!library) {

@@ -19,6 +19,7 @@
 #define SIM_DESCRIPTORS 1024 /* most descriptors of a process */
 #define SIM_BYSTANDER 1000   /* the user whose clients nothing happens to */
 #define SIM_OTHER 1001
+#define SIM_PRINCIPALS "/sim/principals" /* the file that says what users may do */
 
 typedef struct sim_task sim_task;
 typedef struct sim_process sim_process;
@@ -64,6 +65,9 @@ typedef struct sim_plan {
     bool shares;       /* clients give arrays to others, and map memory */
     bool fatal;        /* there are operations that workers die of */
     bool spill;        /* devices are small, so that arrays move to host memory and back */
+    bool moves;        /* clients build kernels, so that their user gets a worker of its own */
+    bool forks;        /* clients go on as children whose parents are gone */
+    unsigned quota;    /* most bytes of SIM_OTHER on a device; 0: all of it */
 } sim_plan;
 
 extern sim_plan sim_planned;
@@ -117,6 +121,8 @@ sim_task *sim_find_task(int number);
 /* Wake one of those who wait for a condition, or all. */
 void sim_signal_condition(void *condition, bool all);
 void sim_free_tasks(sim_process *p);
+/* End all tasks of the current process but the current one, as a fork does in the child. */
+void sim_end_other_tasks(void);
 /* Print what each task waits for. */
 void sim_print_tasks(void);
 
@@ -152,6 +158,7 @@ struct sim_process {
     unsigned signals; /* pending ones, by bit */
     bool ended, dying, told;
     unsigned long stores; /* into its journal */
+    void (*before_fork)(void), (*in_child)(void);
 };
 
 extern sim_process *sim_processes;
@@ -162,6 +169,8 @@ void sim_kill_process(sim_process *p, int signal);
 _Noreturn void sim_exit_process(int status);
 /* Go on as another program, with the descriptors that are not closed by that, as execve does. */
 _Noreturn void sim_replace_process(const char *program, char *const argv[]);
+/* Go on as the child of a fork whose parent ends at once. */
+void sim_become_child(void);
 /* Take apart the processes that have ended. */
 void sim_reap_processes(void);
 sim_process *sim_find_process(int number);

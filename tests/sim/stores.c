@@ -2,6 +2,7 @@
  * single step. So a worker can be ended, or another task run, between any two stores.
  *
  *     store ──▶ SIGSEGV: count, perhaps end here ──▶ writable, one step ──▶ SIGTRAP: read-only again */
+#include <execinfo.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "tests/sim/sim.h"
 
+#define MOST_FRAMES 32
 #define TRAP_FLAG 0x100 /* of the processor's flags: trap after one instruction */
 
 unsigned sim_stores;
@@ -91,8 +93,10 @@ void sim_copy_as_kernel(char *to, const void *from, size_t size) {
     if (watched) mprotect(first, bytes, PROT_READ);
 }
 
-/* A fault of the program is the end of its process, as the kernel would end it. */
+/* A fault of the program is the end of the run. Its calls are printed by their places in the shared object. */
 static void report_crash(int signal) {
+    void *frames[MOST_FRAMES];
+    backtrace_symbols_fd(frames, backtrace(frames, MOST_FRAMES), STDERR_FILENO);
     sim_fail("%s %d crashed: signal %d", sim_self() ? sim_self()->program : "the simulator",
              sim_self() ? sim_self()->number : 0, signal);
     _exit(3);

@@ -94,8 +94,17 @@ int __wrap_setrlimit(__rlimit_resource_t resource, const struct rlimit *limit) {
     return 0;
 }
 int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
-    (void)prepare, (void)parent, (void)child;
+    (void)parent;
+    sim_self()->before_fork = prepare;
+    sim_self()->in_child = child;
     return 0;
+}
+
+void sim_become_child(void) {
+    sim_process *p = sim_self();
+    if (p->before_fork) p->before_fork();
+    sim_end_other_tasks();
+    if (p->in_child) p->in_child();
 }
 
 ssize_t __wrap_readlink(const char *path, char *out, size_t size) {

@@ -67,6 +67,11 @@ void sim_free_tasks(sim_process *p) {
     }
 }
 
+void sim_end_other_tasks(void) {
+    for (sim_task *t = tasks; t; t = t->next)
+        if (t->process == sim_current->process && t != sim_current) t->done = t->detached = true;
+}
+
 sim_task *sim_find_task(int number) {
     sim_task *t = tasks;
     while (t && t->number != number) t = t->next;
