@@ -198,7 +198,7 @@ python: $(PACKAGE)/.stamp
 tests: $(UNIT:%=$(TESTS)/%) $(if $(PROTOCOL),$(BIN)/libarrayd-protocol-test.so) $(CHECKS)
 	@:
 
-.PHONY: demo test test-rest test-all test-gpu conformance bench soak sim sim-sweep bundle asan ubsan tsan coverage fuzz lint fmt docs install sdist deb release \
+.PHONY: demo test test-rest test-all test-gpu conformance bench soak sim sim-sweep bundle asan ubsan tsan coverage fuzz differential lint fmt docs install sdist deb release \
 	clean help deps
 # Makes goals of this file, showing how far it is.
 build = $(PYTHON) deploy/progress.py $(1) $(MAKEOVERRIDES) KERNEL_ISAS='$(KERNEL_ISAS)' NVCC='$(NVCC)'
@@ -268,6 +268,9 @@ fuzz: $(VENV)/.test ## fuzz what reads untrusted bytes, FUZZ_SECONDS (60) for ea
 		-artifact_prefix=build/fuzz/$$t- build/fuzz/corpus/$$t >build/fuzz/$$t.log 2>&1 || \
 		{ tail -n 60 build/fuzz/$$t.log; exit 1; }; \
 	tail -n 6 build/fuzz/$$t.log; done
+
+differential: all $(VENV)/.test ## the same drawn operations on three servers, FUZZ_SECONDS (60): one by one, completed later, with killed workers
+	@ARRAYD_BUILD=$B $(VPYTHON) tests/fuzz/differential.py --seed $(FROM) --seconds $(FUZZ_SECONDS)
 
 lint: ## check the dependency arrows, formatting, Python; ruff and cppcheck where installed
 	@$(PYTHON) tests/lint.py --all

@@ -63,7 +63,7 @@ def check(tolerance=0.1):
 
 def main():
     if "--write" in sys.argv:
-        PAGE.write_text(re.sub(f"{BEGIN}.*{END}", lambda _: table(), PAGE.read_text(), flags=re.S))
+        PAGE.write_text(re.sub(f"{BEGIN}.*?{END}", lambda _: table(), PAGE.read_text(), flags=re.S))
     print("\n".join(f"{what}: {value}" for what, value in count()))
 
 
