@@ -40,6 +40,11 @@ def as_array(value, dtype=None):
     return array(value, dtype=dtype, copy=None)
 
 
+def units_of(a):
+    """The array itself; of structures the array of unsigned integers that the server has of them."""
+    return getattr(a, "_units", a)
+
+
 def as_operand(value):
     """value as something a ufunc takes: a number or an array as it is, anything else uploaded."""
     return value if is_scalar(value) else as_array(value)
@@ -71,6 +76,15 @@ def _dimension(n):
     if isinstance(n, bool):
         raise TypeError("an integer is required for a dimension, not a bool")
     return operator.index(n)
+
+
+def packed_strides(shape, itemsize, order="C"):
+    """Strides in bytes of elements that lie one behind the other."""
+    strides = []
+    for length in reversed(shape) if order != "F" else shape:
+        strides.append(itemsize)
+        itemsize *= max(length, 1)
+    return tuple(strides if order == "F" else reversed(strides))
 
 
 def normalize_axis(axis, ndim, name=None):
@@ -123,7 +137,13 @@ def result_type(*values):
     kinds = [_type_of(value) for value in values]
     if len(kinds) > _MOST:  # each type once: there are few
         kinds = {type(kind) if type(kind) in _WEAK else getattr(kind, "dtype", kind): kind for kind in kinds}.values()
-    return _core.result_dtype(*kinds)
+    try:
+        return _core.result_dtype(*kinds)
+    except TypeError:
+        dtypes = [kind if type(kind) in _WEAK else getattr(kind, "dtype", kind) for kind in kinds]
+        if not any(isinstance(kind, np.dtype) and issubclass(kind.type, np.void) for kind in dtypes):
+            raise
+        return np.result_type(*dtypes)
 
 
 def _type_of(value):

@@ -110,6 +110,9 @@ static PyObject *construct_array(PyObject *shape_object, PyObject *dtype_object,
     ad__py_shape shape;
     ad_array *array;
     int dtype = dtype_object && dtype_object != Py_None ? ad__py_dtype_id(dtype_object) : AD_FLOAT64;
+    if (dtype < 0 && ad__py_refused_structured(dtype_object))
+        return ad__py_structured("construct", Py_BuildValue("(OOOC)", shape_object, dtype_object,
+                                                            strides ? strides : Py_None, order));
     if (dtype < 0 || ad__py_shape_of(shape_object, &shape) != 0) return NULL;
     ad__py_session *s = ad__py_session_get();
     if (!s) return NULL;
@@ -134,7 +137,7 @@ static PyObject *construct_at(PyObject *memptr, PyObject *shape, PyObject *dtype
                                          strides ? strides : Py_None, name);
     if (!made && PyErr_ExceptionMatches(PyExc_AttributeError) && !PyObject_HasAttrString(memptr, "_array"))
         PyErr_Format(PyExc_TypeError, "memptr must be a cuda.MemoryPointer, not %R", Py_TYPE(memptr));
-    if (made && !ad__py_is_array(made)) {
+    if (made && !ad__py_is_array(made) && !PyObject_HasAttrString(made, "_units")) {
         PyErr_Format(PyExc_TypeError, "memptr must be a cuda.MemoryPointer, not %R", Py_TYPE(memptr));
         Py_CLEAR(made);
     }
@@ -151,7 +154,11 @@ static PyObject *array_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (letter < 0) return NULL;
     PyObject *made = memptr && memptr != Py_None ? construct_at(memptr, shape, dtype, strides, (char)letter)
                                                  : construct_array(shape, dtype, strides, (char)letter);
-    return !made || type == ad__py.array ? made : wrap_as(type, made, Py_None);
+    if (!made || type == ad__py.array) return made;
+    if (ad__py_is_array(made)) return wrap_as(type, made, Py_None);
+    Py_DECREF(made);
+    PyErr_SetString(PyExc_TypeError, "subclasses of ndarray have no structured types; ndarray has");
+    return NULL;
 }
 
 /* ---- attributes ---- */

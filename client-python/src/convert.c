@@ -354,7 +354,10 @@ PyObject *ad__py_asarray(PyObject *o) {
     PyObject *module = PyImport_ImportModule("arrayd._array.creation");
     PyObject *array = module ? PyObject_CallMethod(module, "asarray", "O", o) : NULL;
     Py_XDECREF(module);
-    return array;
+    if (!array || ad__py_is_array(array)) return array;
+    Py_DECREF(array);
+    PyErr_SetString(PyExc_TypeError, "an array of structures is no operand: its fields are, as in a['x']");
+    return NULL;
 }
 
 PyObject *ad__py_adopt(PyObject *o) {

@@ -149,6 +149,12 @@ int ad__py_dtype_known(PyObject *dtype);        /* of a numpy.dtype; -1 without 
 PyObject *ad__py_dtype_get(int id);             /* a new reference */
 int ad__py_scalar_type(PyTypeObject *type);     /* dtype of a NumPy scalar's type; -1 without an exception */
 int ad__py_casting(PyObject *o, int otherwise); /* NULL: otherwise; -1 with an exception */
+/* Tell whether ad__py_dtype_id has refused a type of structured elements. The exception is cleared then. */
+bool ad__py_refused_structured(PyObject *o);
+/* Call a function of arrayd._array.structured with a tuple of arguments, which is taken over. */
+PyObject *ad__py_structured(const char *function, PyObject *args);
+/* Get the array itself, or of a structured one the array of its bytes: a new reference. TypeError for anything else. */
+PyObject *ad__py_elements(PyObject *o);
 extern PyMethodDef ad__py_dtype_methods[];
 
 /* ---- convert.c: numbers ---- */

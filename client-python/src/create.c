@@ -26,8 +26,11 @@ static PyObject *make_array(const char *name, make_function *function, PyObject 
     PyObject *v[2];
     ad_array *array = NULL;
     int dtype = AD_FLOAT64;
-    if (ad__py_arguments(name, names, args, npos, kwnames, v) != 0 || shape_and_dtype(v[0], v[1], &shape, &dtype) != 0)
-        return NULL;
+    if (ad__py_arguments(name, names, args, npos, kwnames, v) != 0) return NULL;
+    if (shape_and_dtype(v[0], v[1], &shape, &dtype) != 0)
+        return v[1] && ad__py_refused_structured(v[1])
+                   ? ad__py_structured("make", Py_BuildValue("(sOO)", name, v[0], v[1]))
+                   : NULL;
     ad__py_session *s = ad__py_session_get();
     return s ? hand_out_array(function(s->handle, dtype, shape.ndim, shape.dim, &array), &array, s) : NULL;
 }
@@ -107,6 +110,14 @@ static bool is_array(PyObject *o) {
     return false;
 }
 
+static bool is_structured(PyObject *o) { return !ad__py_is_array(o) && PyObject_HasAttrString(o, "_units"); }
+
+/* The arguments of view(), where a or the view is of structures. */
+static PyObject *view_structured(PyObject *const *v) {
+    return ad__py_structured("view_strided", Py_BuildValue("(OOOOO)", v[0], v[1], v[2], v[3] ? v[3] : Py_False,
+                                                           v[4] ? v[4] : Py_None));
+}
+
 static PyObject *py_view(PyObject *module, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
     static const char *const names[] = {"a", "shape", "strides", "offset", "dtype", NULL};
     ad__py_shape shape, strides;
@@ -114,14 +125,18 @@ static PyObject *py_view(PyObject *module, PyObject *const *args, Py_ssize_t npo
     ad_array *view;
     int64_t offset = 0;
     (void)module;
-    if (ad__py_arguments("view", names, args, npos, kwnames, v) != 0 || !is_array(v[0])) return NULL;
+    if (ad__py_arguments("view", names, args, npos, kwnames, v) != 0) return NULL;
+    if (v[0] && v[1] && v[2] && is_structured(v[0])) return view_structured(v);
+    if (!is_array(v[0])) return NULL;
     ad_array_info info = ad__py_info(v[0]);
     int dtype = info.dtype;
     if (!v[2]) {
         PyErr_SetString(PyExc_TypeError, "view() takes shape and strides");
         return NULL;
     }
-    if (shape_and_dtype(v[1], v[4], &shape, &dtype) != 0 || ad__py_shape_of(v[2], &strides) != 0 ||
+    if (shape_and_dtype(v[1], v[4], &shape, &dtype) != 0)
+        return v[4] && ad__py_refused_structured(v[4]) ? view_structured(v) : NULL;
+    if (ad__py_shape_of(v[2], &strides) != 0 ||
         (v[3] && ad__py_int64(v[3], &offset) != 0))
         return NULL;
     if (shape.ndim != strides.ndim) {
@@ -143,14 +158,27 @@ static PyObject *py_reshape(PyObject *module, PyObject *const *args, Py_ssize_t 
         PyErr_SetString(PyExc_TypeError, "ndarray_reshape() takes an array and a shape");
         return NULL;
     }
+    if (is_structured(args[0])) return PyObject_CallMethod(args[0], "reshape", "O", args[1]);
     if (!is_array(args[0]) || ad__py_shape_of(args[1], &shape) != 0) return NULL;
     return ad__py_reshape(args[0], &shape, 'C', -1);
 }
 
+/* The descriptions of two arrays. false with an exception. */
+static bool describe_two(PyObject *const *args, Py_ssize_t n, ad_array_info *a, ad_array_info *b) {
+    PyObject *x = ad__py_elements(n == 2 ? args[0] : NULL), *y = x ? ad__py_elements(args[1]) : NULL;
+    if (y) {
+        *a = ad__py_info(x);
+        *b = ad__py_info(y);
+    }
+    Py_XDECREF(x);
+    Py_XDECREF(y);
+    return y;
+}
+
 static PyObject *py_shares_buffer(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    ad_array_info a, b;
     (void)module;
-    if (!is_array(n == 2 ? args[0] : NULL) || !is_array(args[1])) return NULL;
-    ad_array_info a = ad__py_info(args[0]), b = ad__py_info(args[1]);
+    if (!describe_two(args, n, &a, &b)) return NULL;
     return PyBool_FromLong(a.session == b.session && a.buffer == b.buffer);
 }
 
@@ -171,9 +199,9 @@ static bool is_of_one(const ad_array_info *a, const ad_array_info *b, int64_t *d
 
 static PyObject *py_may_share(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     int64_t low[2], high[2], distance;
+    ad_array_info a, b;
     (void)module;
-    if (!is_array(n == 2 ? args[0] : NULL) || !is_array(args[1])) return NULL;
-    ad_array_info a = ad__py_info(args[0]), b = ad__py_info(args[1]);
+    if (!describe_two(args, n, &a, &b)) return NULL;
     if (!is_of_one(&a, &b, &distance) || find_extent(&a, &low[0], &high[0]) != 0 ||
         find_extent(&b, &low[1], &high[1]) != 0)
         Py_RETURN_FALSE;

@@ -162,12 +162,11 @@ static PyObject *py_set_device_type(PyObject *module, PyObject *type) {
 
 /* Tell whether an array lies on another device than the calling thread's. */
 static PyObject *py_is_elsewhere(PyObject *module, PyObject *a) {
+    PyObject *elements = ad__py_elements(a);
     (void)module;
-    if (!ad__py_is_array(a)) {
-        PyErr_SetString(PyExc_TypeError, "an arrayd.ndarray is needed");
-        return NULL;
-    }
-    ad_array_info info = ad__py_info(a);
+    if (!elements) return NULL;
+    ad_array_info info = ad__py_info(elements);
+    Py_DECREF(elements);
     return PyBool_FromLong(info.device != ad_stream_current(info.session) % AD_DEFAULT_STREAMS);
 }
 

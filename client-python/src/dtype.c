@@ -114,6 +114,37 @@ int ad__py_dtype_id(PyObject *o) {
     return id;
 }
 
+bool ad__py_refused_structured(PyObject *o) {
+    PyObject *type, *value, *trace;
+    if (!PyErr_ExceptionMatches(ad__py.dtype_error)) return false;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *dtype = ad__py_call1((PyObject *)ad__py.np_dtype, o);
+    PyErr_Clear();
+    const bool structured = dtype && attribute_is(dtype, "kind", "V");
+    Py_XDECREF(dtype);
+    PyErr_Restore(type, value, trace);
+    if (structured) PyErr_Clear();
+    return structured;
+}
+
+PyObject *ad__py_structured(const char *function, PyObject *args) {
+    PyObject *module = args ? PyImport_ImportModule("arrayd._array.structured") : NULL;
+    PyObject *found = module ? PyObject_GetAttrString(module, function) : NULL;
+    PyObject *result = found ? PyObject_CallObject(found, args) : NULL;
+    Py_XDECREF(found);
+    Py_XDECREF(module);
+    Py_XDECREF(args);
+    return result;
+}
+
+PyObject *ad__py_elements(PyObject *o) {
+    PyObject *elements = !o || ad__py_is_array(o) ? Py_XNewRef(o) : PyObject_GetAttrString(o, "_units");
+    if (elements && ad__py_is_array(elements)) return elements;
+    Py_XDECREF(elements);
+    PyErr_SetString(PyExc_TypeError, "an arrayd.ndarray is needed");
+    return NULL;
+}
+
 int ad__py_scalar_type(PyTypeObject *type) {
     for (int id = 0; id < AD_NDTYPE; id++)
         if (scalars[id] == type) return id;

@@ -280,6 +280,8 @@ static PyObject *view_as_dtype(PyObject *a, PyObject *object) {
     int64_t shape[AD_MAX_NDIM], strides[AD_MAX_NDIM];
     ad_array *view;
     int dtype = ad__py_dtype_id(object);
+    if (dtype < 0 && ad__py_refused_structured(object))
+        return ad__py_structured("view_as", Py_BuildValue("(OO)", a, object));
     if (dtype < 0) return NULL;
     for (int i = 0; i < info.ndim; i++) {
         shape[i] = info.shape[i];
@@ -311,6 +313,11 @@ static PyObject *py_view(PyObject *a, PyObject *const *args, Py_ssize_t npos, Py
         return NULL;
     }
     PyObject *cast = dtype ? view_as_dtype(a, dtype) : Py_NewRef(a);
+    if (cast && !ad__py_is_array(cast) && !type) return cast;
+    if (cast && !ad__py_is_array(cast)) {
+        PyErr_SetString(PyExc_TypeError, "view(): an array of structures is of no subclass of ndarray; leave out type");
+        Py_CLEAR(cast);
+    }
     PyObject *result =
         cast && (type || !dtype) ? ad__py_view_as(cast, type ? (PyTypeObject *)type : Py_TYPE(a)) : Py_XNewRef(cast);
     Py_XDECREF(cast);
@@ -373,7 +380,11 @@ static PyObject *py_astype(PyObject *a, PyObject *const *args, Py_ssize_t npos, 
         PyErr_SetString(PyExc_TypeError, "astype() missing required argument 'dtype' (pos 1)");
         return NULL;
     }
-    if ((dtype = ad__py_dtype_id(values[0])) < 0 || (order = ad__py_order(values[1], a, 'K')) < 0 ||
+    dtype = ad__py_dtype_id(values[0]);
+    if (dtype < 0 && ad__py_refused_structured(values[0]))
+        return ad__py_structured("cast", Py_BuildValue("(OOOO)", a, values[0], values[1] ? values[1] : Py_None,
+                                                       values[2] ? values[2] : Py_None));
+    if (dtype < 0 || (order = ad__py_order(values[1], a, 'K')) < 0 ||
         (casting = ad__py_casting(values[2], AD_CAST_UNSAFE)) < 0)
         return NULL;
     if (values[4] && (copy = PyObject_IsTrue(values[4])) < 0) return NULL;

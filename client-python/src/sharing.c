@@ -78,11 +78,10 @@ static PyObject *py_revoke(PyObject *module, PyObject *handle) {
 /* layout(a): dtype, offset, shape, strides. */
 static PyObject *py_layout(PyObject *module, PyObject *a) {
     (void)module;
-    if (!ad__py_is_array(a)) {
-        PyErr_SetString(PyExc_TypeError, "layout() takes an ndarray");
-        return NULL;
-    }
-    ad_array_info info = ad__py_info(a);
+    PyObject *elements = ad__py_elements(a);
+    if (!elements) return NULL;
+    ad_array_info info = ad__py_info(elements);
+    Py_DECREF(elements);
     PyObject *shape = ad__py_tuple(info.ndim, info.shape), *strides = ad__py_tuple(info.ndim, info.strides);
     if (shape && strides)
         return Py_BuildValue("sLNN", ad__dtypes[info.dtype].name, (long long)info.offset, shape, strides);

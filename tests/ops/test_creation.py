@@ -263,7 +263,7 @@ def test_orders_by_any_letter(order):
 
 
 def test_types_that_arrays_cannot_have():
-    for dtype in (">i4", "V", "V10", "3i4", [("x", "f4"), ("y", "i4")], object, "M8[s]", "S3", "U2"):
+    for dtype in (">i4", object, "M8[s]", "S3", "U2"):
         for make in (lambda: ad.empty(3, dtype), lambda: ad.ndarray(3, dtype), lambda: ad.zeros(3).astype(dtype)):
             for error in (TypeError, ValueError):
                 with pytest.raises(error, match="arrayd has no dtype"):

@@ -251,18 +251,21 @@ def _from_host(value, dtype, order):
         return _stacked(value, dtype, order)
     if host.dtype == object and _holds_arrays(value):
         return _stacked(value, dtype, order)
-    if host.dtype.kind in "OSUmMV" and host.dtype.name != "bfloat16":
+    upload = _core.from_host
+    if host.dtype.names is not None or host.dtype.type is np.void:
+        from .structured import from_host as upload
+    elif host.dtype.kind in "OSUmMV" and host.dtype.name != "bfloat16":
         hint = "; frombuffer(x, dtype) takes bytes for numbers" if isinstance(value, bytes) else ""
         raise _core.DTypeError(f"arrayd has no dtype {host.dtype!r}: numbers and bool only{hint}")
-    if not host.dtype.isnative:
+    if not host.dtype.isnative and host.dtype.kind != "V":
         host = host.astype(host.dtype.newbyteorder("="))
     fortran = order == "F" or (order in ("K", "A") and host.flags.f_contiguous and not host.flags.c_contiguous)
     if fortran and host.ndim > 1:
-        return _core.from_host(host.T).transpose()
+        return upload(host.T).transpose()
     if order == "K" and host.ndim > 1 and not host.flags.forc:
         axes = _memory_order(host)
-        return _as_ordered(_core.from_host(host.transpose(axes)), axes)
-    return _core.from_host(host)
+        return _as_ordered(upload(host.transpose(axes)), axes)
+    return upload(host)
 
 
 def _stacked(values, dtype, order="C"):

@@ -531,6 +531,9 @@ def copyto(dst, src, casting="same_kind", where=True):
     mask = broadcast_to(as_array(where), dst.shape)
     if mask.dtype != np.bool_:
         raise TypeError(f"Cannot cast array data from {mask.dtype!r} to dtype('bool') according to the rule 'safe'")
+    if hasattr(dst, "_units"):
+        from .structure_casts import copy_where
+        return copy_where(dst, source, mask)
     if isinstance(source, ndarray):
         while source.ndim > dst.ndim and source.shape[0] == 1:
             source = source[0]

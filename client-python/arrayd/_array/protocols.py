@@ -52,7 +52,7 @@ def array_ufunc(self, ufunc, method, /, *inputs, **kwargs):
 @functools.lru_cache(256)
 def _takes(kind, protocol):
     """Whether arrayd may see to objects of a type: those without the protocol, NumPy's arrays and its own."""
-    if issubclass(kind, ndarray):
+    if issubclass(kind, ndarray) or hasattr(kind, "_units"):  # an array of structures has units
         return True
     return getattr(kind, protocol, None) in (None, getattr(np.ndarray, protocol))
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from .. import _base, _core
 from .._array.creation import asarray, empty
+from .._array.structured import check_dtype, find_dtype
 from .addresses import NOT_EXPORTED, address_of, find_bytes, memory_of
 
 _CPU, _CUDA, _MANAGED = 1, 2, 13
@@ -229,14 +230,25 @@ def _lend(x):
         return ours
     if 0 in shape:
         raise ValueError("the array has no elements")
-    return _core.lend(x, -1, *data, dtype, shape, strides)
+    if find_dtype(dtype) is None:
+        return _core.lend(x, -1, *data, dtype, shape, strides)
+    lent = _core.lend(x, -1, *data, "u1", (*shape, dtype.itemsize), (*strides, 1))
+    return _base.view(lent, shape, strides, 0, check_dtype(dtype))
 
 
 def _described(x):
     """Shape, dtype, strides, and address with whether that is for reading only, of what has the CUDA array interface."""
     interface = _interface(x)
-    shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
+    shape, dtype = tuple(interface["shape"]), _dtype_of(interface)
     return shape, dtype, interface.get("strides") or _packed(shape, dtype.itemsize), interface["data"]
+
+
+def _dtype_of(interface):
+    """The type of the elements; that of structures without what descr has between their fields."""
+    dtype, fields = np.dtype(interface["typestr"]), interface.get("descr")
+    if dtype.kind != "V" or not fields or fields[0][0] == "" and len(fields) == 1:
+        return dtype
+    return check_dtype(np.lib.format.descr_to_dtype(fields))
 
 
 def _is_servers(x):
@@ -288,13 +300,13 @@ def _interface(x):
 def _copy_in(x):
     """A copy, on the server's GPU."""
     interface = _interface(x)
-    shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
+    shape, dtype = tuple(interface["shape"]), _dtype_of(interface)
     axes = _axes_in_memory(shape, interface.get("strides"), dtype.itemsize)
     number = int(x.__dlpack_device__()[1]) if hasattr(type(x), "__dlpack_device__") else -1
     made = empty([shape[axis] for axis in axes], dtype)
     if made.size:
         try:
-            _core.write_device(made, number, interface["data"][0])
+            _core.write_device(_base.units_of(made), number, interface["data"][0])
         except (NotImplementedError, ValueError) as error:
             raise BufferError(str(error)) from None
     return made.transpose([axes.index(axis) for axis in range(len(axes))]) if axes else made

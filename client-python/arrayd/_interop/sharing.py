@@ -8,7 +8,7 @@ import sys
 import numpy as np
 
 from .. import _core
-from .._base import as_array, ndarray
+from .._base import as_array, ndarray, units_of
 
 SMALL = 32 << 10  # bytes up to which an array is pickled by value: that is one round trip instead of two
 _LINGER = 60.0  # seconds that what was handed over waits for its receiver after the sender has gone
@@ -25,14 +25,16 @@ class Handle:
     Source: arrayd
     """
 
-    def __init__(self, url, key, layout):
-        self.url, self.key, self.layout = url, key, layout
+    def __init__(self, url, key, layout, structure=None):
+        self.url, self.key, self.layout, self.structure = url, key, layout, structure
 
     def __reduce__(self):
-        return Handle, (self.url, self.key, self.layout)
+        return Handle, (self.url, self.key, self.layout, self.structure)
 
     def __repr__(self):
         dtype, _, shape, _ = self.layout
+        if self.structure is not None:
+            dtype, shape = self.structure, shape[:-1]
         return f"<arrayd.Handle of {dtype}{list(shape)} at {self.url}>"
 
     def attach(self):
@@ -42,7 +44,8 @@ class Handle:
         Raises: StaleHandleError when the handle is over (used up, revoked, its maker gone, its lease over).
         Source: arrayd
         """
-        return _rebuild(self.url, self.key, self.layout)
+        made = _rebuild(self.url, self.key, self.layout)
+        return made if self.structure is None else _structured(made, self.structure)
 
     def revoke(self):
         """End it: nobody attaches the array by it any more. A program that has attached it keeps it.
@@ -51,6 +54,15 @@ class Handle:
         Source: arrayd
         """
         _core.revoke(self.key)
+
+
+def _structured(units, dtype):
+    from .._array.structured import StructuredArray, check_dtype
+    dtype = check_dtype(dtype)
+    if not units.ndim or units.shape[-1] * units.itemsize != dtype.itemsize:
+        raise ValueError(f"dtype has elements of {dtype.itemsize} bytes, and the array that was attached has none such: it is "
+                         f"{units.dtype}{list(units.shape)}")
+    return StructuredArray(units, dtype)
 
 
 def _rebuild(url, key, layout):
@@ -110,6 +122,9 @@ def share(a, *, uses=0, lease=None, linger=_LINGER):
     lease = 0.0 if lease is None else _seconds("lease", lease, sys.float_info.min)
     if not _reachable():
         raise ValueError("the server of this process is embedded: no other process can use it")
+    if hasattr(a, "_units"):
+        handle = _handle(a._units, uses, lease, linger)
+        return Handle(handle.url, handle.key, handle.layout, a.dtype)
     return _handle(a, uses, lease, linger)
 
 
@@ -239,14 +254,15 @@ def publish(name, a, *, writable=False, grant=None):
     Parameters: name: letters, digits and ._-/, at most 200. A name that this user has given already means the new array
     from now on; who has attached the old one keeps it. a: array, or what asarray takes. writable: False: a snapshot,
     which those who attach it cannot write, and which stays as it is when a is written here. True: all, and this
-    process, write into the same elements; a must be an array of its own, not a view. grant: other users who may attach
+    process, write into the same elements; a must be an array of its own, not a view. Of structures the server has the bytes:
+    attach(name, dtype=...) says what they are. grant: other users who may attach
     it: a uid or several, or principals as the server names them ("uid:1000"); "*" is everybody.
     Returns: None.
     Raises: ValueError for another name, for who can be nobody, or a view to be written; LimitError when the server takes
     no more names.
     Source: arrayd
     """
-    a = as_array(a)
+    a = units_of(as_array(a))
     if writable and _core.is_lent(a):
         raise ValueError("publish(): the array is this program's memory, and others cannot be let write it; publish a "
                          "copy")
@@ -257,17 +273,20 @@ def publish(name, a, *, writable=False, grant=None):
     _core.publish(a, _named(name), writable, _grant(grant))
 
 
-def attach(name, *, principal=None):
+def attach(name, *, principal=None, dtype=None):
     """An array that was published, or the array of a handle.
 
-    Parameters: name: of publish(); or a Handle. principal: who has published it ("uid:1000"); None: this user.
+    Parameters: name: of publish(); or a Handle. principal: who has published it ("uid:1000"); None: this user. dtype: of
+    structures, whose fields the name does not tell; None for numbers and for a handle.
     Returns: ndarray. It can be written if it was published so; a.copy() can be in any case.
-    Raises: KeyError when there is no such name, or not for this user; StaleHandleError for a handle that is over.
+    Raises: KeyError when there is no such name, or not for this user; StaleHandleError for a handle that is over; ValueError
+    for a dtype of another size.
     Source: arrayd
     """
     if isinstance(name, Handle):
         return name.attach()
-    return _core.attach_name(principal, _named(name))
+    made = _core.attach_name(principal, _named(name))
+    return made if dtype is None else _structured(made, dtype)
 
 
 def unpublish(name):

@@ -12,6 +12,7 @@ from numpy.lib import format as npy
 
 from .. import _base, _core
 from .._array import creation
+from .._array.structured import check_dtype, find_dtype
 from . import progress
 from .._base import ndarray
 
@@ -148,9 +149,9 @@ def known_type(dtype, what="dtype"):
     """dtype as numpy.dtype, of any byte order; TypeError when arrayd has no such type."""
     dtype = np.dtype(dtype)
     try:
-        _core.as_dtype(dtype.newbyteorder("="))
-    except TypeError:
-        raise TypeError(f"{what}: arrayd has no {dtype!r}, numbers and bool only") from None
+        _core.as_dtype(dtype.newbyteorder("=")) if find_dtype(dtype) is None else check_dtype(dtype)
+    except (TypeError, ValueError):
+        raise TypeError(f"{what}: arrayd has no {dtype!r}: numbers and bool only, and structures of them") from None
     return dtype
 
 
@@ -193,7 +194,7 @@ def load(file, mmap_mode=None, allow_pickle=False, fix_imports=True, encoding="A
     bfloat16, are bfloat16.
     Raises: OSError when it cannot be read; EOFError when it is empty; ValueError when it is in no such format or ends
     too soon; TypeError for a type that arrayd does not have.
-    Differs: mmap_mode maps nothing; there are no object, string, date or structured arrays.
+    Differs: mmap_mode maps nothing; there are no object, string or date arrays.
     Source: numpy.load
     """
     if mmap_mode not in (None, "r", "r+", "c"):

@@ -135,11 +135,10 @@ def genfromtxt(fname, dtype=float, comments="#", delimiter=None, skip_header=0, 
                encoding=None, *, ndmin=0, like=None):
     """An array from text in which values may be missing, read by NumPy, whole, and sent.
 
-    Parameters: fname and all others: as numpy.genfromtxt; names may be given, but make no named columns of one type.
-    like: ignored.
-    Returns: ndarray; with unpack and columns of several types a list of ndarrays.
-    Raises: TypeError where the result would be masked or structured, unless unpacked; as numpy.genfromtxt.
-    Differs: there are no structured and no masked arrays.
+    Parameters: fname and all others: as numpy.genfromtxt. like: ignored.
+    Returns: ndarray, of structures where columns have names or several types; with unpack a list of ndarrays.
+    Raises: TypeError where the result would be masked, or columns are text; as numpy.genfromtxt.
+    Differs: there are no masked arrays.
     Source: numpy.genfromtxt
     """
     host = np.genfromtxt(fname, dtype, comments, delimiter, skip_header, skip_footer, converters, missing_values,

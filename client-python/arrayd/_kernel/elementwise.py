@@ -2,7 +2,7 @@
 import operator
 
 from .. import _core
-from .._base import product
+from .._base import product, units_of
 from . import build, sites
 from .parameters import check_argument, is_operand, parse, settle, typedefs
 from .strides import broadcast, dims, is_flat, merged, stretched
@@ -179,12 +179,13 @@ def passed(argument, dtype, shape, strides, what):
     or "strided". For a raw array, of which strides is None, it is (ndim, whether flat)."""
     if not is_array(argument):
         return "value", [as_bytes(argument, dtype, what)]
+    memory = units_of(argument)
     if strides is None:
         flat = is_flat(argument.shape, argument.strides, dtype.itemsize)
-        return (argument.ndim, flat), [argument, dims(argument.shape), dims(argument.strides)]
+        return (argument.ndim, flat), [memory, dims(argument.shape), dims(argument.strides)]
     if is_flat(shape, strides, dtype.itemsize):
-        return "flat", [argument]
-    return "strided", [argument, dims(strides)]
+        return "flat", [memory]
+    return "strided", [memory, dims(strides)]
 
 
 def raw_array(name, kind, element):

@@ -2,6 +2,7 @@
 import numpy as np
 
 from .. import _core
+from .._base import units_of
 from .._core import ndarray
 from .._interop import addresses
 from ..cuda.memory import MemoryPointer
@@ -20,7 +21,7 @@ def arguments(args):
         args = (args,)
     if not isinstance(args, (tuple, list)):
         raise TypeError(f"a kernel's arguments must be a tuple, not {type(args).__name__}")
-    return tuple(a if isinstance(a, ndarray) else _parameter(a, place) for place, a in enumerate(args))
+    return tuple(units_of(a) if isinstance(a, ndarray) else _parameter(a, place) for place, a in enumerate(args))
 
 
 def _parameter(value, place):

@@ -82,7 +82,7 @@ def typedefs(types):
 
 def is_operand(argument):
     """Whether an argument is an array of the server or a number."""
-    return is_array(argument) or isinstance(argument, (bool, int, float, complex, np.number, np.bool_))
+    return is_array(argument) or isinstance(argument, (bool, int, float, complex, np.number, np.bool_, np.void))
 
 
 def check_argument(kernel, argument, name):

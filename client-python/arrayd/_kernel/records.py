@@ -25,7 +25,7 @@ def _lay_out(dtype, alignment, recurse):
     fields = [(name, _member(dtype.fields[name][0], recurse)) for name in dtype.names]
     offsets, end, most = [], 0, 1
     for _, member in fields:
-        needs = _alignment(member)
+        needs = alignment_of(member)
         offsets.append(_round_up(end, needs))
         end, most = offsets[-1] + member.itemsize, max(most, needs)
     if alignment != -1 and (alignment < most or alignment & alignment - 1):
@@ -45,11 +45,12 @@ def _member(dtype, recurse):
     return np.dtype((_lay_out(base, kept, True), shape))
 
 
-def _alignment(dtype):
+def alignment_of(dtype):
+    """Bytes to which CUDA C++ aligns elements of a type."""
     base = dtype.base
     if base.names is not None:
         kept = (base.metadata or {}).get(_ALIGNED, 1)
-        return max([kept, *(_alignment(base.fields[name][0]) for name in base.names)])
+        return max([kept, *(alignment_of(base.fields[name][0]) for name in base.names)])
     if base.kind == "V":
         return 1
     if base.kind not in "biufc":

@@ -1,6 +1,6 @@
 """ReductionKernel: pieces of C++ that map elements, reduce them along axes, and make of that what is returned."""
 from .. import _core
-from .._base import normalize_axes, product
+from .._base import normalize_axes, product, units_of
 from . import sites
 from .elementwise import Declared, code, passed, raw_array
 from .parameters import check_argument, settle, typedefs
@@ -97,7 +97,7 @@ class ReductionKernel(Declared):
             mine = next(each) if is_array(argument) and not parameter.raw else None
             if mine:
                 kinds.append("element")
-                values += [argument, dims(mine[0]), dims(mine[1])]
+                values += [units_of(argument), dims(mine[0]), dims(mine[1])]
                 continue
             kind, given = passed(argument, dtype, (), None, f"{self.name}: {parameter.name}")
             kinds.append(kind)
@@ -105,7 +105,7 @@ class ReductionKernel(Declared):
         written = 0
         for argument, mine in zip(outputs, outer[len(strides):]):
             written |= 1 << len(values)
-            values += [argument, dims(mine)]
+            values += [units_of(argument), dims(mine)]
         values += [dims(along), dims(rest)]
         threads = self._threads(block_size)
         beside = min(threads, 32, _power(count)) if beside else 1

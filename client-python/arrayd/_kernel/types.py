@@ -4,6 +4,7 @@ import operator
 import numpy as np
 
 from .. import _core
+from .structs import define_structs, struct_name
 
 _C = {"bool": "bool", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long long",
       "uint8": "unsigned char", "uint16": "unsigned short", "uint32": "unsigned int", "uint64": "unsigned long long",
@@ -13,15 +14,16 @@ _C = {"bool": "bool", "int8": "signed char", "int16": "short", "int32": "int", "
 
 def c_name(dtype):
     """The type of a dtype's elements in C++."""
-    return _C[dtype.name]
+    return _C[dtype.name] if dtype.names is None else struct_name(dtype)
 
 
 def head(dtypes=(), *sources):
     """The text before a generated kernel that uses dtypes, or whose parts (sources) name complex numbers or CUDA's half."""
-    complexes = any(dtype.kind == "c" for dtype in dtypes) or any("complex" in source for source in sources)
+    structs = define_structs(dtypes)
+    complexes = any(dtype.kind == "c" for dtype in dtypes) or any("complex" in source for source in (*sources, structs))
     halves = any("half" in source for source in sources)
     return "".join(["#include <cupy/complex.cuh>\n" if complexes else "", "#include <cuda_fp16.h>\n" if halves else "",
-                    "#include <cupy/carray.cuh>\n"])
+                    "#include <cupy/carray.cuh>\n", structs])
 
 
 def default_dtype(value):

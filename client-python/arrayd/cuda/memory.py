@@ -13,6 +13,7 @@ import weakref
 import numpy as np
 
 from .. import _base, _core
+from .._array.structured import find_dtype
 from .._interop import addresses
 from ._thread import current
 from .device import Device
@@ -249,9 +250,9 @@ class MemoryPointer:
     def _array(self, shape, dtype, strides, order):
         """An array there: see ndarray."""
         shape = _base.shape_tuple(shape)
-        dtype = _core.as_dtype(float if dtype is None else dtype)
+        dtype = find_dtype(dtype) or _core.as_dtype(float if dtype is None else dtype)
         if strides is None:
-            strides = packed_strides(shape, dtype.itemsize, order)
+            strides = _base.packed_strides(shape, dtype.itemsize, order)
         return _base.view(self.mem._bytes, shape, tuple(strides), self._offset, dtype)
 
     def _take(self, size):
@@ -339,15 +340,6 @@ class MemoryPointer:
         """memset on a stream, the current one unless given."""
         with _on(stream):
             self.memset(value, size)
-
-
-def packed_strides(shape, itemsize, order="C"):
-    """Strides in bytes of elements that lie one behind the other."""
-    strides = []
-    for length in reversed(shape) if order != "F" else shape:
-        strides.append(itemsize)
-        itemsize *= max(length, 1)
-    return tuple(strides if order == "F" else reversed(strides))
 
 
 def _on(stream):

@@ -162,7 +162,8 @@ def install():
             raise RuntimeError(f"{name} has been imported already; arrayd.cupy.install() must come before")
     sys.meta_path.insert(0, _Finder())
     from .. import ndarray
-    ndarray.__module__ = "cupy"  # by which libraries choose what to do with an array
+    from .._array.structured import StructuredArray
+    StructuredArray.__module__ = ndarray.__module__ = "cupy"  # by which libraries choose what to do with an array
     for name in _SAID.keys() & sys.modules.keys():
         _rename_classes(sys.modules[name])
     if _PATH not in sys.path:
