@@ -217,7 +217,7 @@ def page():
 CuPy 14 (cupy-names.json) and with NumPy {version}, whose functions arrayd follows. *Same*: it is there and takes what
 NumPy's takes (names that NumPy lacks are compared with nothing). *Differs*: as its docstring, its parameters or its
 types say. [python.md](python.md) says what holds for all. A reduction gives a 0-d array, and NumPy's functions fetch
-nothing by themselves. There are no object, string, date or structured types, and a ufunc's `order` is ignored.
+nothing by themselves. There are no object, string or date types, and a ufunc's `order` is ignored.
 
 {_table(["module", "names", "same", "differs", "missing"], counts)}{sections}"""
 
