@@ -232,10 +232,12 @@ bool ad__reshape_strides(const ad_desc *d, int ndim, const int64_t *shape, int64
     }
     /* The old dimensions must be cut into the new ones exactly, from the last to the first. */
     group = merge_dimensions(d, from, step);
-    int64_t left = 1, stride = 0;
+    int64_t left = 1, stride = ad__dtypes[d->dtype].size;
+    int last = -1; /* the last new dimension that is longer than 1 */
     for (int i = ndim - 1; i >= 0; i--) {
-        strides[i] = 0;
+        strides[i] = stride;
         if (shape[i] == 1) continue;
+        if (last < 0) last = i;
         if (left == 1) {
             group--; /* the counts are equal, so that a group is left */
             left = from[group];
@@ -246,6 +248,8 @@ bool ad__reshape_strides(const ad_desc *d, int ndim, const int64_t *shape, int64
         stride = (int64_t)((uint64_t)stride * (uint64_t)shape[i]);
         left /= shape[i];
     }
+    /* Nothing is ever multiplied by the strides of dimensions of 1; they are NumPy's. */
+    for (int i = last + 1; last >= 0 && i < ndim; i++) strides[i] = strides[last];
     return true;
 }
 

@@ -218,6 +218,7 @@ static int64_t choose_squeezed(const ad_array_info *info, PyObject *axis) {
         return mask;
     }
     if (ad__py_shape_of(axis, &given) != 0) return -1;
+    if (info->ndim == 0 && given.ndim == 1 && (given.dim[0] == 0 || given.dim[0] == -1)) return 0; /* as in NumPy */
     for (int k = 0; k < given.ndim; k++) {
         int i = ad__py_axis(given.dim[k], info->ndim, NULL);
         if (i < 0) return -1;

@@ -74,6 +74,18 @@ def test_another_hash_is_refused(tmp_path):
     assert not (tmp_path / "made").exists()
 
 
+@pytest.mark.parametrize("inside", ["", "archives"])
+def test_an_archive_that_lies_there_is_not_fetched(tmp_path, inside):
+    digest = archive(tmp_path / "x.tar.gz", {"thing-1/tests/test_a.py": "a"})
+    (tmp_path / "there" / inside).mkdir(parents=True)
+    (tmp_path / "x.tar.gz").rename(tmp_path / "there" / inside / "thing-1.0.tar.gz")
+    source = {"name": "thing", "version": "1.0", "sha256": digest}
+    folder = fetch.tests_of(source, tmp_path / "cache", [tmp_path / "empty", tmp_path / "there"])
+    assert folder == tmp_path / "cache" / digest and any(folder.rglob("*.py"))
+    with pytest.raises(fetch.NotFetched, match="is refused: its SHA-256 is"):
+        fetch.tests_of({**source, "sha256": "0" * 64}, tmp_path / "cache", [tmp_path / "there"])
+
+
 def test_what_is_cached_is_not_fetched(tmp_path):
     (tmp_path / ("1" * 64)).mkdir()
     source = {"name": "nothing-of-the-kind", "version": "1", "sha256": "1" * 64}

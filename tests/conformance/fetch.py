@@ -27,13 +27,22 @@ def unpack(archive, sha256, folder):
             target.write_bytes(tar.extractfile(member).read())
 
 
-def tests_of(source, cache):
-    """The folder with the tests of {name, version, sha256}, fetched unless the cache has it."""
+def find_archive(source, folders):
+    """The first of the folders, or of their folders `archives`, in which the source distribution lies; None: in none."""
+    name = f"{source['name']}-{source['version']}.tar.gz"
+    places = [place for folder in folders for place in (pathlib.Path(folder), pathlib.Path(folder, "archives"))]
+    return next((place for place in places if (place / name).is_file()), None)
+
+
+def tests_of(source, cache, folders=()):
+    """The folder with the tests of {name, version, sha256}: unpacked before, or from an archive in the folders, which is
+    checked by its hash, or fetched. Only fetching takes a network and a resolver."""
     folder = pathlib.Path(cache, source["sha256"])
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    content = deploy.read_archive(source["name"], source["version"], source["sha256"], folder.parent / "archives")
+    archives = find_archive(source, folders) or folder.parent / "archives"
+    content = deploy.read_archive(source["name"], source["version"], source["sha256"], archives)
     made = tempfile.mkdtemp(dir=folder.parent)
     try:
         archive = pathlib.Path(made, "archive")

@@ -199,13 +199,16 @@ def main():
     parser.add_argument("--check", action="store_true", help="write no page, and pass where the tests are not to be had")
     parser.add_argument("--seconds", default=WHOLE, type=int, help="for all tests of a package; the rest is left")
     parser.add_argument("--reuse", action="store_true", help="judge the results of the last run again")
+    parser.add_argument("--sources", action="append", default=[TOP / "build/fetched"], type=pathlib.Path,
+                        help="folder in which the source distribution (cupy-VERSION.tar.gz) lies already, for machines without "
+                        "a network; beside build/fetched and its folder archives")
     parser.add_argument("folder", nargs="*", help="part of its name; without any all, and the page is written")
     options = parser.parse_args()
     options.build = options.build.resolve()
     source_of = tomllib.loads(RULES.read_text())["source"]
     cache = options.build.parent / "conformance"
     try:
-        source = fetch.tests_of(source_of, cache)
+        source = fetch.tests_of(source_of, cache, options.sources)
     except fetch.NotFetched as error:
         print(f"conformance: there are no tests to run: {error}", file=sys.stderr)
         return 0 if options.check else 2

@@ -413,7 +413,7 @@ def test_files(tmp_path):
 
 
 class Described:
-    """What has the CUDA array interface alone."""
+    """An object that has the CUDA array interface alone."""
 
     def __init__(self, a, fields=True):
         self.__cuda_array_interface__ = {"shape": a.shape, "typestr": a.dtype.str, "data": (a.data.ptr, False), "version": 3,

@@ -29,7 +29,7 @@ def assign(target, key, value):
 
 
 def _as_source(value, dtype):
-    """What is assigned to elements of a type, as an array of the server."""
+    """An array of the server that has what is assigned to elements of a type."""
     if isinstance(value, ndarray):
         return value
     if isinstance(value, (np.ndarray, np.generic)):
