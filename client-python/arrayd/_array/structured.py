@@ -1,8 +1,8 @@
 """Arrays of structures, which have fields, and of bytes without any (numpy.void).
 
 The server has numbers and bool only. What an array of structures has there is an array of unsigned integers, its units: of one
-dimension more, whose last axis is the bytes of an element. A field is a view of them, and moving elements moves units. Whatever
-computes takes fields.
+dimension more, whose last axis is the bytes of an element. A field is a view of them, and moving elements moves units. Functions that
+compute take fields.
 """
 import math
 import operator
@@ -281,7 +281,7 @@ class StructuredArray:
     # ---- shapes ----
 
     def reshape(self, *shape, order="C", copy=None):
-        """The same elements in another shape; a view where that is possible.
+        """The elements in another shape; a view where that is possible.
 
         Parameters: shape: ints or a tuple of ints, of which one may be -1. order: 'C', 'F' or 'A'. copy: True always copies,
         False raises instead of copying.
@@ -411,7 +411,7 @@ class StructuredArray:
         return self if not copy and dtype == self.dtype and fits else cast(self, dtype, order, casting)
 
     def view(self, dtype=None, type=None):
-        """The same bytes, as another type.
+        """The bytes of the elements, as another type.
 
         Parameters: dtype: of the same size, or of one into which the last axis can be cut or joined. type: None or ndarray.
         Returns: array of structures, or ndarray.
