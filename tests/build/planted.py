@@ -37,6 +37,12 @@ MUTANTS = {
     "the client forgets some of what it sent": (
         "client", "client-c/net/stream.c", "    ad__save_unacked(s, payload, size);\n",
         "    if (s->encoded.ops % 16) ad__save_unacked(s, payload, size);\n", ["late=0", "drops=1000000"]),
+    "free messages go behind the fork message": (
+        "client", "client-c/resume/inherit.c", "    s->frees.held = true;\n", "    s->frees.held = false;\n",
+        ["forks=1", "quota=0", "operations=300"]),
+    "a limit is checked before a block is rounded up": (
+        "arrayd-worker", "server/worker/memory/memory.c", "    if (!ad__account_has_room(e->account, rounded))",
+        "    if (!ad__account_has_room(e->account, size))", ["forks=1", "quota=2097152", "operations=300"]),
 }
 
 

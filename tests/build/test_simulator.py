@@ -46,9 +46,10 @@ def test_a_trace_does_not_change_the_run(simulator):
     assert len(hashes) == 1
 
 
-@pytest.mark.parametrize("setting", ["fatal=1", "upgrades=3", "spill=1", "shares=1"])
-def test_seeds_of_a_kind_have_no_fault(simulator, setting):
-    status, said = run_seeds(simulator, "--from", FIRST, "--seeds", 12, "--set", setting, "--set", "store_kills=0")
+@pytest.mark.parametrize("kind", ["fatal=1", "upgrades=3", "spill=1", "shares=1", "moves=1", "quota=40000", "forks=1 spill=0"])
+def test_seeds_of_a_kind_have_no_fault(simulator, kind):
+    settings_of_kind = [part for setting in kind.split() for part in ("--set", setting)]
+    status, said = run_seeds(simulator, "--from", FIRST, "--seeds", 12, *settings_of_kind, "--set", "store_kills=0")
     assert status == 0, said
 
 
