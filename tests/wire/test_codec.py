@@ -1,4 +1,6 @@
 """Control blocks made by an independent msgpack, read by the library; and the other way round."""
+import ctypes
+import itertools
 import pathlib
 import random
 import re
@@ -257,6 +259,25 @@ def test_changed_messages(native, model):
             assert native.again(again) == again
             assert native.texts(again) == text or "{" in text[0] # strides that are never walked become 0
     assert min(outcomes.values()) > 2000, outcomes
+
+
+def is_text(data):
+    try:
+        return data.decode() is not None
+    except UnicodeDecodeError:
+        return False
+
+
+def test_utf8_is_what_python_decodes(native):
+    """Every sequence of up to four bytes that are the first or last of their kind."""
+    check = native.lib.ad__is_utf8
+    check.restype, check.argtypes = ctypes.c_bool, [ctypes.c_char_p, ctypes.c_size_t]
+    first = [0x00, 0x7f, 0x80, 0xbf, 0xc0, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xec, 0xed, 0xee, 0xef, 0xf0, 0xf1, 0xf3, 0xf4,
+             0xf5, 0xff]
+    later = [0x00, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xff]
+    for length in range(4):
+        for data in itertools.product(first, *[later] * length):
+            assert check(bytes(data), len(data)) == is_text(bytes(data)), data
 
 
 def test_changed_bytes(native):
