@@ -172,3 +172,25 @@ def test_scatter_of_too_many(pair):
     assert not client.read(view(x, "int8", [1, 16])).any()
     with pytest.raises(Failed):
         client.read(view(x, "int8", [2**63 - 1], [0]))
+
+
+@pytest.mark.parametrize("sections, state, wrong", [
+    ((1, 2, 3), (1, 2, 5), None), ((2, 3), (1, 2, 5), 1), ((1, 3, 3), (1, 2, 5), 1), ((1, 2, 0), (1, 2, 5), 1),
+    ((1, 2, 3), (2, 5), 2), ((1, 2, 3), (2, 2, 5), 2), ((1, 2, 3), (1, 3, 5), 2), ((1, 2, 3), (1, 2, 4), 2)])
+def test_a_filter_whose_sections_or_state_do_not_fit(client, sections, state, wrong):
+    """A filter of the second order along axis 0 of (4, 5). Its factors are 1 and its state 0."""
+    x = np.arange(20.0).reshape(4, 5)
+    factors = np.zeros(sections)
+    if wrong is None:
+        factors[0, :, 0] = 1
+    given = [client.upload(x), client.upload(factors), client.upload(np.zeros(state))]
+    out, end = client.id(), client.id()
+    client.call("iir", "float64", [fresh(out, "float64", x.shape), fresh(end, "float64", state)],
+                [view(buffer, "float64", shape) for buffer, shape in zip(given, (x.shape, sections, state))], [0])
+    if wrong is None:
+        assert np.array_equal(client.read(view(out, "float64", x.shape)), x)
+    else:
+        with pytest.raises(Failed, match=f"iir: input {wrong} must be of shape") as failed:
+            client.read(view(out, "float64", x.shape))
+        assert failed.value.code == ERROR["VALUE"]
+    client.free(out, end, *given)
