@@ -547,10 +547,10 @@ $B/checks/%: $$(call objects,tests/build/$$*_*.cpp) $$(UNIT_$$*)
 # The simulator: each program as a shared object whose calls of the system go to tests/sim (the linker's --wrap).
 SIM_CALLS := __tls_get_addr accept4 bind calloc close connect dlclose dlopen dlsym dup dup3 epoll_create1 epoll_ctl epoll_wait \
 	eventfd eventfd_read eventfd_write execv execve _exit fcntl flock fopen free fstat fstatfs fsync ftruncate futimens getegid geteuid \
-	getpeername getpid getppid getrandom getsockname getsockopt kill listen madvise malloc memfd_create mmap mremap munmap open opendir \
-	pipe2 poll posix_spawn prctl printf __printf_chk pread pthread_atfork pthread_sigmask pwrite raise read readlink realloc recv recvmsg \
+	getpeername getpid getppid getrandom getsockname getsockopt ioctl kill listen madvise malloc memfd_create mmap mremap munmap open \
+	opendir pipe2 poll posix_spawn prctl printf __printf_chk pread pthread_atfork pthread_sigmask pwrite raise read readlink realloc recv recvmsg \
 	sched_getaffinity send sendmsg sendto setrlimit setsockopt shutdown sigaction signal sigprocmask socket socketpair \
-	strdup syscall sysconf timerfd_create timerfd_settime waitid waitpid write
+	strdup syscall sysconf timer_create timerfd_create timerfd_settime waitid waitpid write
 SIM := $B/sim
 SIM_CLIENT := $(call objects,tests/sim/client*.c)
 SIM_OBJECTS := $(filter-out $(SIM_CLIENT),$(call objects,tests/sim/*.c))

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "server/common/discard.h"
 #include "server/common/fdpass.h"
 #include "server/common/os.h"
 
@@ -58,7 +59,7 @@ static void drop_first_note(ad_channel *c) {
     ad_queued_note *q = c->first;
     c->first = q->next;
     if (!c->first) c->last = &c->first;
-    if (q->fd >= 0) close(q->fd);
+    if (q->fd >= 0) ad__discard(q->note.who, q->fd);
     free(q);
 }
 
@@ -89,7 +90,8 @@ int ad__channel_send(ad_channel *c, const ad_note *note, int fd) {
         }
         result = AD_E_MEMORY;
     }
-    if (fd >= 0) close(fd);
+    if (fd >= 0 && result > 0) close(fd); /* it is on its way */
+    else if (fd >= 0) ad__discard(note->who, fd);
     return result < 0 ? result : 0;
 }
 
@@ -116,7 +118,7 @@ static bool is_well_formed(const ad_channel *c, const ad_note *note, ssize_t siz
 /* A peer that ends with unread notes causes ECONNRESET once, before the notes that it had sent: read again then. */
 int ad__channel_receive(ad_channel *c, ad_note *note, int *fd) {
     ssize_t n;
-    do n = ad__fdpass_receive(c->fd, note, sizeof *note, fd);
+    do n = ad__fdpass_receive("", c->fd, note, sizeof *note, fd);
     while (n < 0 && (errno == EINTR || errno == ECONNRESET));
     if (n < 0 && errno == EAGAIN) return 0;
     if (n < 0 && errno == EMSGSIZE) return AD_E_PROTOCOL;

@@ -6,14 +6,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "server/common/discard.h"
 #include "server/common/os.h"
 
-/* Descriptors that a packet can bring. There is room for more than are ever sent, so that those of a wrong packet
- * are closed, not leaked. */
-#define MOST 8
-
 typedef union control {
-    char bytes[CMSG_SPACE(MOST * sizeof(int))];
+    char bytes[CMSG_SPACE(AD_DISCARD_MOST * sizeof(int))];
     struct cmsghdr align;
 } control;
 
@@ -35,7 +32,7 @@ ssize_t ad__fdpass_send(int socket, const void *data, size_t size, int fd) {
 }
 
 /* Return the first descriptor of a packet (-1: there is none), and close the others. */
-static int keep_first_descriptor(struct msghdr *m) {
+static int keep_first_descriptor(const char *who, struct msghdr *m) {
     int first = -1;
     for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
         if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS) continue;
@@ -44,26 +41,26 @@ static int keep_first_descriptor(struct msghdr *m) {
             int fd;
             memcpy(&fd, CMSG_DATA(h) + i * sizeof fd, sizeof fd);
             if (first < 0) first = fd;
-            else close(fd);
+            else ad__discard(who, fd);
         }
     }
     return first;
 }
 
-ssize_t ad__fdpass_receive(int socket, void *data, size_t size, int *fd) {
+ssize_t ad__fdpass_receive(const char *who, int socket, void *data, size_t size, int *fd) {
     control c;
     struct iovec part = {.iov_base = data, .iov_len = size};
     struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = c.bytes, .msg_controllen = sizeof c.bytes};
     *fd = -1;
     ssize_t n = ad__os.recvmsg(socket, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (n < 0) return n;
-    *fd = keep_first_descriptor(&m);
+    *fd = keep_first_descriptor(who, &m);
     if (!(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) return n;
     if (!(m.msg_flags & MSG_TRUNC) && *fd < 0) {
         *fd = AD_FD_LOST;
         return n;
     }
-    if (*fd >= 0) close(*fd);
+    if (*fd >= 0) ad__discard(who, *fd);
     *fd = -1;
     errno = EMSGSIZE;
     return -1;

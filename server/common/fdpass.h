@@ -9,8 +9,8 @@
 ssize_t ad__fdpass_send(int socket, const void *data, size_t size, int fd);
 #define AD_FD_LOST (-2)
 /* Receive one packet; *fd is its descriptor, close-on-exec, or -1, or AD_FD_LOST: it had one, but this process can
- * open no more. A packet longer than size, or with several descriptors, gives -1 and EMSGSIZE. Otherwise the result
- * is that of recvmsg. */
-ssize_t ad__fdpass_receive(int socket, void *data, size_t size, int *fd);
+ * open no more. A packet longer than size gives -1 and EMSGSIZE. Otherwise the result is that of recvmsg. Descriptors
+ * that nobody wants are closed as those of the client `who` (discard.h; "": a process of arrayd's own). */
+ssize_t ad__fdpass_receive(const char *who, int socket, void *data, size_t size, int *fd);
 
 #endif

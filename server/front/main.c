@@ -123,7 +123,7 @@ static void on_door_readable(uv_poll_t *poll, int status, int events) {
     char byte;
     int fd = -1;
     (void)events;
-    const ssize_t n = status ? 0 : ad__fdpass_receive(f->door_fd, &byte, 1, &fd);
+    const ssize_t n = status ? 0 : ad__fdpass_receive("", f->door_fd, &byte, 1, &fd);
     if (fd >= 0 && claim_descriptor(fd)) ad__handshake_begin(f, fd, AD_WAY_UNIX);
     else if (fd >= 0) close(fd);
     if (!n) ad__front_stop(f, 0, GOING);

@@ -2,8 +2,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/un.h>
 
 #include "tests/sim/director.h"
@@ -477,6 +479,19 @@ int __wrap_shutdown(int fd, int how) {
 }
 
 /* ---- options and names ---- */
+
+int __wrap_ioctl(int fd, unsigned long request, ...) {
+    sim_file *f = sim_file_get(fd);
+    va_list rest;
+    va_start(rest, request);
+    int *argument = va_arg(rest, int *);
+    va_end(rest);
+    if (!f) return -1;
+    if (request == FIONREAD && f->kind == SIM_SOCKET) *argument = (int)f->queued;
+    else if (request == FIONBIO) f->flags = (f->flags & ~O_NONBLOCK) | (*argument ? O_NONBLOCK : 0);
+    else return (int)fail_call(ENOTTY);
+    return 0;
+}
 
 int __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *size) {
     const sim_file *f = sim_file_get(fd);

@@ -16,6 +16,7 @@
 
 #include "protocol/message.h"
 #include "protocol/rows_request.h"
+#include "server/common/discard.h"
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/common/rights.h"
@@ -55,7 +56,7 @@ struct ad_handshake {
 static void on_handshake_closed(uv_handle_t *handle) {
     ad_handshake *h = handle->data;
     if (--h->handles) return;
-    if (h->fd >= 0) close(h->fd);
+    if (h->fd >= 0) ad__discard(h->from, h->fd); /* a worker may have another descriptor of it */
     free(h->control);
     free(h);
 }
@@ -95,7 +96,7 @@ static int send_control_frame(int fd, const ad_bytes *b) {
  * reason. */
 static void drop_unread(const ad_handshake *h) {
     char away[4096];
-    for (int i = 0; i < 32 && ad__os.recv(h->fd, away, sizeof away, MSG_DONTWAIT) > 0; i++) {}
+    for (int i = 0; i < 32 && ad__discard_receive(h->from, h->fd, away, sizeof away) > 0; i++) {}
     shutdown(h->fd, SHUT_RDWR);
 }
 
@@ -460,7 +461,7 @@ static void on_hello_readable(uv_poll_t *poll, int status, int events) {
     bool in_head = h->got < AD_FRAME_HEADER;
     uint8_t *to = in_head ? h->head + h->got : h->control + (h->got - AD_FRAME_HEADER);
     size_t want = in_head ? AD_FRAME_HEADER - h->got : h->frame.control + AD_FRAME_HEADER - h->got;
-    ssize_t n = status ? 0 : ad__os.recv(h->fd, to, want, MSG_DONTWAIT);
+    ssize_t n = status ? 0 : ad__discard_receive(h->from, h->fd, to, want);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (n <= 0) {
         end_handshake(h);
@@ -511,7 +512,7 @@ static void evict_oldest_stranger(ad_front *f, const char *from, ad_way way) {
 static ad_handshake *create_handshake(ad_front *f, int fd, ad_way way) {
     ad_handshake *h = ad__os.calloc(1, sizeof *h);
     if (!h) {
-        close(fd);
+        ad__discard_connection(AD_DISCARD_STRANGER, fd);
         return NULL;
     }
     h->front = f;
@@ -530,7 +531,7 @@ void ad__handshake_begin(ad_front *f, int fd, ad_way way) {
     if (!h) return;
     if (uv_poll_init(&f->loop, &h->poll, h->fd)) {
         ad__relay_unlink(h->relay);
-        close(h->fd);
+        ad__discard_connection(h->from, h->fd);
         free(h);
         return;
     }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "server/common/discard.h"
 #include "server/common/fdpass.h"
 #include "server/common/log.h"
 #include "server/common/os.h"
@@ -58,8 +59,8 @@ static visitor *get_visitor(ad_observer *w) { return (visitor *)(void *)((char *
 static void on_visitor_closed(uv_handle_t *handle) {
     visitor *v = handle->data;
     if (--v->handles) return;
-    close(v->fd);
-    if (v->passed >= 0) close(v->passed);
+    ad__discard_connection(v->who.who, v->fd);
+    if (v->passed >= 0) ad__discard(v->who.who, v->passed);
     ad__bytes_free(&v->answer);
     free(v);
 }
@@ -101,7 +102,7 @@ static void send_answer(visitor *v) {
 static void send_refusal(visitor *v, const char *what, const char *why) {
     char text[LINE + 128], away[4096];
     /* Unread bytes would reset the connection, and the answer would be lost. */
-    for (int i = 0; i < 32 && ad__os.recv(v->fd, away, sizeof away, MSG_DONTWAIT) > 0; i++) {}
+    for (int i = 0; i < 32 && ad__discard_receive(v->who.who, v->fd, away, sizeof away) > 0; i++) {}
     snprintf(text, sizeof text, "%s%s", what, why);
     ad__put(&v->answer, "{\"error\":");
     ad__put_json(&v->answer, text);
@@ -279,9 +280,10 @@ static void on_request_readable(uv_poll_t *poll, int status, int events) {
     visitor *v = poll->data;
     int fd = -1;
     (void)events;
-    ssize_t n = status ? 0 : ad__fdpass_receive(v->fd, v->line + v->got, LINE - 1 - v->got, &fd);
+    if (ad__discard_is_full(v->who.who)) status = AD_E_LIMIT;
+    ssize_t n = status ? 0 : ad__fdpass_receive(v->who.who, v->fd, v->line + v->got, LINE - 1 - v->got, &fd);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (fd >= 0 && v->passed >= 0) close(fd);
+    if (fd >= 0 && v->passed >= 0) ad__discard(v->who.who, fd);
     else if (fd >= 0) v->passed = fd;
     if (n <= 0) {
         end_visit(v);
@@ -302,7 +304,7 @@ static void begin_visit(ad_control *c, int fd) {
     visitor *v = ad__os.calloc(1, sizeof *v);
     if (!v || uv_poll_init(&c->front->loop, &v->poll, fd)) {
         free(v);
-        close(fd);
+        ad__discard_connection(AD_DISCARD_STRANGER, fd);
         return;
     }
     if (c->count == MOST) {

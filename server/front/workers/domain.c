@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "server/common/discard.h"
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/common/rights.h"
@@ -455,7 +456,7 @@ ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *st
 
 int ad__domain_tell(ad_domain *d, const ad_note *note, int fd) {
     if (!d->channel_open) {
-        if (fd >= 0) close(fd);
+        if (fd >= 0) ad__discard(note->who, fd);
         return AD_E_CONNECTION;
     }
     int status = ad__channel_send(&d->channel, note, fd);
@@ -467,7 +468,7 @@ int ad__domain_tell(ad_domain *d, const ad_note *note, int fd) {
 int ad__domain_give(ad_domain *d, const ad_note *note, int fd) {
     int status = ad__session_entry_add(d->front, note, d);
     if (status) {
-        close(fd);
+        ad__discard(note->who, fd);
         return status;
     }
     status = ad__domain_tell(d, note, fd);

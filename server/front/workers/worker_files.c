@@ -5,10 +5,12 @@
  *     it dies:           journal = -1           old = its journal
  *     successor begins:  journal = new one      old = what it recovers from
  *     RECOVERED:         journal = new one      old = -1 */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "server/common/discard.h"
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/front/front.h"
@@ -25,8 +27,15 @@ static void replace_descriptor(int *to, int fd) {
 
 void ad__worker_files_set_journal(ad_worker_files *k, int fd) { replace_descriptor(&k->journal, fd); }
 
+/* Close what a client has passed: see discard.h. */
+static void close_passed(const struct ad_passed_descriptor *d) {
+    char who[32];
+    snprintf(who, sizeof who, "session %" PRIu64, d->session);
+    ad__discard(who, d->fd);
+}
+
 static void remove_descriptor(ad_worker_files *k, size_t i) {
-    close(k->passed[i].fd);
+    close_passed(&k->passed[i]);
     for (k->count--; i < k->count; i++) k->passed[i] = k->passed[i + 1];
 }
 
@@ -44,7 +53,7 @@ static void add_descriptor(ad_worker_files *k, const struct ad_passed_descriptor
         k->passed = list;
         list[k->count++] = *d;
     } else if (d->fd >= 0) {
-        close(d->fd);
+        close_passed(d);
     }
 }
 
@@ -147,8 +156,7 @@ int ad__worker_files_tell(const ad_worker_files *k, ad_channel *c, ad_slabs *sla
     }
     int fd = status ? -1 : ad__os.dup(k->old);
     if (fd < 0) return status ? status : AD_E_SYSTEM;
-    ad_note note = {
-        .kind = AD_NOTE_RECOVER, .id = ad__slabs_last(slabs), .size = k->death, .process = k->killed};
+    ad_note note = {.kind = AD_NOTE_RECOVER, .id = ad__slabs_last(slabs), .size = k->death, .process = k->killed};
     snprintf(note.text, sizeof note.text, "%s", k->how);
     return ad__channel_send(c, &note, fd);
 }

@@ -13,14 +13,16 @@ typedef struct ad_descriptors {
     pthread_mutex_t lock;
     int fd[AD_DESCRIPTORS];
     unsigned count;
+    const char *who;                                   /* client that has passed them */
     uint64_t taken;                                    /* number of descriptors taken so far */
     void (*seen)(void *user, int fd, uint64_t number); /* called with each descriptor that comes; NULL: none */
     void *user;
 } ad_descriptors;
 
-void ad__descriptors_init(ad_descriptors *d);
+void ad__descriptors_init(ad_descriptors *d, const char *who);
 void ad__descriptors_close(ad_descriptors *d);
-/* Append a descriptor. AD_E_LIMIT: it is closed. */
+/* Append a descriptor, or -1 for one that is missing. In the place of one that no request takes another is appended
+ * that none takes and that can be closed at any time. AD_E_LIMIT: it is discarded. */
 int ad__descriptors_put(ad_descriptors *d, int fd);
 /* Tell whether some descriptor is not taken yet. */
 bool ad__descriptors_has_unclaimed(ad_descriptors *d);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "server/common/discard.h"
 #include "server/common/os.h"
 #include "server/worker/session.h"
 
@@ -91,8 +92,8 @@ static int take_control(ad_input *in, struct msghdr *m, ad_descriptors *d) {
     return status;
 }
 
-/* Copy all records that are there, and fit the block, out of the ring. 1: bytes have come; 0: *size bytes at most are to
- * be received from the socket (0: none that the client has announced); AD_E_PROTOCOL. */
+/* Copy all records that are there, and fit the block, out of the ring. 1: bytes have come; 0: *size bytes at most are
+ * to be received from the socket (0: none that the client has announced); AD_E_PROTOCOL. */
 static int read_ring(ad_input *in, uint64_t *size) {
     ad_input_block *b = in->block;
     int came = 0, source;
@@ -105,7 +106,8 @@ static int read_ring(ad_input *in, uint64_t *size) {
     return came ? came : source < 0 ? AD_E_PROTOCOL : 0;
 }
 
-/* Find out what a socket has of which the client has announced nothing. 0: nothing; 1: it has announced it meanwhile. */
+/* Find out what a socket has of which the client has announced nothing. 0: nothing; 1: it has announced it meanwhile.
+ */
 static int look_at_socket(const ad_input *in, int fd) {
     char byte;
     uint64_t size;
@@ -118,9 +120,10 @@ static int look_at_socket(const ad_input *in, int fd) {
 static int read_socket(ad_input *in, int fd, uint64_t most, ad_descriptors *d) {
     ad_input_block *b = in->block;
     const size_t room = b->capacity - b->used;
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(AD_DESCRIPTORS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(AD_DISCARD_MOST * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
     struct iovec space = {b->data + b->used, most < room ? (size_t)most : room};
     struct msghdr m = {.msg_iov = &space, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    if (ad__discard_is_full(d->who)) return AD_E_LIMIT;
     ssize_t n = ad__os.recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n < 0) return errno == EAGAIN || errno == EINTR ? 0 : AD_E_CONNECTION;
     int status = m.msg_controllen ? take_control(in, &m, d) : 0; /* before the bytes count as received */
@@ -262,7 +265,7 @@ void ad__input_clear(ad_input_queue *q) {
 
 static int open_input(ad_worker_session *s, const ad_note *note) {
     (void)note;
-    ad__descriptors_init(&s->windows.descriptors);
+    ad__descriptors_init(&s->windows.descriptors, s->principal);
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "server/common/discard.h"
 #include "server/common/os.h"
 #include "server/worker/recover/inside.h"
 
@@ -59,7 +60,7 @@ void ad__recovery_close(ad_worker *w) {
     if (!r) return;
     for (size_t i = 0; i < r->nslabs; i++) close(r->slab[i].fd);
     for (size_t i = 0; i < r->npassed; i++)
-        if (r->passed[i].fd >= 0) close(r->passed[i].fd);
+        if (r->passed[i].fd >= 0) ad__discard("recovery", r->passed[i].fd);
     if (r->base) munmap(r->base, r->size);
     free(r->slab);
     free(r->passed);

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "server/common/discard.h"
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/common/report.h"
@@ -145,19 +146,19 @@ static int encode_frame(ad_bytes *control, uint8_t *out, size_t room, size_t *si
     return 0;
 }
 
-void ad__session_refuse(int fd, int code, const char *why) {
+void ad__session_refuse(const char *who, int fd, int code, const char *why) {
     uint8_t frame[AD_FRAME_HEADER + 512];
     size_t size;
     ad_bytes b = AD_BYTES_INIT;
     if (!ad__encode_bye(&b, code, why) && !encode_frame(&b, frame, sizeof frame, &size))
         ad__os.send(fd, frame, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     ad__bytes_free(&b);
-    close(fd);
+    ad__discard_connection(who, fd);
 }
 
 static void refuse_resume(const ad_note *note, int fd, int code, const char *why) {
     ad__log_other(code == AD_E_CONNECTION, session_not_resumed, note->id, note->who, why);
-    ad__session_refuse(fd, code, why);
+    ad__session_refuse(note->who, fd, code, why);
 }
 
 /* Tell whether the secret is an offer made since the client last sent anything. Not only the latest counts: an attempt
@@ -208,8 +209,8 @@ static int take_connection(ad_worker_session *s, int fd, const ad_note *note, co
     int old = dup(s->socket.fd);
     status = ad__output_take_up(&s->output, fd, frame, size, note->size, why);
     if (old >= 0) {
-        if (!status) shutdown(old, SHUT_RDWR);
-        close(old);
+        if (status) close(old); /* it is open as the session's */
+        else ad__discard_connection(s->principal, old);
     }
     if (status) return status;
     ad__ring_close(s); /* it was the old connection's */

@@ -39,7 +39,7 @@ bool ad__session_is_forsaken(struct ad_worker_session *s, int64_t now);
 /* Confirm the client and its secret, because it has sent bytes. */
 void ad__session_confirm_client(struct ad_worker_session *s);
 /* Send bye to a client that gets no session, as far as the socket takes it, and close the socket. */
-void ad__session_refuse(int fd, int code, const char *why);
+void ad__session_refuse(const char *who, int fd, int code, const char *why);
 /* Take a note (frame.h) from the client. AD_E_PROTOCOL. */
 int ad__session_take_note(struct ad_worker_session *s, const ad_frame *note, ad_fault *fault);
 /* Let a connection from arrayd resume the session (NULL: there is none), or refuse it. Nobody watches the session's

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "server/common/discard.h"
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/common/rights.h"
@@ -53,7 +54,7 @@ void ad__session_watch(ad_worker_session *s, int events) {
 ad_worker_session *ad__session_new(ad_worker *w, const ad_note *note, int fd) {
     ad_worker_session *s = ad__os.calloc(1, sizeof *s);
     if (!s) {
-        close(fd);
+        ad__discard_connection(note->who, fd);
         return NULL;
     }
     s->worker = w;
@@ -67,7 +68,7 @@ ad_worker_session *ad__session_new(ad_worker *w, const ad_note *note, int fd) {
     s->rights.must_migrate = w->shared && s->rights.may_run_kernels;
     s->rights.kernel_limit = ad__kernel_limit(&w->config, s->principal, &s->grants);
     if (!ad__components_open(s, note)) return s;
-    close(fd);
+    ad__discard_connection(note->who, fd);
     free(s);
     return NULL;
 }
@@ -101,7 +102,8 @@ int ad__session_open(ad_worker *w, const ad_note *note, int fd) {
 }
 
 static void free_session(ad_worker_session *s) {
-    close(s->socket.fd);
+    if (s->move.done) close(s->socket.fd); /* it is open elsewhere */
+    else ad__discard_connection(s->principal, s->socket.fd);
     ad__components_close(s);
     if (!s->socket.forked) ad__worker_tell(s->worker, &(ad_note){.kind = AD_NOTE_SESSION_END, .id = s->id}, -1);
     free(s);
@@ -270,7 +272,7 @@ static void refuse_frame(ad_worker_session *s, const ad_fault *fault) {
 
 static void discard_input(ad_worker_session *s) {
     char away[4096];
-    ssize_t n = ad__os.recv(s->socket.fd, away, sizeof away, MSG_DONTWAIT);
+    ssize_t n = ad__discard_receive(s->principal, s->socket.fd, away, sizeof away);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) close_session(s);
 }
 

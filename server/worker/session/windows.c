@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "protocol/memfd.h"
+#include "server/common/discard.h"
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/worker/handlers.h"
@@ -21,7 +22,7 @@ void ad__descriptor_skip(ad_worker_session *s) {
     uint64_t number;
     int fd = ad__descriptors_take(&s->windows.descriptors, &number);
     if (fd < 0) return;
-    close(fd);
+    ad__discard(s->principal, fd);
     ad__checkpoint_release_descriptor(s, number);
 }
 
@@ -51,7 +52,7 @@ static void close_window(ad_worker_session *s, const ad_window *w) {
     const ad_worker *worker = s->worker;
     if (w->pinned) worker->backend->host_unregister(worker->device.gpu[0].device, w->base);
     munmap(w->base, w->size);
-    close(w->fd);
+    ad__discard(s->principal, w->fd);
     s->windows.bytes -= w->size;
     ad__quota_window_gone(s, w->size);
 }
@@ -110,7 +111,7 @@ int ad__handle_window(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     if (fd < 0) return ad__fault(fault, AD_E_VALUE, "window: no descriptor came with it");
     int status = add_window(s, m->u[0], m->u[1], fd, number, fault);
     if (!status) return 0;
-    close(fd);
+    ad__discard(s->principal, fd);
     ad__checkpoint_release_descriptor(s, number);
     return status;
 }
@@ -188,7 +189,7 @@ static int restore_window(ad_worker_session *s, const ad_journal_row *row, const
     if (fd < 0) fd = create_empty_window(row->size);
     if (fd < 0) return ad__fault(fault, AD_E_SYSTEM, "no memory for a window");
     int status = add_window(s, row->id, row->size, fd, row->descriptor, fault);
-    if (status) close(fd);
+    if (status) ad__discard(s->principal, fd);
     return status;
 }
 

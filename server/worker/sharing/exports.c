@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "server/common/discard.h"
 #include "server/common/fdpass.h"
 #include "server/common/log.h"
 #include "server/common/os.h"
@@ -55,7 +56,7 @@ static void unlink_export(ad_worker *w, ad_exported *l) {
 static void end_export(ad_worker *w, ad_exported *l) {
     ad__log(export_ends, l->id, l->holder.principal, l->holder.shared->size, l->importer);
     unlink_export(w, l);
-    ad__lease_close(w, &l->lease);
+    ad__lease_close(w, l->holder.principal, &l->lease);
     ad__holder_end(w, &l->holder);
     free(l);
 }
@@ -200,7 +201,7 @@ static int begin_export(ad_worker_session *s, ad_buffer *b, int fd, bool plain, 
     }
     if (status) {
         free(l);
-        close(fd);
+        ad__discard(s->principal, fd);
         return status;
     }
     l->lease = (ad_held_lease){.fd = fd, .over = handle_lease_end};
@@ -252,7 +253,7 @@ static int accept_export(ad_worker_session *s, const ad_message *m, ad_buffer *b
     if (!status && m->u[2] & ~(uint64_t)AD_EXPORT_HANDLE)
         status = ad__fault(fault, AD_E_VALUE, "export: there are no flags %" PRIu64, m->u[2]);
     if (!status && !b->poison) return begin_export(s, b, fd, m->u[2] & AD_EXPORT_HANDLE, fault);
-    close(fd);
+    ad__discard(s->principal, fd);
     return status;
 }
 
@@ -263,7 +264,7 @@ static int answer_own_memory(ad_worker_session *s, const ad_message *m) {
     uint64_t number;
     int fd = ad__descriptors_take(&s->windows.descriptors, &number);
     if (fd >= 0) {
-        close(fd);
+        ad__discard(s->principal, fd);
         ad__checkpoint_release_descriptor(s, number);
     }
     ad__reply_ints(s, m->u[0], 3, (int64_t[]){0, 0, 0});

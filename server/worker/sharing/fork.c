@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "server/common/discard.h"
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/common/report.h"
@@ -244,13 +245,13 @@ int ad__handle_fork(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     s->sharing.forked_at = s->progress.done + 1;
     status = check_fork(m, fd, fault);
     if (!status && has_child(s, m->u[1])) {
-        close(fd);
+        ad__discard(s->principal, fd);
         return 0;
     }
     if (!status) status = check_session_limit(s, fault);
     if (!status) status = check_buffer_count(s, fault);
     if (!status) return begin_child(s, m, fd, fault);
-    ad__session_refuse(fd, status, fault->text);
+    ad__session_refuse(s->principal, fd, status, fault->text);
     return status;
 }
 

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "server/common/discard.h"
 #include "server/common/fdpass.h"
 #include "server/common/log.h"
 #include "server/common/os.h"
@@ -113,7 +114,8 @@ static void release_allocation(ad_worker *w, ad_allocation *a) {
 
 /* Free an import, and close its lease, which allows the client to free the memory. */
 static void free_import(ad_worker *w, ad_import_use *i) {
-    ad__log(import_ends, i->of->session->id, i->of->session->principal, i->size);
+    const ad_worker_session *s = i->of->session;
+    ad__log(import_ends, s->id, s->principal, i->size);
     *i->link = i->next;
     if (i->next) i->next->link = i->link;
     w->sharing->imports--;
@@ -121,7 +123,7 @@ static void free_import(ad_worker *w, ad_import_use *i) {
     if (i->passed) w->backend->event_close(i->passed);
     release_allocation(w, i->of);
     shutdown(i->lease.fd, SHUT_RDWR); /* arrayd may have the socket as well */
-    ad__lease_close(w, &i->lease);
+    ad__lease_close(w, s->principal, &i->lease);
     free(i);
 }
 
@@ -183,10 +185,11 @@ void ad__imports_end(ad_worker_session *s) {
 /* ---- the request ---- */
 
 /* Receive the descriptor or the handle that the client has sent on the socket. */
-static int receive_memory(int fd, bool plain, uint8_t message[AD_IMPORT_MESSAGE], int *memory, ad_fault *fault) {
+static int receive_memory(const char *who, int fd, bool plain, uint8_t message[AD_IMPORT_MESSAGE], int *memory,
+                          ad_fault *fault) {
     *memory = -1;
     if (!ad__is_stream_socket(fd)) return ad__fault(fault, AD_E_VALUE, "import: the descriptor is no Unix socket");
-    ssize_t n = ad__fdpass_receive(fd, message, AD_IMPORT_MESSAGE, memory);
+    ssize_t n = ad__fdpass_receive(who, fd, message, AD_IMPORT_MESSAGE, memory);
     if (n == AD_IMPORT_MESSAGE && (*memory >= 0) != plain && *memory != AD_FD_LOST) return 0;
     if (*memory == AD_FD_LOST) return ad__fault(fault, AD_E_SYSTEM, "import: this process has too many descriptors");
     return ad__fault(fault, AD_E_VALUE, "import: no %s lay ready on its socket", plain ? "handle" : "descriptor");
@@ -273,7 +276,7 @@ static int make_buffer(ad_worker_session *s, ad_stream_queue *queue, ad_import_u
 /* Make an import with its buffer. The callee owns fd, also on failure. */
 static int take_import(ad_worker_session *s, const ad_message *m, int fd, ad_stream_queue **queue, ad_fault *fault) {
     uint8_t message[AD_IMPORT_MESSAGE];
-    int memory = -1, received = receive_memory(fd, m->u[2] & AD_IMPORT_HANDLE, message, &memory, fault),
+    int memory = -1, received = receive_memory(s->principal, fd, m->u[2] & AD_IMPORT_HANDLE, message, &memory, fault),
         status = check_request(s, m, fault);
     ad_import_use *i = NULL;
     _Static_assert(AD_SLAB_HANDLE == AD_IMPORT_MESSAGE, "a handle is the message");
@@ -281,10 +284,10 @@ static int take_import(ad_worker_session *s, const ad_message *m, int fd, ad_str
     if (!status && !(*queue = find_stream_queue(s, &m->s[0], fault))) status = fault->code;
     if (!status && !(i = ad__os.calloc(1, sizeof *i))) status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
     if (!status) status = get_allocation(s, *queue, m, message, memory, &i->of, fault);
-    if (memory >= 0) close(memory);
+    if (memory >= 0) ad__discard(s->principal, memory);
     if (status) {
         free(i);
-        close(fd);
+        ad__discard(s->principal, fd);
         return status;
     }
     i->lease = (ad_held_lease){.fd = fd, .over = handle_client_end};

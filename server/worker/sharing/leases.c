@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "server/common/discard.h"
 #include "server/worker/sharing/sharing.h"
 
 bool ad__is_stream_socket(int fd) {
@@ -24,14 +25,14 @@ int ad__lease_watch(ad_worker *w, ad_held_lease *l, ad_fault *fault) {
 /* Stop watching a lease. Closing its descriptor is not enough, because other processes may have the same socket. */
 static void unwatch_lease(ad_worker *w, const ad_held_lease *l) { epoll_ctl(w->io.leases, EPOLL_CTL_DEL, l->fd, NULL); }
 
-void ad__lease_close(ad_worker *w, ad_held_lease *l) {
+void ad__lease_close(ad_worker *w, const char *who, ad_held_lease *l) {
     ad_held_lease **at = &w->sharing->ended;
     pthread_mutex_lock(&w->engine.lock);
     unwatch_lease(w, l);
     while (*at && *at != l) at = &(*at)->next;
     if (*at) *at = l->next;
     pthread_mutex_unlock(&w->engine.lock);
-    close(l->fd);
+    ad__discard(who, l->fd);
 }
 
 /* A closed socket is listed under the lock, before the runner can close the lease. */

@@ -20,7 +20,7 @@ bool ad__is_stream_socket(int fd);
 /* Watch the other end from now on. AD_E_SYSTEM. */
 int ad__lease_watch(ad_worker *w, ad_held_lease *l, ad_fault *fault);
 /* Stop watching a lease, and close this end. */
-void ad__lease_close(ad_worker *w, ad_held_lease *l);
+void ad__lease_close(ad_worker *w, const char *who, ad_held_lease *l);
 /* I/O thread: list the leases whose other end was closed. */
 void ad__leases_look(ad_worker *w);
 /* Runner: call `over` for the listed leases. */
