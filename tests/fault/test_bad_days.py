@@ -121,7 +121,7 @@ def test_descriptors_run_out(start):
 
 def test_a_worker_without_descriptors(start):
     """An operation that needs one fails, and says so. One that needs none goes on."""
-    server = start("--slab=1M")
+    server = start("--slab=1M", "--ring=no")  # a ring's descriptor would be closed again after it was counted
     client = Client(server.path)
     assert works(client)
     usual = resource.prlimit(server.worker, resource.RLIMIT_NOFILE)
