@@ -53,10 +53,17 @@ struct ad_handshake {
 
 /* ---- its life ---- */
 
+/* A worker may have another descriptor of the connection, which must not be shut down then. */
+static void close_connection(const ad_handshake *h) {
+    if (!h->session) ad__discard_connection(h->from, h->fd);
+    else if (h->way == AD_WAY_UNIX) ad__discard(h->from, h->fd);
+    else close(h->fd);
+}
+
 static void on_handshake_closed(uv_handle_t *handle) {
     ad_handshake *h = handle->data;
     if (--h->handles) return;
-    if (h->fd >= 0) ad__discard(h->from, h->fd); /* a worker may have another descriptor of it */
+    if (h->fd >= 0) close_connection(h);
     free(h->control);
     free(h);
 }
