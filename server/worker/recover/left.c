@@ -16,7 +16,8 @@ ad_recovery *ad__recovery_left(ad_worker *w) {
 
 void ad__recovery_take(ad_worker *w, const ad_note *note, int fd) {
     ad_recovery *r = ad__recovery_left(w);
-    if (fd < 0) return; /* a row that needs the descriptor finds it missing */
+    /* A row that needs the descriptor finds it missing. Of a slab arrayd must hear that nobody uses it. */
+    if (fd < 0 && note->kind != AD_NOTE_OLD_SLAB) return;
     if (r && note->kind == AD_NOTE_OLD_SLAB) {
         ad_old_slab *list = ad__os_grow(r->slab, r->nslabs, &r->slab_room, sizeof *list);
         if (list) {
@@ -33,7 +34,7 @@ void ad__recovery_take(ad_worker *w, const ad_note *note, int fd) {
             return;
         }
     }
-    close(fd);
+    if (fd >= 0) close(fd);
 }
 
 void ad__recovery_without(ad_worker *w, const char *who) {
@@ -58,7 +59,8 @@ void *ad__recovery_get(const ad_recovery *r, ad_at at, uint64_t size) {
 void ad__recovery_close(ad_worker *w) {
     ad_recovery *r = w->before.left;
     if (!r) return;
-    for (size_t i = 0; i < r->nslabs; i++) close(r->slab[i].fd);
+    for (size_t i = 0; i < r->nslabs; i++)
+        if (r->slab[i].fd >= 0) close(r->slab[i].fd);
     for (size_t i = 0; i < r->npassed; i++)
         if (r->passed[i].fd >= 0) ad__discard("recovery", r->passed[i].fd);
     if (r->base) munmap(r->base, r->size);

@@ -113,6 +113,7 @@ static ad_slab *adopt_slab(ad_worker *w, ad_old_slab *o, ad_memory *memory, ad_f
     ad_slab_map map;
     int status;
     if (o->slab) return o->memory == memory ? o->slab : NULL;
+    if (o->fd < 0) return NULL;
     if (is_host_slab(o)) status = ad__spill_attach(w, o->fd, o->size, &map, fault);
     else status = w->backend->slab_attach(memory->device, o->fd, o->size, &map, fault);
     if (status) return NULL;
