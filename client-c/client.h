@@ -262,8 +262,9 @@ struct ad_host {
 };
 /* Tell whether the server has finished with a part. The caller holds the session's lock. */
 bool ad__host_idle(const ad_session *s, const ad_host *h);
-/* Find the window and the offset of memory in a window of the session; false: it lies in none. */
-bool ad__host_find(ad_session *s, const void *data, size_t size, uint64_t *window, uint64_t *offset);
+/* Find the window and the offset of memory in a window of the session. found: false where it lies in none that can be
+ * used. AD_E_INTERRUPTED, AD_E_CONNECTION, AD_E_MEMORY. */
+int ad__host_find(ad_session *s, const void *data, size_t size, uint64_t *window, uint64_t *offset, bool *found);
 uint8_t *ad__host_base(const ad_host *h);
 uint64_t ad__host_window(const ad_host *h);
 /* Free the parts with which the server has finished. Takes the locks. */

@@ -223,21 +223,29 @@ size_t ad__pool_draining_bytes(ad_session *s) {
     return bytes;
 }
 
-bool ad__host_find(ad_session *s, const void *data, size_t size, uint64_t *window, uint64_t *offset) {
-    ad_pool *pool = atomic_load_explicit(&s->pool, memory_order_acquire);
+/* Find the window that has the memory. False: there is none. The caller holds ad__pools_lock. */
+static bool find_window(const ad_pool *pool, const void *data, size_t size, uint64_t *window, uint64_t *offset) {
     const uintptr_t at = (uintptr_t)data;
-    bool found = false;
-    if (!pool) return false;
-    pthread_mutex_lock(&ad__pools_lock);
-    for (const ad_host_window *w = pool->windows; w && !found; w = w->next) {
+    for (const ad_host_window *w = pool->windows; w; w = w->next) {
         const uintptr_t base = (uintptr_t)w->base;
         if (at < base || at - base > w->size || size > w->size - (at - base)) continue;
-        found = true;
         *window = w->id;
         *offset = at - base;
+        return true;
     }
+    return false;
+}
+
+int ad__host_find(ad_session *s, const void *data, size_t size, uint64_t *window, uint64_t *offset, bool *found) {
+    ad_pool *pool = atomic_load_explicit(&s->pool, memory_order_acquire);
+    *found = false;
+    if (!pool) return 0;
+    const int status = ad__pool_check(s, pool);
+    if (status) return status;
+    pthread_mutex_lock(&ad__pools_lock);
+    *found = !pool->refused && find_window(pool, data, size, window, offset);
     pthread_mutex_unlock(&ad__pools_lock);
-    return found;
+    return 0;
 }
 
 /* ---- the program's calls ---- */
@@ -260,10 +268,12 @@ static int shrink_idle_windows(ad_session *s, ad_pool *pool) {
 int ad_host_alloc(ad_session *s, size_t size, ad_host **host) {
     if (ad__is_foreign(s)) return ad__fail_foreign();
     ad_pool *pool = ad__pool_of(s);
+    int status = pool ? ad__pool_check(s, pool) : 0;
+    if (status) return status;
     if (!pool || pool->refused || size > pool->limit) return fail_unsupported();
     size = size ? (size + GRAIN - 1) & ~(size_t)(GRAIN - 1) : GRAIN;
     ad__host_sweep(s);
-    int status = shrink_idle_windows(s, pool);
+    status = shrink_idle_windows(s, pool);
     if (status) return status;
     ad_host *h = try_take_part(pool, size);
     for (int i = 0; !h && i < 2; i++) { /* another thread may take the new part first */

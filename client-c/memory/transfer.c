@@ -155,11 +155,13 @@ static int send_with_progress(ad_session *s, uint64_t buffer, uint64_t offset, c
 int ad__upload_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
     uint64_t window, at, number;
     if (size < AD_SHARED_LEAST) return send_with_progress(s, buffer, offset, data, size);
-    if (ad__host_find(s, data, size, &window, &at)) {
-        int status = send_load(s, buffer, offset, window, at, size, &number);
+    bool found;
+    int status = ad__host_find(s, data, size, &window, &at, &found);
+    if (!status && found) {
+        status = send_load(s, buffer, offset, window, at, size, &number);
         return status ? status : ad_settle(s); /* the program may write there as soon as this returns */
     }
-    int status = store_through_ring(s, buffer, offset, data, size);
+    if (!status) status = store_through_ring(s, buffer, offset, data, size);
     return status == AD_E_UNSUPPORTED ? send_with_progress(s, buffer, offset, data, size) : status;
 }
 

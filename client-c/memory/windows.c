@@ -66,12 +66,14 @@ static void drop_deferred_refusal(ad_session *s, uint64_t number) {
     pthread_mutex_unlock(&s->lock);
 }
 
+/* Make an array without elements, so that it needs no memory of a full device. */
+static int make_nothing(ad_session *s, ad_array **a) { return ad_empty(s, AD_UINT8, 1, (int64_t[]){0}, a); }
+
 static int share_window(ad_session *s, ad_host_window *w, int fd) {
-    const int64_t none = 0; /* no elements, so that it needs no memory of a full device */
     uint64_t number = 0;
     ad_array *a;
     ad_slot slot = {0};
-    int status = ad_empty(s, AD_UINT8, 1, &none, &a);
+    int status = make_nothing(s, &a);
     if (status) {
         close(fd);
         return status;
@@ -84,6 +86,46 @@ static int share_window(ad_session *s, ad_host_window *w, int fd) {
     }
     ad_array_release(a);
     drop_deferred_refusal(s, number);
+    return status;
+}
+
+/* ---- after a worker has ended ---- */
+
+/* List the ids of the pool's windows. Returns their number; NULL ids: no memory. */
+static size_t list_windows(const ad_pool *pool, uint64_t **ids) {
+    size_t n = 0;
+    pthread_mutex_lock(&ad__pools_lock);
+    for (const ad_host_window *w = pool->windows; w; w = w->next) n++;
+    *ids = malloc((n + 1) * sizeof **ids);
+    n = 0;
+    for (const ad_host_window *w = pool->windows; w && *ids; w = w->next) (*ids)[n++] = w->id;
+    pthread_mutex_unlock(&ad__pools_lock);
+    return n;
+}
+
+/* Ask whether the server has the windows, until one is lost. */
+static int check_windows(ad_session *s, const uint64_t *ids, size_t n, bool *lost) {
+    ad_array *a;
+    int status = make_nothing(s, &a);
+    if (status) return status;
+    for (size_t i = 0; i < n && !*lost && status != AD_E_INTERRUPTED && status != AD_E_CONNECTION; i++) {
+        ad_slot slot = {0};
+        status = fetch_nothing(s, a, ids[i], &slot);
+        *lost = slot.done && slot.status == AD_E_STALE;
+    }
+    ad_array_release(a);
+    return status == AD_E_INTERRUPTED || status == AD_E_CONNECTION ? status : 0;
+}
+
+int ad__pool_check(ad_session *s, ad_pool *pool) {
+    uint64_t *ids;
+    bool lost = false;
+    if (!atomic_exchange(&s->resume.windows_doubtful, false)) return 0;
+    const size_t n = list_windows(pool, &ids);
+    const int status = !ids ? ad__fail_memory() : n ? check_windows(s, ids, n, &lost) : 0;
+    free(ids);
+    if (status) atomic_store(&s->resume.windows_doubtful, true);
+    if (lost) pool->refused = true;
     return status;
 }
 

@@ -42,6 +42,9 @@ void ad__window_free(ad_host_window *w);
 void ad__pool_tidy(ad_pool *pool);
 /* Share at least size bytes more with the server. AD_E_UNSUPPORTED: the server refuses, or a limit is reached. */
 int ad__pool_grow(ad_session *s, ad_pool *pool, size_t size);
+/* Ask, where another worker may have taken over, whether the server still has the pool's windows. If one is lost, none is
+ * used any more. AD_E_INTERRUPTED, AD_E_CONNECTION, AD_E_MEMORY. */
+int ad__pool_check(ad_session *s, ad_pool *pool);
 /* Give back windows that have been idle since then. */
 int ad__pool_shrink(ad_session *s, ad_pool *pool, uint64_t since);
 /* Prepare a fork, and continue in the parent or in the child. The lock is held in between. */

@@ -78,7 +78,8 @@ typedef struct ad_resume {
     int place[2];  /* descriptors of connections: place[next] is the one in the making; TLS refers to their addresses */
     unsigned next; /* 0 or 1 */
     ad_credentials *credentials;
-    char why[AD_FAULT_TEXT]; /* reason of the loss */
+    char why[AD_FAULT_TEXT];      /* reason of the loss */
+    atomic_bool windows_doubtful; /* another worker may have taken over, without some of them (ad__pool_check) */
 } ad_resume;
 
 #define AD_FREES 512      /* buffer ids in one free message, at most */

@@ -232,6 +232,7 @@ static void adopt_connection(ad_session *s, const attempt *a) {
     s->output.loaded = s->output.place = a->received;
     c->lost = false;
     c->confirm = true;
+    atomic_store(&s->resume.windows_doubtful, true);
     if (a->received < s->unacked.begin || a->received > s->encoded.bytes) {
         ad__kill_session_locked(s, "protocol violated: the server has received what was not sent, or too little");
         return;

@@ -222,7 +222,7 @@ static void forget_buffers(fake *f, const ad_message *m) {
 /* ---- windows and streams ---- */
 
 static int find_window(const fake *f, uint64_t id) {
-    for (int i = 0; i < FAKE_WINDOWS; i++)
+    for (int i = 0; i < FAKE_WINDOWS && !f->options.lose_windows; i++)
         if (f->windows[i].base && f->windows[i].id == id) return i;
     return -1;
 }

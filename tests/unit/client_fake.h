@@ -30,6 +30,7 @@ typedef struct fake_options {
     unsigned garble;            /* not 0: damage a byte of an answer, which and how by this number, and close */
     int refuse_windows;         /* refuse windows with this status */
     atomic_bool ignore_fetches; /* answer fetches never, but write into the window all the same */
+    atomic_bool lose_windows;   /* have none of them any more */
     bool tcp;                   /* listen on loopback TCP */
     bool deaf;                  /* stop reading after hello until fake_listen */
 } fake_options;

@@ -126,6 +126,35 @@ Test(client_windows, refusals_and_remote_servers_are_no_errors) {
     }
 }
 
+/* A worker that takes over may lack windows of the one before. */
+Test(client_windows, lost_ones_are_not_used_again) {
+    ad_session *s;
+    fake *f = fake_open(NULL, &s);
+    double *x = make_numbers(N, 8), *y = calloc(N, 8);
+    ad_host *host, *more;
+    cr_assert_eq(ad_host_alloc(s, N * 8, &host), 0, "%s", ad_error_message());
+    memcpy(ad_host_data(host), x, N * 8);
+    ad_array *a = upload_array(s, ad_host_data(host), N);
+    atomic_store(&s->resume.windows_doubtful, true);
+    ad_array *b = upload_array(s, ad_host_data(host), N);
+    cr_assert_eq(f->loads, 2, "a window that is there is used on");
+    f->options.lose_windows = true;
+    atomic_store(&s->resume.windows_doubtful, true);
+    ad_array *c = upload_array(s, ad_host_data(host), N);
+    cr_assert_eq(f->loads, 2);
+    cr_assert_eq(ad_download(c, y, N * 8), 0, "%s", ad_error_message());
+    cr_assert_eq(memcmp(x, y, N * 8), 0);
+    cr_assert_eq(ad_host_alloc(s, N * 8, &more), AD_E_UNSUPPORTED);
+    cr_assert_eq(ad_sync(s), 0, "%s", ad_error_message());
+    ad_host_release(host);
+    ad_array_release(a);
+    ad_array_release(b);
+    ad_array_release(c);
+    free(x);
+    free(y);
+    end_session(s, f);
+}
+
 /* The library asks for things of its own; what an earlier operation did wrong is still for the program to hear. */
 Test(client_windows, failures_of_the_program_are_not_lost) {
     ad_session *s;

@@ -168,6 +168,31 @@ Test(windows, are_checked) {
     stop_session(s);
 }
 
+static int take_no_descriptor(void *user, uint64_t session, uint64_t number) {
+    (void)user, (void)session, (void)number;
+    return -1;
+}
+
+/* A window whose descriptor went with a worker must not stand for other memory: the client's may still be in use. */
+Test(windows, are_lost_without_their_descriptor) {
+    ad_worker_session *s = start_session(false);
+    const ad_left_behind left = {.take_descriptor = take_no_descriptor};
+    ad_journal_row row = {.kind = AD_JOURNAL_WINDOW};
+    ad_message load = {.opcode = AD_REQ_LOAD, .u = {1, 0, 7, 0, 8}}, drop = {.opcode = AD_REQ_WINDOW_DROP, .u = {7}};
+    ad_fault fault = {0};
+    cr_assert_eq(open_window(s, 7, 4096, SEALS), 0);
+    cr_assert_eq(ad__component_windows.save(s, 7, &row), 1);
+    row.id = 7;
+    ad_worker_session *next = fake_session(s->worker, 2, "alice");
+    cr_assert_eq(ad__component_windows.restore(next, &row, &left, &fault), 0, "%s", fault.text);
+    cr_assert_null(ad__window_find(next, 7, 0, 8, "fetch", &fault));
+    cr_assert_eq(fault.code, AD_E_STALE);
+    cr_assert_eq(ad__handle_load(next, &load, &fault), AD_E_STALE);
+    cr_assert_eq(ad__handle_window_drop(next, &drop, &fault), 0, "%s", fault.text);
+    end_session(next);
+    stop_session(s);
+}
+
 Test(windows, close_late_where_operations_may_be_repeated) {
     ad_worker_session *s = start_session(true);
     ad_message drop = {.opcode = AD_REQ_WINDOW_DROP, .u = {1}};

@@ -41,6 +41,12 @@ ad_window *ad__window_find(ad_worker_session *s, uint64_t id, uint64_t offset, u
         ad__fault(fault, AD_E_STALE, "%s: there is no window %" PRIu64, what, id);
         return NULL;
     }
+    if (w->lost) {
+        ad__fault(fault, AD_E_STALE,
+                  "%s: window %" PRIu64 " was lost with a worker, as no descriptor was left to keep it: open another",
+                  what, id);
+        return NULL;
+    }
     if (offset <= w->size && size <= w->size - offset) return w;
     ad__fault(fault, AD_E_EXTENT,
               "%s: %" PRIu64 " bytes at %" PRIu64 " reach beyond window %" PRIu64 " of %" PRIu64 " bytes", what, size,
@@ -172,8 +178,9 @@ static uint32_t *find_window_place(ad_worker_session *s, uint64_t id) {
     return w ? &w->place : NULL;
 }
 
-/* Create memory for a window whose descriptor is gone, because a later request removes the window. It is sealed as
- * those of clients must be. */
+/* Create memory for a window whose descriptor is gone. Mostly the request that removes the window is still to come.
+ * Where arrayd had no descriptor left to keep this one, the client still uses the window: it must not read or write
+ * other memory instead of its own. The memory is sealed as those of clients must be. */
 static int create_empty_window(uint64_t size) {
     int fd = memfd_create("arrayd-window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd >= 0 && (ftruncate(fd, (off_t)size) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK))) {
@@ -186,10 +193,12 @@ static int create_empty_window(uint64_t size) {
 static int restore_window(ad_worker_session *s, const ad_journal_row *row, const ad_left_behind *left,
                           ad_fault *fault) {
     int fd = left->take_descriptor(left->user, s->id, row->descriptor);
-    if (fd < 0) fd = create_empty_window(row->size);
+    const bool lost = fd < 0;
+    if (lost) fd = create_empty_window(row->size);
     if (fd < 0) return ad__fault(fault, AD_E_SYSTEM, "no memory for a window");
     int status = add_window(s, row->id, row->size, fd, row->descriptor, fault);
     if (status) ad__discard(s->principal, fd);
+    else s->windows.list[s->windows.count - 1].lost = lost;
     return status;
 }
 

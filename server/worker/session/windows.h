@@ -26,6 +26,7 @@ typedef struct ad_window {
     int fd;
     uint64_t descriptor; /* number of the descriptor fd */
     bool pinned;         /* the backend copies to and from it directly */
+    bool lost;           /* the memory is not the client's: its descriptor went with a worker */
     uint32_t place;      /* its row in the journal; 0: none */
 } ad_window;
 
