@@ -2,14 +2,17 @@
 import contextlib
 import os
 import pathlib
+import signal
 import socket
 import struct
+import subprocess
 
 import pytest
 
 import fuse
 from raw import Client, connect, frame, hello, message, wait_until
 from test_hostile import bystander  # noqa: F401
+from test_resume import program
 
 HOUR = 3600  # seconds for which closing waits: longer than any test
 
@@ -152,3 +155,30 @@ def test_a_file_that_is_never_closed(server, bystander, slow_file, way):  # noqa
     for _ in range(3):
         Client(server.path).close()
     daemon.kill()
+
+
+READS_LATER = """
+import sys, arrayd as ad
+x = ad.arange(3)
+ad.sync()
+print("ready", flush=True)
+sys.stdin.readline()
+print(x.tolist())
+"""
+
+
+def test_a_worker_that_cannot_be_reaped(start, slow_file):
+    """The kernel does not report the exit of a worker while one of its threads closes the file. Another one serves new
+    clients. Those of the first hear of its end when the file is closed, and lose nothing."""
+    daemon, path = slow_file
+    server = start("--worker-silence=1")
+    reader = program(READS_LATER, f"unix:{server.path}", stdin=subprocess.PIPE)
+    assert reader.stdout.readline() == "ready\n"
+    with in_child(lambda: pass_as_window(server, [os.open(path, os.O_RDWR)])):
+        pass
+    assert daemon.stdout.readline() == "closing\n"
+    os.kill(server.worker, signal.SIGKILL)
+    wait_until(lambda: server.said("worker not reaped"), "the worker is given up")
+    Client(server.path).sync()
+    daemon.kill()
+    assert reader.communicate("\n")[0] == "[0, 1, 2]\n"

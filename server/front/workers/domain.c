@@ -274,6 +274,11 @@ static void on_worker_exit(uv_process_t *process, int64_t code, int signal_numbe
     if ((f->embedded && d->files.old < 0) || !f->ready) ad__front_stop(f, 1, d->why.text);
 }
 
+void ad__domain_lose_worker(ad_domain *d) {
+    ad__log(worker_not_reaped, d->name, (int)d->process.pid);
+    on_worker_exit(&d->process, 0, SIGKILL);
+}
+
 void ad__domain_worker_path(const ad_front *f, char *out, size_t size) {
     const char *slash = strrchr(f->started.program, '/');
     int n = slash ? (int)(slash - f->started.program) : 0;

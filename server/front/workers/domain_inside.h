@@ -21,6 +21,7 @@ typedef struct ad_silence {
     uint64_t knocked, heard;
     int64_t ns; /* ns of silence */
     ad_pulse pulse;
+    unsigned ended; /* checks in a row at which its main thread had ended, and the kernel had not reported its exit */
 } ad_silence;
 
 struct ad_domain {
@@ -54,6 +55,8 @@ ad_domain *ad__domain_new(ad_front *f, const char *name); /* Add a domain withou
 void ad__domain_restart(ad_domain *d);
 /* Let the domain's worker go on where the previous one ended. */
 void ad__domain_recover(ad_domain *d);
+/* Go on as after the worker's exit, which the kernel does not report. */
+void ad__domain_lose_worker(ad_domain *d);
 static inline bool ad__domain_is_shared(const ad_domain *d) { return !strcmp(d->name, AD_DOMAIN_SHARED); }
 /* Tell whether the domain's process, or a handle of it, is still there. */
 static inline bool ad__domain_is_ending(const ad_domain *d) { return d->alive || d->polled || d->processed; }

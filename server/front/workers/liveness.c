@@ -9,13 +9,18 @@
  * A worker that has sessions is knocked at, and its I/O thread answers, whatever the engine does. Workers that are
  * busy, that the kernel does not let run (a starved machine, a slow disk) or that a debugger holds are not silent.
  * Only time in which this process itself ran its timer counts, so that nobody is killed after a machine was
- * suspended. */
+ * suspended.
+ *
+ * A worker may have ended and the kernel not report it, as one of its threads still closes a file of a FUSE file system
+ * whose daemon does not answer. Nothing of it runs any more, and its successor need not wait for that daemon. Clients
+ * of the old worker do: its sockets are open as long as that thread is there. */
 #include <signal.h>
 
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/front/workers/domain_inside.h"
 
+#define ENDED 3 /* checks in a row after which an exit that was not reported is taken for one */
 #define LOOKS 8 /* checks within the time of option worker-silence */
 #define LOOK_MOST 1000000000LL
 #define LOOK_LEAST 20000000LL
@@ -43,10 +48,22 @@ static void add_silence(ad_domain *d, int64_t ns) {
     else if (s->pulse.state == 'S' || s->pulse.state == 'T') s->ns += ns;
 }
 
+/* Tell whether the worker's main thread has been seen to have ended several times. */
+static bool has_ended(ad_domain *d) {
+    ad_pulse pulse;
+    if (!d->alive || !ad__process_pulse((int)d->process.pid, &pulse) || pulse.state != 'Z') d->silence.ended = 0;
+    else d->silence.ended++;
+    return d->silence.ended >= ENDED;
+}
+
 static void check_worker(ad_domain *d, int64_t ns) {
     ad_silence *s = &d->silence;
+    if (has_ended(d)) {
+        ad__domain_lose_worker(d);
+        return;
+    }
     if (!ad__domain_is_ready(d) || !d->sessions || d->silenced) {
-        *s = (ad_silence){0};
+        *s = (ad_silence){.ended = s->ended};
         return;
     }
     if (s->heard == s->knocked) {
