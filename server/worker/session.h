@@ -116,6 +116,7 @@ typedef struct ad_session_messages {
     ad_arena arena;
     ad_message message;
     bool at_hand, in_frame, payload_used;
+    bool cancelled; /* it was when its execution began; the client may cancel it at any time */
     int64_t cost;   /* estimated ns of message */
     uint64_t place; /* place of the message in the client's stream; at no message: of the last one */
     ad_input_frame frame;

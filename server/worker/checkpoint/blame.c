@@ -6,7 +6,6 @@
 #include "protocol/infer.h"
 #include "server/common/log.h"
 #include "server/worker/session.h"
-#include "server/worker/io/cancel.h"
 
 #define CRASHES 3 /* crashed workers after which the message at hand is left out */
 #define DEATHS 8  /* killed workers after which it is left out; a session is given up after more (recover/recover.c) */
@@ -152,7 +151,7 @@ void ad__blame_update(ad_worker_session *s) {
 int ad__blame_check(const ad_worker_session *s, const char *name, ad_fault *fault) {
     const ad_blame *b = &s->checkpoint.suspect.blame;
     const char *why = *s->worker->before.died_of ? s->worker->before.died_of : s->worker->before.ended_by;
-    if (ad__cancel_covers_message(s))
+    if (s->messages.cancelled)
         return ad__fault(fault, AD_E_CANCELLED, "%s%scancelled by its client", name, *name ? ": " : "");
     if (!s->checkpoint.suspect.left_out) return 0;
     const bool own = !(s->messages.message.row->flags & AD_R_USER_KERNEL);

@@ -47,6 +47,7 @@ bool ad__execute(ad_worker_session *s, ad_message *m) {
     const unsigned flags = m->row->flags;
     const bool is_ask = m->row->cls == AD_CLASS_ASK, cancelled = ad__cancel_covers_message(s);
     const bool left_out = s->checkpoint.suspect.left_out || cancelled;
+    s->messages.cancelled = cancelled;
     ad_fault fault;
     fault.code = 0;
     fault.text[0] = 0;
