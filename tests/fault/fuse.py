@@ -66,6 +66,7 @@ def run_daemon(folder):
     print("mounted", flush=True)
     threading.Thread(target=serve, args=[device], daemon=True).start()
     sys.stdin.read()
+    LIBC.umount2(folder.encode(), DETACH)  # the test's process was killed
     os._exit(0)
 
 
