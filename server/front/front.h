@@ -319,7 +319,8 @@ bool ad__worker_files_can_recover(const ad_worker_files *k);
 /* The worker has ended: its journal becomes the old one. how: what ended it, if it crashed. False: too many
  * successors have died of the old journal, so that it is given up. */
 bool ad__worker_files_lose_worker(ad_worker_files *k, ad_death death, const char *how);
-void ad__worker_files_finish_recovery(ad_worker_files *k);
+/* Forget the old journal, and descriptors of the domain's sessions that have ended without the worker's saying so. */
+void ad__worker_files_finish_recovery(ad_front *f, ad_worker_files *k, const ad_domain *d);
 void ad__worker_files_hand_over(ad_worker_files *k, ad_hand *h);
 /* Make room for all descriptors of another worker. AD_E_MEMORY. */
 int ad__worker_files_reserve(ad_worker_files *k, const ad_worker_files *other);

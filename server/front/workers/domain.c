@@ -108,7 +108,7 @@ static void subtract_lost_sessions(ad_domain *d, uint64_t sessions) {
 static void finish_recovery(ad_domain *d) {
     subtract_lost_sessions(d, ad__session_entry_remove_lost(d->front, d));
     d->backoff = 0;
-    ad__worker_files_finish_recovery(&d->files);
+    ad__worker_files_finish_recovery(d->front, &d->files, d);
     ad__upgrade_advance(d->front);
 }
 

@@ -89,7 +89,11 @@ bool ad__worker_files_lose_worker(ad_worker_files *k, ad_death death, const char
     return true;
 }
 
-void ad__worker_files_finish_recovery(ad_worker_files *k) { replace_descriptor(&k->old, -1); }
+void ad__worker_files_finish_recovery(ad_front *f, ad_worker_files *k, const ad_domain *d) {
+    replace_descriptor(&k->old, -1);
+    for (size_t i = k->count; i-- > 0;)
+        if (!ad__session_entry_is_of(f, k->passed[i].session, d)) remove_descriptor(k, i);
+}
 
 int ad__worker_files_reserve(ad_worker_files *k, const ad_worker_files *other) {
     for (size_t i = 0; i < other->count; i++) {
