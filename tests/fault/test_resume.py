@@ -395,7 +395,8 @@ def test_counting_over_tls(start, place):
 
 
 SUMS = """
-import sys, arrayd as ad, numpy as np
+import signal, sys, arrayd as ad, numpy as np
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job is begun without it
 x = ad.arange(1000)
 print("ready", int(x.sum()), flush=True)
 for line in sys.stdin:
