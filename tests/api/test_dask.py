@@ -41,8 +41,6 @@ PROGRAMS = {
     "gufunc": lambda x, y: da.apply_gufunc(lambda c: c.mean(axis=-1), "(i)->()", x.rechunk((20, 40))),
     "like": lambda x, y: da.ones_like(x) + da.full_like(x, 3), "coarsen": lambda x, y: da.coarsen(np.sum, x, {0: 2, 1: 2}),
 }
-# Arguments of dask.array.unique with which it gives several arrays.
-UNIQUE = [{"return_counts": True}, {"return_index": True}, {"return_inverse": True, "return_counts": True, "return_index": True}]
 A, T = RNG.random((40, 40)) + 20 * np.eye(40), RNG.random((80, 20))
 B, C = RNG.random((40, 3)), RNG.random((80, 2))
 ORDERS = {"matrix": (None, "fro", "nuc", np.inf, -np.inf, 1, -1, 2, -2), "vector": (None, np.inf, -np.inf, 0, 1, 2, 3)}
@@ -82,15 +80,6 @@ def _assigned(x):
     x[2:5] = 0.0
     x[x > 0.9] = 1.0
     return x
-
-
-@pytest.mark.parametrize("more", UNIQUE, ids=lambda more: "_".join(more))
-def test_unique_says_where_and_how_often(more):
-    x = RNG.integers(0, 7, (60, 40))
-    got = dask.compute(*da.unique(MADE["from_array"](x, (20, 20)), **more), scheduler="sync")
-    for result, wanted in zip(got, np.unique(x, **more), strict=True):
-        assert isinstance(result, ad.ndarray)
-        np.testing.assert_array_equal(ad.asnumpy(result).ravel(), wanted.ravel())
 
 
 @pytest.mark.parametrize("made", MADE)

@@ -472,3 +472,10 @@ def test_raw_kernels_take_them_as_pointers():
         extern "C" __global__ void count(pair *p, pair q) { p[threadIdx.x].x = threadIdx.x; p[threadIdx.x].n += q.n; }""", "count")
     kernel((1,), (4,), (a, np.void((1.0, 7), "f4,i4")))
     assert a.tolist() == [(0, 8), (1, 8), (2, 8), (3, 8)]
+
+
+def test_numpys_empty_like_makes_none():
+    """Dask asks so whether it may put arrays into fields of NumPy's structures."""
+    with pytest.raises(TypeError, match="arrayd.empty_like does"):
+        np.empty_like(ad.ones(3), dtype=[("values", int)])
+    assert ad.empty_like(ad.ones(3), dtype=[("values", int)]).dtype.names == ("values",)

@@ -105,6 +105,9 @@ def array_function(self, func, types, args, kwargs):
     # Functions that arrayd has from NumPy as they are would come back here.
     if own is None or own is func:
         raise TypeError(f"arrayd has no {func.__module__}.{func.__name__}; a.get() gives a NumPy array for it")
+    # Dask asks in this way whether it may put these arrays into fields of NumPy's arrays of structures, and goes another way.
+    if func is np.empty_like and isinstance(kwargs.get("dtype"), list):
+        raise TypeError("numpy.empty_like makes no arrays of structures here: arrayd.empty_like does")
     return own(*args, **kwargs)
 
 

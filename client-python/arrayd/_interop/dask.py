@@ -44,21 +44,6 @@ def scipy_functions():
     utils.scipy_linalg_safe = scipy_linalg_safe
 
 
-def unique_function():
-    """Take the place of Dask's function that finds the unique elements of a chunk: its result is a structured array of
-    NumPy, whatever the chunk is."""
-    routines = sys.modules["dask.array.routines"]
-    others = getattr(routines, "_unique_internal", None)
-    if others is None:
-        return
-
-    @functools.wraps(others)
-    def _unique_internal(ar, indices, counts, return_inverse=False):
-        return (_find_unique if isinstance(ar, ndarray) else others)(ar, indices, counts, return_inverse)
-
-    routines._unique_internal = _unique_internal
-
-
 def transfer():
     from . import dask_transfer
     table = sys.modules["distributed.protocol.serialize"]
@@ -132,26 +117,6 @@ def _solve_triangular(a, b, lower=False):
     """By LU decomposition, which every backend has; a solver of its own would save two thirds at best."""
     import arrayd
     return arrayd.linalg.solve(arrayd.tril(a) if lower else arrayd.triu(a), b)
-
-
-def _find_unique(ar, indices, counts, return_inverse):
-    """The unique elements of a chunk as the field `values`; the least of their indices and the sum of their counts, where
-    those of the chunk's elements are given; and which of them would be found where, counted from 0."""
-    import arrayd
-    values, inverse = arrayd.unique(ar, return_inverse=True)
-    fields = {"values": values}
-    if indices is not None:
-        fields["indices"] = arrayd.full(values.shape, np.iinfo(np.intp).max, np.intp)
-        arrayd.minimum.at(fields["indices"], inverse, arrayd.asarray(indices))
-    if return_inverse:
-        fields["inverse"] = arrayd.arange(values.size, dtype=np.intp)
-    if counts is not None:
-        fields["counts"] = arrayd.zeros(values.shape, np.intp)
-        arrayd.add.at(fields["counts"], inverse, arrayd.asarray(counts))
-    result = arrayd.empty(values.shape, [(name, field.dtype) for name, field in fields.items()])
-    for name, field in fields.items():
-        result[name] = field
-    return result
 
 
 _SCIPY = {"solve_triangular": _solve_triangular}

@@ -10,8 +10,7 @@ import sys
 
 # The modules that have tables, and our function that fills each.
 _MODULES = {"dask.sizeof": ("dask", "sizes"), "dask.array.backends": ("dask", "functions"),
-            "dask.array.utils": ("dask", "scipy_functions"), "dask.array.routines": ("dask", "unique_function"),
-            "distributed.protocol.serialize": ("dask", "transfer"),
+            "dask.array.utils": ("dask", "scipy_functions"), "distributed.protocol.serialize": ("dask", "transfer"),
             "matplotlib.units": ("matplotlib", "converter")}
 
 
