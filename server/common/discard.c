@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -29,6 +30,7 @@ typedef struct closer {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static closer *closers;
+static atomic_uint nclosers; /* for those who only look whether there are any, before each receive */
 
 static closer **find_closer(const char *who, bool useful) {
     closer **at = &closers;
@@ -56,8 +58,12 @@ static void interrupt_calls(timer_t *timer) {
 static int take_next(closer *c) {
     int fd = -1;
     pthread_mutex_lock(&lock);
-    if (c->count) fd = c->fd[--c->count];
-    else *find_closer(c->who, c->useful) = c->next;
+    if (c->count) {
+        fd = c->fd[--c->count];
+    } else {
+        *find_closer(c->who, c->useful) = c->next;
+        atomic_fetch_sub(&nclosers, 1);
+    }
     pthread_mutex_unlock(&lock);
     return fd;
 }
@@ -86,6 +92,7 @@ static closer *start_closer(const char *who, bool useful) {
     }
     pthread_detach(thread);
     c->next = closers;
+    atomic_fetch_add(&nclosers, 1);
     return closers = c;
 }
 
@@ -126,6 +133,7 @@ void ad__discard_connection(const char *who, int fd) {
 }
 
 bool ad__discard_is_full(const char *who) {
+    if (!atomic_load(&nclosers)) return false;
     pthread_mutex_lock(&lock);
     const closer *c = *find_closer(who, false);
     const bool full = c && c->count >= AD_DISCARD_LIMIT;
@@ -133,16 +141,19 @@ bool ad__discard_is_full(const char *who) {
     return full;
 }
 
-static void discard_descriptors(const char *who, struct msghdr *m) {
+int ad__discard_others(const char *who, struct msghdr *m) {
+    int first = -1;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
         const size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
         for (size_t i = 0; i < n; i++) {
             int fd;
             memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-            ad__discard(who, fd);
+            if (first < 0) first = fd;
+            else ad__discard(who, fd);
         }
     }
+    return first;
 }
 
 ssize_t ad__discard_receive(const char *who, int socket, void *data, size_t size) {
@@ -154,6 +165,7 @@ ssize_t ad__discard_receive(const char *who, int socket, void *data, size_t size
         return -1;
     }
     const ssize_t n = ad__os.recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (n >= 0 && m.msg_controllen) discard_descriptors(who, &m);
+    const int first = n >= 0 ? ad__discard_others(who, &m) : -1;
+    if (first >= 0) ad__discard(who, first);
     return n;
 }

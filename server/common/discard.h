@@ -31,6 +31,8 @@ bool ad__discard_is_full(const char *who);
 /* Tell whether a descriptor is of a kind that clients pass for a purpose: memory, or a Unix socket. It asks nothing of
  * the file system that the descriptor may belong to. */
 bool ad__discard_is_useful(int fd);
+/* Discard all descriptors of a received message but the first, and return that one. -1: there is none. */
+int ad__discard_others(const char *who, struct msghdr *m);
 /* Receive bytes as recv() does, and discard the descriptors beside them. -1 with errno EDQUOT: too many wait already.
  */
 ssize_t ad__discard_receive(const char *who, int socket, void *data, size_t size);

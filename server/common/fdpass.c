@@ -31,22 +31,6 @@ ssize_t ad__fdpass_send(int socket, const void *data, size_t size, int fd) {
     return ad__os.sendmsg(socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Return the first descriptor of a packet (-1: there is none), and close the others. */
-static int keep_first_descriptor(const char *who, struct msghdr *m) {
-    int first = -1;
-    for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
-        if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS) continue;
-        size_t n = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < n; i++) {
-            int fd;
-            memcpy(&fd, CMSG_DATA(h) + i * sizeof fd, sizeof fd);
-            if (first < 0) first = fd;
-            else ad__discard(who, fd);
-        }
-    }
-    return first;
-}
-
 ssize_t ad__fdpass_receive(const char *who, int socket, void *data, size_t size, int *fd) {
     control c;
     struct iovec part = {.iov_base = data, .iov_len = size};
@@ -54,7 +38,7 @@ ssize_t ad__fdpass_receive(const char *who, int socket, void *data, size_t size,
     *fd = -1;
     ssize_t n = ad__os.recvmsg(socket, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (n < 0) return n;
-    *fd = keep_first_descriptor(who, &m);
+    *fd = ad__discard_others(who, &m);
     if (!(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) return n;
     if (!(m.msg_flags & MSG_TRUNC) && *fd < 0) {
         *fd = AD_FD_LOST;

@@ -40,25 +40,24 @@ static void knock_at_worker(ad_domain *d) {
 }
 
 /* Add `ns` without an answer to the worker's silence, if it could have answered. */
-static void add_silence(ad_domain *d, int64_t ns) {
-    ad_silence *s = &d->silence;
+static void add_silence(ad_silence *s, const ad_pulse *now, int64_t ns) {
     const ad_pulse before = s->pulse;
-    if (!ad__process_pulse((int)d->process.pid, &s->pulse)) return;
-    if (s->pulse.ticks != before.ticks) s->ns = 0;
-    else if (s->pulse.state == 'S' || s->pulse.state == 'T') s->ns += ns;
+    s->pulse = *now;
+    if (now->ticks != before.ticks) s->ns = 0;
+    else if (now->state == 'S' || now->state == 'T') s->ns += ns;
 }
 
-/* Tell whether the worker's main thread has been seen to have ended several times. */
-static bool has_ended(ad_domain *d) {
-    ad_pulse pulse;
-    if (!d->alive || !ad__process_pulse((int)d->process.pid, &pulse) || pulse.state != 'Z') d->silence.ended = 0;
-    else d->silence.ended++;
-    return d->silence.ended >= ENDED;
+/* Count a check at which the worker's main thread had ended. Returns whether there were enough in a row. */
+static bool count_ended(ad_silence *s, const ad_pulse *now) {
+    s->ended = now->state == 'Z' ? s->ended + 1 : 0;
+    return s->ended >= ENDED;
 }
 
 static void check_worker(ad_domain *d, int64_t ns) {
     ad_silence *s = &d->silence;
-    if (has_ended(d)) {
+    ad_pulse now = {0};
+    const bool seen = d->alive && ad__process_pulse((int)d->process.pid, &now);
+    if (count_ended(s, &now)) {
         ad__domain_lose_worker(d);
         return;
     }
@@ -70,7 +69,7 @@ static void check_worker(ad_domain *d, int64_t ns) {
         knock_at_worker(d);
         return;
     }
-    add_silence(d, ns);
+    if (seen) add_silence(s, &now, ns);
     if (s->ns < get_silence_limit(d->front)) return;
     d->silenced = true;
     ad__log(worker_killed, d->name, (int)d->process.pid, "it does not answer (option worker-silence)");

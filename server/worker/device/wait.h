@@ -26,7 +26,7 @@ typedef struct ad_wait {
     struct ad_stream_queue *stream_queue;
     ad_event *event;
     int64_t since, until; /* until: of AD_WAIT_MORE */
-    uint64_t returns; /* ad_engine.returns when the wait began */
+    uint64_t returns;     /* ad_engine.returns when the wait began */
 } ad_wait;
 
 /* Let the session wait; then the message at hand is executed again. */

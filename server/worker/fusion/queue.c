@@ -67,7 +67,7 @@ static bool has_more_at_hand(ad_worker_session *s) {
 
 /* Find how many ns an operation of a stream queue may wait while the device works on others. */
 static int64_t find_time_ahead(const ad_worker_session *s, const ad_stream_queue *queue) {
-    const int64_t ahead = queue && queue->nmarks ? ad__stream_queue_ahead(s, queue) : 0;
+    const int64_t ahead = queue ? ad__stream_queue_ahead(s, queue) : 0;
     return ahead > AD_FUSION_AHEAD_NS ? ahead - AD_FUSION_AHEAD_NS : 0;
 }
 

@@ -11,9 +11,9 @@
  *     client    a    b    c    d   ▲
  *     queue          b    bc   bcd └ AD_FUSION_AHEAD_NS before a's expected end they are drained
  *
- * Queued operations have been checked; only memory can still be lacking. Their fresh outputs have buffers without memory: a buffer that is
- * freed before the drain never gets any. A buffer that is freed while queued operations use it is removed from the
- * client's ids at once, and freed after them.
+ * Queued operations have been checked; only memory can still be lacking. Their fresh outputs have buffers without
+ * memory: a buffer that is freed before the drain never gets any. A buffer that is freed while queued operations use it
+ * is removed from the client's ids at once, and freed after them.
  *
  * Operations of several stream queues may be queued together, those of each with a shape of their own: a program that
  * uses several devices in turn has chains on each. No buffer is used by operations of two stream queues; so they never
@@ -44,7 +44,7 @@
 #define AD_FUSION_NODE_NS 300  /* ns of enqueueing one more operation of a chain, on an asynchronous backend */
 /* Operations wait for others while their devices have so many ns to do: more than a drain and noticing the end take. */
 #define AD_FUSION_AHEAD_NS 300000
-#define AD_FUSION_SMALL 16384  /* elements up to which a launch takes longer than its execution */
+#define AD_FUSION_SMALL 16384 /* elements up to which a launch takes longer than its execution */
 #define AD_FUSION_RECENT \
     16 /* groups grown by one of the last so many operations may grow further: they stay when room is made */
 #define AD_FUSION_OPERANDS 6 /* most operands of an operation: outputs, inputs, a mask */

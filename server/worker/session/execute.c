@@ -45,9 +45,9 @@ static int prepare_answer(ad_worker_session *s, const ad_message *m, ad_fault *f
 
 bool ad__execute(ad_worker_session *s, ad_message *m) {
     const unsigned flags = m->row->flags;
-    const bool is_ask = m->row->cls == AD_CLASS_ASK, cancelled = ad__cancel_covers_message(s);
-    const bool left_out = s->checkpoint.suspect.left_out || cancelled;
-    s->messages.cancelled = cancelled;
+    const bool is_ask = m->row->cls == AD_CLASS_ASK;
+    s->messages.cancelled = ad__cancel_covers_message(s);
+    const bool left_out = s->checkpoint.suspect.left_out || s->messages.cancelled;
     ad_fault fault;
     fault.code = 0;
     fault.text[0] = 0;
@@ -59,7 +59,7 @@ bool ad__execute(ad_worker_session *s, ad_message *m) {
     if (!status && flags & AD_R_MODULE && !left_out && !ad__modules_ready(s, m->u[is_ask])) return false;
     if (!status) status = ad__handlers[m->opcode](s, m, &fault);
     if (status == AD_WAITS) return false;
-    s->progress.cancelled += cancelled;
+    s->progress.cancelled += s->messages.cancelled;
     if (status) report_failure(s, m, status, &fault);
     return true;
 }
