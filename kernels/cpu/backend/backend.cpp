@@ -49,7 +49,7 @@ void device_close(ad_device *device) {
 
 void device_info(ad_device *, ad_device_info *info) { ad_cpu_device_info(info); }
 
-void device_plans(ad_device *, ad_plans *plans) { ad_fft_plans_count(plans); }
+void device_plans(ad_device *device, ad_plans *plans) { ad_fft_plans_count(device, plans); }
 
 int stream_open(ad_device *device, int, ad_stream **out, ad_fault *fault) {
     int status = ad_faults_check(&device->faults, AD_SITE_stream_open, fault);

@@ -6,6 +6,7 @@
 #include "kernels/call.h"
 #include "kernels/cpu/call/fft_mirror.h"
 #include "kernels/cpu/call/fft_plans.h"
+#include "kernels/cpu/backend/device.h"
 #include "kernels/cpu/backend/parallel.h"
 
 namespace {
@@ -87,7 +88,9 @@ void transform_groups(const pass *p, const ad_fft_kept *plan, int64_t begin, int
 /* A plan, held while this lives. */
 struct held_plan {
     ad_fft_kept *kept = nullptr;
-    int acquire(const ad_fft_plan *p, ad_fault *fault) { return ad_fft_acquire(p, &kept, fault); }
+    int acquire(const ad_call *c, const ad_fft_plan *p) {
+        return ad_fft_acquire(c->stream->device, p, &kept, c->fault);
+    }
     held_plan() = default;
     held_plan(const held_plan &) = delete;
     ~held_plan() {
@@ -98,7 +101,7 @@ struct held_plan {
 int transform(ad_call *c, pass *p) {
     held_plan plan;
     prepare(p);
-    const int status = plan.acquire(&p->plan, c->fault);
+    const int status = plan.acquire(c, &p->plan);
     if (status) return status;
     const int64_t grain = std::max<int64_t>(1, GRAIN / (p->plan.n * p->group));
     ad_cpu_parallel(p->lines.count / p->length * p->groups, grain,

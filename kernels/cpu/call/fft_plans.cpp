@@ -7,6 +7,7 @@
 struct ad_fft_kept {
     ad_fft_plan key;
     const ad_fft_kernels *kernels; /* kernels that made the plan */
+    const ad_device *device;       /* that counts the plan */
     void *plan;                    /* NULL: none here */
     uint64_t used;                 /* when it was asked for last */
     int users;
@@ -58,11 +59,12 @@ void destroy_surplus() {
 
 } // namespace
 
-int ad_fft_acquire(const ad_fft_plan *p, ad_fft_kept **out, ad_fault *fault) {
+int ad_fft_acquire(const ad_device *device, const ad_fft_plan *p, ad_fft_kept **out, ad_fault *fault) {
     const std::lock_guard<std::mutex> hold(lock);
     const ad_fft_kernels *kernels = ad_cpu_kernels_get()->fft;
     ad_fft_kept *k = find(p, kernels);
     if (!k) return ad__fault(fault, AD_E_MEMORY, "out of plans for Fourier transforms");
+    if (!k->plan) k->device = device;
     try {
         if (!k->plan) k->plan = kernels->make(p->real, p->wide, p->n);
     } catch (const std::bad_alloc &) {
@@ -77,10 +79,10 @@ int ad_fft_acquire(const ad_fft_plan *p, ad_fft_kept **out, ad_fault *fault) {
     return 0;
 }
 
-void ad_fft_plans_count(ad_plans *out) {
+void ad_fft_plans_count(const ad_device *device, ad_plans *out) {
     std::lock_guard<std::mutex> guard(lock);
     *out = {0, MOST_PLANS, 0};
-    for (const ad_fft_kept &k : table) out->count += k.plan != nullptr;
+    for (const ad_fft_kept &k : table) out->count += k.plan && k.device == device;
 }
 
 void ad_fft_release(ad_fft_kept *k) {

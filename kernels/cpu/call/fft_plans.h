@@ -13,10 +13,11 @@ struct ad_fft_plan {
 
 struct ad_fft_kept;
 
-/* The plan with this key, made if it is not there; it stays until it is released. AD_E_MEMORY. */
-int ad_fft_acquire(const ad_fft_plan *plan, ad_fft_kept **out, ad_fault *fault);
+/* The plan with this key, made for `device` if it is not there; it stays until it is released. AD_E_MEMORY. */
+int ad_fft_acquire(const ad_device *device, const ad_fft_plan *plan, ad_fft_kept **out, ad_fault *fault);
 void ad_fft_release(ad_fft_kept *kept);
-void ad_fft_plans_count(ad_plans *out);
+/* Count the plans that were made for `device`, though all devices use them. */
+void ad_fft_plans_count(const ad_device *device, ad_plans *out);
 /* Any number of threads may run one plan at a time. Throws std::bad_alloc. */
 void ad_fft_run(const ad_fft_kept *kept, const ad_fft_lines *lines);
 
