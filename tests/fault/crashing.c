@@ -4,7 +4,8 @@
  *
  * AD_TEST_CRASHES names a folder. With a file `way` in it the process ends by that signal instead of by SIGSEGV. Each
  * death writes one byte into `deaths`; when that has as many as `most` says there are no more. A file `attach` is
- * removed, and the worker that takes up slabs dies of it. */
+ * removed, and the worker that takes up slabs dies of it. A file `lost` has the number of a device that does not open.
+ */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -97,6 +98,11 @@ static int ask_event(ad_event *event, ad_fault *fault) {
     return cpu->event_done(event, fault);
 }
 
+static int open_device(int index, int threads, ad_compiler *compiler, ad_device **out, ad_fault *fault) {
+    if (index == number_in("lost", -1)) return ad__fault(fault, AD_E_DEVICE_LOST, "it has fallen off the bus");
+    return cpu->device_open(index, threads, compiler, out, fault);
+}
+
 static int attach_slab(ad_device *device, int fd, uint64_t size, ad_slab_map *out, ad_fault *fault) {
     file_path path;
     if (!unlink(find_path("attach", path))) end_process();
@@ -116,6 +122,7 @@ static int read_memory(ad_stream *stream, void *host, const void *from, uint64_t
 
 const ad_backend *ad_backend_get(void) {
     if (!(cpu = open_backend(CPU_BACKEND, &table))) return NULL;
+    table.device_open = open_device;
     table.run = run_operation;
     table.fuse = run_chain;
     table.stream_wait = wait_stream;

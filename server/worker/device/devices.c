@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/common/log.h"
 #include "server/worker/worker.h"
 
 void ad__slab_announce(void *user, const char *principal, uint64_t id, uint64_t size, int fd) {
@@ -33,6 +34,22 @@ void ad__gpu_measure(const ad_worker *w, ad_gpu *g) {
     if (w->device.count < AD_DEVICES) g->info.peers &= ((uint64_t)1 << w->device.count) - 1;
 }
 
+static int report_lost(const ad_gpu *g, ad_fault *fault) {
+    return ad__fault(fault, AD_E_DEVICE, "device %d cannot be used: %.160s", g->index, g->lost);
+}
+
+static int open_device(ad_worker *w, ad_gpu *g, ad_fault *fault) {
+    ad_fault why = {0};
+    if (*g->lost) return report_lost(g, fault);
+    const int status = w->backend->device_open(g->index, (int)w->config.threads, w->compiler, &g->device, &why);
+    if (!status) return 0;
+    g->device = NULL;
+    if (status == AD_E_MEMORY) return ad__fault(fault, status, "%s", why.text);
+    snprintf(g->lost, sizeof g->lost, "%s", why.text);
+    ad__log(device_cannot_be_used, g->index, why.text);
+    return report_lost(g, fault);
+}
+
 ad_gpu *ad__gpu_get(ad_worker *w, uint64_t index, ad_fault *fault) {
     if (index >= (uint64_t)w->device.count || index >= AD_DEVICES) {
         ad__fault(fault, AD_E_VALUE, "device %" PRIu64 " does not exist: the server has %d, numbered from 0", index,
@@ -42,10 +59,7 @@ ad_gpu *ad__gpu_get(ad_worker *w, uint64_t index, ad_fault *fault) {
     ad_gpu *g = &w->device.gpu[index];
     if (g->device) return g;
     g->index = (int)index;
-    if (w->backend->device_open((int)index, (int)w->config.threads, w->compiler, &g->device, fault)) {
-        g->device = NULL;
-        return NULL;
-    }
+    if (open_device(w, g, fault)) return NULL;
     ad__gpu_measure(w, g);
     init_memory(w, g);
     ad__reserved_open(w, g);

@@ -9,7 +9,8 @@
 
 typedef struct ad_gpu {
     int index;
-    ad_device *device; /* NULL: the device is not open */
+    ad_device *device;        /* NULL: the device is not open */
+    char lost[AD_FAULT_TEXT]; /* why the device did not open, and will not for this worker; "": it may */
     ad_device_info info;
     ad_memory memory;
     ad_spill_list spill; /* buffers that could be moved to host memory */
@@ -19,7 +20,8 @@ struct ad_worker;
 
 /* Tell arrayd of a slab, or of its end when fd is negative (memory/memory.h). user: the worker. */
 void ad__slab_announce(void *user, const char *principal, uint64_t id, uint64_t size, int fd);
-/* Get a device, opening it if needed. NULL with a fault: AD_E_VALUE for an unknown index, or why it does not open. */
+/* Get a device, opening it if needed. NULL with a fault: AD_E_VALUE for an unknown index; AD_E_MEMORY; AD_E_DEVICE: it
+ * cannot be used. That ends no worker, and until the next worker it is not tried again, which could take long. */
 ad_gpu *ad__gpu_get(struct ad_worker *w, uint64_t index, ad_fault *fault);
 /* Read anew what a device has free, and which of the devices that there are it reaches. */
 void ad__gpu_measure(const struct ad_worker *w, ad_gpu *g);

@@ -62,6 +62,10 @@ free_stream_queue:
     return status;
 }
 
+static void report_lost(const ad_stream_queue *queue, ad_fault *fault) {
+    ad__fault(fault, AD_E_DEVICE, "device %u is lost, and its stream with it: choose another device", queue->lost - 1);
+}
+
 static ad_stream_queue *find_open_queue(ad_worker_session *s, uint64_t id) {
     for (unsigned i = 0; i < s->streams.count; i++)
         if (s->streams.queues[i]->open && s->streams.queues[i]->id == id) return s->streams.queues[i];
@@ -74,9 +78,7 @@ ad_gpu *ad__session_gpu(ad_worker_session *s, uint64_t device, ad_fault *fault) 
         ad__fault(fault, AD_E_DENIED, "%s may not use device %" PRIu64 " (grant devices)", s->principal, device);
         return NULL;
     }
-    ad_gpu *gpu = ad__gpu_get(s->worker, device, fault);
-    if (!gpu) ad__session_status(s, fault->code, fault);
-    return gpu;
+    return ad__gpu_get(s->worker, device, fault);
 }
 
 int ad__stream_queue_open(ad_worker_session *s, uint64_t id, uint64_t device, bool high, ad_fault *fault) {
@@ -97,13 +99,36 @@ int ad__stream_queue_open(ad_worker_session *s, uint64_t id, uint64_t device, bo
     }
     queue->id = id;
     queue->open = true;
+    queue->lost = 0;
     return 0;
+}
+
+uint64_t ad__session_usable_device(ad_worker_session *s, uint64_t device) {
+    if (ad__session_gpu(s, device, NULL)) return device;
+    for (uint64_t i = 0; i < (uint64_t)s->worker->device.count && i < AD_DEVICES; i++)
+        if (ad__session_gpu(s, i, NULL)) return i;
+    return device;
+}
+
+ad_stream_queue *ad__stream_queue_restore(ad_worker_session *s, uint64_t id, uint64_t device, bool high,
+                                          ad_fault *fault) {
+    const uint64_t usable = ad__session_usable_device(s, device);
+    ad_stream_queue *queue = find_open_queue(s, id);
+    if (queue) return queue;
+    if (ad__stream_queue_open(s, id, usable, high, fault)) return NULL;
+    queue = find_open_queue(s, id);
+    queue->lost = usable == device ? 0 : (unsigned)device + 1;
+    return queue;
 }
 
 ad_stream_queue *ad__stream_queue_known(ad_worker_session *s, uint64_t id) { return find_open_queue(s, id); }
 
 ad_stream_queue *ad__stream_queue_find(ad_worker_session *s, uint64_t id, ad_fault *fault) {
     ad_stream_queue *queue = find_open_queue(s, id);
+    if (queue && queue->lost) {
+        report_lost(queue, fault);
+        return NULL;
+    }
     if (queue && id != AD_HIDDEN_STREAM) return queue;
     if (id >= AD_OWN_STREAMS) {
         ad__fault(fault, AD_E_STALE, "there is no stream %" PRIu64, id);
@@ -124,6 +149,10 @@ static ad_stream_queue *get_low_queue(ad_worker_session *s, ad_stream_queue *que
 
 ad_stream_queue *ad__stream_queue_current(ad_worker_session *s, ad_fault *fault) {
     if (!s->streams.current && !(s->streams.current = ad__stream_queue_find(s, 0, fault))) return NULL;
+    if (s->streams.current->lost) {
+        report_lost(s->streams.current, fault);
+        return NULL;
+    }
     if (!s->usage.heavy || s->streams.current->id >= AD_OWN_STREAMS) return s->streams.current;
     return get_low_queue(s, s->streams.current, fault);
 }

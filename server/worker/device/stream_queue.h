@@ -39,7 +39,8 @@ struct ad_stream_queue {
     uint64_t id;
     ad_stream_queue *low; /* of a default stream: its low-priority replacement while the session uses the device much */
     uint32_t place;       /* journal row of a stream that a client has opened; 0: none */
-    bool open, high;      /* a dropped stream queue is reused by the next with the same device and priority */
+    unsigned lost;   /* number of the stream's device, from 1, if that is lost: it refuses operations; 0: it is not */
+    bool open, high; /* a dropped stream queue is reused by the next with the same device and priority */
     unsigned slot;
     ad_gpu *gpu;
     ad_stream *stream;
@@ -81,6 +82,12 @@ ad_gpu *ad__session_gpu(struct ad_worker_session *s, uint64_t device, ad_fault *
 ad_stream_queue *ad__stream_queue_known(struct ad_worker_session *s, uint64_t id);
 /* Open a stream of a client under a new id. AD_E_VALUE, AD_E_LIMIT, AD_E_MEMORY. */
 int ad__stream_queue_open(struct ad_worker_session *s, uint64_t id, uint64_t device, bool high, ad_fault *fault);
+/* Get the device itself if the session can use it, otherwise the first that it can use; none: the device. */
+uint64_t ad__session_usable_device(struct ad_worker_session *s, uint64_t device);
+/* Open a stream that was open in another worker. If its device is lost, the stream can be dropped, and operations on it
+ * fail. NULL with a fault. */
+ad_stream_queue *ad__stream_queue_restore(struct ad_worker_session *s, uint64_t id, uint64_t device, bool high,
+                                          ad_fault *fault);
 /* Drop a stream; its stream queue is reused. AD_E_STALE. */
 int ad__stream_queue_drop(struct ad_worker_session *s, uint64_t id, ad_fault *fault);
 /* Close all stream queues of a session, which must be idle. */

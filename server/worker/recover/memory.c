@@ -204,7 +204,15 @@ static void restore_value(ad_worker_session *s, const ad_journal_row *row, const
     b->poison = ad__poison_new(&why, was_changing(row, state) ? row->writing & ~AD_JOURNAL_REUSED : 0, name);
 }
 
-/* Restore a buffer that shares no restored memory. */
+/* Describe the loss of a device, with the reason for which the session cannot use it. */
+static ad_poison *poison_of_lost_device(ad_worker_session *s, unsigned device) {
+    ad_fault why = {0}, lost;
+    ad__session_gpu(s, device, &why);
+    ad__fault(&lost, AD_E_DEVICE_LOST, "device %u is lost, and this array lay there: %.120s", device, why.text);
+    return ad__poison_new(&lost, 0, "");
+}
+
+/* Restore a buffer that shares no restored memory. queue: NULL if its device is lost. */
 static int restore_own(ad_worker_session *s, const ad_journal_row *row, const ad_journal_checkpoint *state,
                        ad_stream_queue *queue, ad_buffer **out, ad_fault *fault) {
     static _Alignas(64) char nothing[64];
@@ -217,6 +225,10 @@ static int restore_own(ad_worker_session *s, const ad_journal_row *row, const ad
     b->readonly = row->readonly;
     *out = b;
     if (!row->slab) return 0;
+    if (!queue) {
+        b->poison = poison_of_lost_device(s, row->device);
+        return 0;
+    }
     result = restore_moved(s->worker, row, queue, b, &why);
     if (!result && !(result = restore_block(s->worker, row, queue, &b->block, &why))) b->address = b->block.address;
     if (result < 0) {
@@ -242,10 +254,11 @@ static struct ad_common *apply_common(const ad_recovery *r, ad_journal_row *row)
 int ad__recovery_restore_buffer(ad_worker_session *s, const ad_journal_row *written, const ad_journal_session *at,
                                 const ad_journal_checkpoint *state, ad_fault *fault) {
     ad_journal_row row = settle_row(s->worker->before.left, written);
-    ad_stream_queue *queue = ad__stream_queue_find(s, row.device, fault);
+    const bool lost = ad__session_usable_device(s, row.device) != row.device;
+    ad_stream_queue *queue = lost ? NULL : ad__stream_queue_find(s, row.device, fault);
     struct ad_common *c = apply_common(s->worker->before.left, &row);
     ad_buffer *b = NULL;
-    if (!queue) return fault->code;
+    if (!queue && !lost) return fault->code;
     ad_shared *shared = c && row.block ? c->shared : NULL;
     int status = shared ? ad__shared_join(s, shared, row.id, row.readonly, fault)
                         : restore_own(s, &row, state, queue, &b, fault);

@@ -131,6 +131,16 @@ static void take_blame(ad_worker_session *s, const ad_journal_session *at) {
                 v->suspect.blame.kills, v->suspect.blame.certain);
 }
 
+/* Choose the stream that the client had chosen. That of a device needs no row. */
+static int restore_current_stream(ad_worker_session *s, const ad_journal_checkpoint *state, ad_fault *fault) {
+    const uint64_t id = state->stream - 1;
+    if (!state->stream) return 0;
+    s->streams.current =
+        id < AD_OWN_STREAMS ? ad__stream_queue_restore(s, id, id, true, fault) : ad__stream_queue_known(s, id);
+    if (s->streams.current) return 0;
+    return id < AD_OWN_STREAMS ? fault->code : ad__fault(fault, AD_E_STALE, "there is no stream %" PRIu64, id);
+}
+
 static int restore_state(ad_worker_session *s, const ad_journal_session *at, const ad_journal_checkpoint *state,
                          const ad_journal_table *t, ad_fault *fault) {
     int status = 0;
@@ -151,8 +161,7 @@ static int restore_state(ad_worker_session *s, const ad_journal_session *at, con
     for (int pass = 0; pass < 2 && !status; pass++) /* streams come before all other rows */
         for (uint64_t i = 0; i < t->capacity && !status; i++)
             if ((t->row[i].kind == AD_JOURNAL_STREAM) == !pass) status = restore_row(s, &t->row[i], at, state, fault);
-    if (!status && state->stream && !(s->streams.current = ad__stream_queue_find(s, state->stream - 1, fault)))
-        status = fault->code;
+    if (!status) status = restore_current_stream(s, state, fault);
     if (status) return status;
     s->progress.pending = ad__recovery_poison(s->worker->before.left, state->pending);
     restore_descriptors(s, state, at->received);
@@ -187,7 +196,8 @@ static ad_worker_session *make_session(ad_worker *w, const ad_journal_session *a
     return s;
 }
 
-/* Count the workers that have died of what the session does next, as far as nobody killed them before they got there. */
+/* Count the workers that have died of what the session does next, as far as nobody killed them before they got there.
+ */
 static uint64_t count_lives(const ad_recovery *r, const ad_journal_session *at) {
     return at->lives > r->killed ? at->lives - r->killed : 0;
 }
@@ -204,8 +214,8 @@ static void drop_session(ad_worker *w, uint64_t id, const char *why) {
     ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_SESSION_END, .id = id}, -1);
 }
 
-/* Tell whether the session has nothing to do with the death of the worker: another one was at hand, or none was when the
- * worker was killed from outside. */
+/* Tell whether the session has nothing to do with the death of the worker: another one was at hand, or none was when
+ * the worker was killed from outside. */
 static bool is_blameless(const ad_recovery *r, const ad_journal_session *at) {
     return r->candidates ? !was_at_hand(r, at) : r->death == AD_DEATH_KILLED;
 }

@@ -246,9 +246,9 @@ static uint32_t *find_event_row(ad_worker_session *s, uint64_t id) {
     return event ? &event->place : NULL;
 }
 
-/* Restore an event, which was reached in another worker. */
+/* Restore an event, which was reached in another worker. That of a lost device is reached on any. */
 static int restore_event(ad_worker_session *s, const ad_journal_row *row, const ad_left_behind *left, ad_fault *fault) {
-    ad_stream_queue *queue = ad__stream_queue_find(s, row->device, fault);
+    ad_stream_queue *queue = ad__stream_queue_find(s, ad__session_usable_device(s, row->device), fault);
     ad_client_event event = {.id = row->id, .timed = row->timed, .timeless = true};
     (void)left;
     if (!queue) return fault->code;
@@ -267,7 +267,7 @@ static int save_stream(ad_worker_session *s, uint64_t id, ad_journal_row *row) {
     const ad_stream_queue *queue = ad__stream_queue_known(s, id);
     if (!queue) return 0;
     row->high = queue->high;
-    row->device = (uint16_t)queue->gpu->index;
+    row->device = (uint16_t)(queue->lost ? queue->lost - 1 : (unsigned)queue->gpu->index);
     return 1;
 }
 
@@ -279,9 +279,9 @@ static uint32_t *find_stream_row(ad_worker_session *s, uint64_t id) {
 static int restore_stream(ad_worker_session *s, const ad_journal_row *row, const ad_left_behind *left,
                           ad_fault *fault) {
     (void)left;
-    int status = ad__stream_queue_open(s, row->id, row->device, row->high, fault);
-    if (!status) ad__checkpoint_mark_row(s, AD_JOURNAL_STREAM, row->id);
-    return status;
+    if (!ad__stream_queue_restore(s, row->id, row->device, row->high, fault)) return fault->code;
+    ad__checkpoint_mark_row(s, AD_JOURNAL_STREAM, row->id);
+    return 0;
 }
 
 const ad_component ad__component_streams = {.name = "streams",
