@@ -53,6 +53,20 @@ def test_wrong_meshes_and_shardings(make, error, text):
 
 # ---- making and moving ----
 
+def test_moved_bytes_are_counted():
+    """Elements on their own device do not count. Resharding moves all but those that are there already."""
+    x = put(np.arange(64.0).reshape(8, 8), "four", P("a"))
+    other = put(np.ones((8, 8)), "four", P("a"))
+    x.get(), other.get()
+    before = ad.stat()["peer_bytes"]
+    (x + other).get()
+    assert ad.stat()["peer_bytes"] == before
+    columns = ad.device_put(x, NamedSharding(x.sharding.mesh, P(None, "a")))
+    np.testing.assert_array_equal(columns.get(), np.arange(64.0).reshape(8, 8))
+    count = ad.session_info()["devices"]  # a block of 2 rows and 2 columns has 32 bytes
+    assert ad.stat()["peer_bytes"] == before + 32 * sum(row % count != column % count for row in range(4) for column in range(4))
+
+
 @pytest.mark.parametrize("mesh, spec", list_layouts(2))
 def test_putting(mesh, spec):
     for dtype in ("float64", "uint8", "bool", "complex64"):

@@ -266,6 +266,15 @@ static int follow_readers(ad_worker_session *s, ad_stream_queue *queue, ad_buffe
  * of them (`written` 0) says nothing of those that came later. */
 static bool is_writer_unknown(const ad_buffer *b) { return !b->order.writer || !b->order.written; }
 
+/* A broadcast operand has fewer elements in memory than its shape says. */
+void ad__stream_queue_count_peer(ad_worker_session *s, const ad_stream_queue *queue, const ad_buffer *b,
+                                 const ad_desc *operand) {
+    if (!b->home || b->home->gpu == queue->gpu) return;
+    const int64_t bytes = ad__size_product(ad__desc_count(operand), ad__dtypes[operand->dtype].size);
+    const int64_t most = (int64_t)b->size;
+    s->usage.peer_bytes = ad__size_sum(s->usage.peer_bytes, bytes < most ? bytes : most);
+}
+
 int ad__stream_queue_uses(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, bool writes, ad_fault *fault) {
     if (b->import) b = s->worker->hooks.sharing->import_order(b);
     if (!b->home) b->home = queue; /* a buffer without memory */

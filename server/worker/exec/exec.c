@@ -102,12 +102,14 @@ static void set_addresses(job *j) {
 static int order_after_users(job *j) {
     const ad_op *op = j->op;
     if (j->s->streams.count == 1 && !j->s->sharing.shares) return 0;
-    for (int i = op->nout + op->nin - 1; i >= 0; i--) { /* inputs first: an input may be the output as well */
-        int status =
-            j->buffer[i] ? ad__stream_queue_uses(j->s, j->stream_queue, j->buffer[i], i < op->nout, &j->fault) : 0;
-        if (status) return status;
+    int status = 0;
+    for (int i = op->nout + op->nin - 1; i >= 0 && !status;
+         i--) { /* inputs first: an input may be the output as well */
+        if (!j->buffer[i]) continue;
+        status = ad__stream_queue_uses(j->s, j->stream_queue, j->buffer[i], i < op->nout, &j->fault);
+        if (!status) ad__stream_queue_count_peer(j->s, j->stream_queue, j->buffer[i], &op->operand[i].desc);
     }
-    return 0;
+    return status;
 }
 
 /* Make the outputs depend on all unfinished checks of the inputs and of this operation. */
@@ -215,8 +217,8 @@ static int check_elements(job *j) {
 }
 
 /* Refuse operations that would exceed operation-time and cannot be cancelled: all on an asynchronous device, and
- * library calls. Elementwise operations are short enough unless they iterate. An output that is larger than the memory is
- * left to its allocation, which names who holds the memory. AD_E_LIMIT. */
+ * library calls. Elementwise operations are short enough unless they iterate. An output that is larger than the memory
+ * is left to its allocation, which names who holds the memory. AD_E_LIMIT. */
 static int check_length(job *j) {
     const bool later = j->s->worker->backend->asynchronous;
     const bool is_ufunc = j->op->opcode == AD_REQ_UFUNC;

@@ -85,8 +85,10 @@ static int prepare_operands(ad_chain_builder *w, ad_stream_queue *queue, ad_faul
         w->nprovided = i + !status;
     }
     if (status || (w->s->streams.count == 1 && !w->s->sharing.shares)) return status;
-    for (int i = 0; i < w->chain.ninputs && !status; i++)
+    for (int i = 0; i < w->chain.ninputs && !status; i++) {
         status = ad__stream_queue_uses(w->s, queue, w->read[i], false, fault);
+        if (!status) ad__stream_queue_count_peer(w->s, queue, w->read[i], &w->chain.input[i].desc);
+    }
     for (int i = 0; i < w->nwritten && !status; i++)
         status = ad__stream_queue_uses(w->s, queue, w->written[i], true, fault);
     return status;
