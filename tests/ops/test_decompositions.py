@@ -233,11 +233,12 @@ def test_eig(dtype):
             result = ad.linalg.eig(x)
             assert type(result).__name__ == "EigResult" and result.eigenvectors is result[1]
             w, v = fetch(result)
-            assert (w.shape, v.shape, w.dtype, v.dtype) == (shape[:-1], shape, pair, pair)
+            kind = pair if a.size else np.dtype(dtype)  # without elements no eigenvalue has an imaginary part
+            assert (w.shape, v.shape, w.dtype, v.dtype) == (shape[:-1], shape, kind, kind)
             near(a @ v, v * w[..., None, :], 60)
             near((np.abs(v)**2).sum(-2), np.ones(shape[:-1]))
             alone = ad.linalg.eigvals(x).get()
-            assert alone.dtype == pair
+            assert alone.dtype == kind
             if a.size:
                 near(in_order(w), in_order(expected), 1000)
                 near(in_order(alone), in_order(expected), 1000)

@@ -216,6 +216,19 @@ def test_grey_morphology(dtype):
             compare(name, a, structure=heights, mode=mode, eps=1e-5)
 
 
+@pytest.mark.parametrize("name", ("morphological_gradient", "morphological_laplace", "white_tophat", "black_tophat"))
+def test_types_of_what_two_filters_make(name):
+    for dtype, output in itertools.product(("int32", "float32", "float64"), (None, "float32", "float64")):
+        a = noise(dtype, (6, 8), name)
+        compare(name, a, 3, output=output)
+        kind = output or dtype
+        if np.can_cast(dtype, kind, "same_kind"):
+            expected, out = np.zeros((6, 8), kind), ad.zeros((6, 8), kind)
+            getattr(scipy_ndimage, name)(a, 3, output=expected)
+            assert getattr(ndimage, name)(ad.asarray(a), 3, output=out) is out
+            close(expected, fetch(out), f"{name} of {dtype} into {kind}", 1e-6)
+
+
 # ---- binary ----
 
 def test_binary_morphology():
@@ -258,6 +271,13 @@ def test_distances():
             steps = np.broadcast_to(1.0 if sampling is None else sampling, (a.ndim,))
             apart = (places - np.indices(shape)) * steps.reshape((-1,) + (1,) * a.ndim)
             np.testing.assert_allclose(np.sqrt((apart**2).sum(0)), far, rtol=1e-13)
+            for kind in (np.int16, np.uint16, np.uint32, np.int64, np.uint64):
+                given = ad.zeros(places.shape, kind)
+                assert ndimage.distance_transform_edt(ad.asarray(a), sampling, False, True, indices=given) is None
+                np.testing.assert_array_equal(given.get(), places)
+    for kind, size in ((np.int8, 9), (np.int16, 40_000), (np.float64, 9)):  # the first for CuPy refuses it
+        with pytest.raises(RuntimeError, match="indices array must be int32 or"):
+            ndimage.distance_transform_edt(ad.zeros(size), None, False, True, indices=ad.zeros((1, size), kind))
 
 
 # ---- interpolation ----

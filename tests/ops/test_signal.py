@@ -127,6 +127,7 @@ def test_resampling():
         compare("hilbert", x.real)
         compare("hilbert", x.real, 50, 0)
         compare("hilbert2", x.real)
+        compare("hilbert2", np.float32(x.real))
     compare("hilbert", x)
 
 

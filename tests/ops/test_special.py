@@ -1,5 +1,8 @@
 """arrayd.special: its rows beside scipy.special, values that are no numbers, and the functions that Python puts
 together."""
+import itertools
+import warnings
+
 import numpy as np
 import pytest
 import scipy
@@ -7,6 +10,7 @@ import scipy.special as sp
 
 import arrayd as ad
 from arrayd.scipy import special
+from arrayd.scipy.special._loops import LOOPS
 from oracle import check, fetch, seed
 from test_ufuncs import ORACLE, ROWS, SPECIAL, ULPS, operands
 
@@ -184,6 +188,30 @@ def test_combinatorics():
         special.multigammaln(ad.asarray(3.0), 1.5)
     with pytest.raises(ValueError, match="not met"):
         special.multigammaln(ad.asarray([1.0, 0.5]), 2)
+
+
+@pytest.mark.skipif(FLOAT32_FIRST, reason="SciPy's loops of float32 come first")
+@pytest.mark.parametrize("name", LOOPS)
+def test_types_are_scipys(name):
+    function, ours = getattr(sp, name), getattr(special, name)
+    letters = "?bBhHiIlLefd" if function.nin < 3 else "bHlLefd"
+    for chosen in itertools.product(letters, repeat=function.nin):
+        arrays = [np.ones(1, letter) for letter in chosen]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # that yn and expn take orders that are not whole
+            expected = function(*arrays).dtype
+        assert ours(*map(ad.asarray, arrays)).dtype == expected, chosen
+    one = ad.ones(2, np.float32)
+    assert ours(*[one] * function.nin, dtype=np.float64).dtype == np.float64
+    if function.nin == 2:
+        assert ours(one, 1.0).dtype == np.float32
+    assert ours.nin == function.nin and repr(ours).startswith("<ufunc")
+
+
+def test_complex_softmax_is_of_scipys_branch():
+    x = seed("softmax", "complex").normal(0, 4, (5, 3)) + 1j * seed("softmax", "phase").normal(0, 4, (5, 3))
+    for axis in (None, 0, 1):
+        np.testing.assert_allclose(special.log_softmax(ad.asarray(x), axis).get(), sp.log_softmax(x, axis), rtol=1e-12)
 
 
 def test_names():

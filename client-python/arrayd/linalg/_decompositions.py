@@ -208,16 +208,23 @@ def eigvalsh(a, UPLO="L"):
     return _run("eigvalsh", (_squares(a),), (upper,))
 
 
+def _real_of_none(values, a):
+    """values, real where there are none and a is real, too: NumPy before 2.5 and CuPy find no imaginary part there."""
+    return values.real if not a.size and a.dtype.kind != "c" else values
+
+
 def eig(a):
     """Eigenvalues and eigenvectors of any square matrices. For Hermitian ones eigh is faster and more precise.
 
     Parameters: a: array of shape (..., M, M).
-    Returns: EigResult (eigenvalues, eigenvectors), both complex: in no particular order, and as columns of length 1.
+    Returns: EigResult (eigenvalues, eigenvectors), both complex: in no particular order, and as columns of length 1. Where
+    a is real and has no elements they are real.
     Differs: from NumPy before 2.5, which gives real arrays where no eigenvalue has an imaginary part (as CuPy).
     Raises: LinAlgError when a is not square; when a result is fetched, where it did not converge.
     Source: numpy.linalg.eig
     """
-    return EigResult(*_run("eig", (_squares(a),)))
+    a = _squares(a)
+    return EigResult(*(_real_of_none(part, a) for part in _run("eig", (a,))))
 
 
 def eigvals(a):
@@ -229,7 +236,8 @@ def eigvals(a):
     Raises: as eig.
     Source: numpy.linalg.eigvals
     """
-    return _run("eigvals", (_squares(a),))
+    a = _squares(a)
+    return _real_of_none(_run("eigvals", (a,)), a)
 
 
 def solve(a, b):

@@ -4,6 +4,7 @@ import importlib
 import numpy as np
 
 from .._base import as_array, ndarray
+from .._math.poly1d import poly1d
 
 
 def scipy_module(name):
@@ -17,7 +18,7 @@ def scipy_module(name):
 
 def to_host(value):
     """value with arrays of this side, and SciPy's objects, in the place of those of the server."""
-    if isinstance(value, ndarray):
+    if isinstance(value, (ndarray, poly1d)):
         return value.get()
     if isinstance(value, HostMade):
         return value._host

@@ -29,6 +29,12 @@ def _check_given(given, what, shape, kinds):
         raise RuntimeError(f"{what} array must be {' or '.join(np.dtype(kind).name for kind in kinds)}")
 
 
+def _types_of_places(shape):
+    """The types of integers that hold each place of an array of this shape, without those of 8 bits, as in CuPy."""
+    return tuple(kind for kind in (np.int32, np.int64, np.uint32, np.uint64, np.int16, np.uint16)
+                 if np.iinfo(kind).max >= max(shape) - 1)
+
+
 def _places(nearest, shape, indices):
     """Places along each axis, of places in row-major order."""
     if indices is None:
@@ -48,7 +54,7 @@ def distance_transform_edt(image, sampling=None, return_distances=True, return_i
     return_indices: what is returned. distances, indices: arrays to fill. block_params: taken and not used.
     float64_distances: else float32.
     Returns: distances, places of the nearest elements (int32, of shape (ndim, ...)), or a tuple of both; what is given is
-    left out, and None when nothing remains.
+    left out, and None when nothing remains. Places are given in any type of integers of 16 bits or more that holds them.
     Raises: RuntimeError for arrays of another shape or type, or when nothing is asked for.
     Source: scipy.ndimage.distance_transform_edt
     Differs: of several elements at one distance another one may be named; without any that is 0 the distance is 0.
@@ -58,7 +64,7 @@ def distance_transform_edt(image, sampling=None, return_distances=True, return_i
     image = image if image.ndim else image.reshape(1)
     kind = np.float64 if float64_distances else np.float32
     _check_given(distances, "distances", image.shape, (np.float64,) if float64_distances else (np.float32,))
-    _check_given(indices, "indices", (image.ndim, *image.shape), (np.int32,))
+    _check_given(indices, "indices", (image.ndim, *image.shape), _types_of_places(image.shape))
     steps = np.asarray(_support.repeat_argument(1.0 if sampling is None else sampling, image.ndim), np.float64)
     square, nearest = call("nearest_zero", (image != 0, as_array(steps)), dtype=np.bool_)
     result = []

@@ -334,8 +334,8 @@ def grey_closing(input, size=None, footprint=None, structure=None, output=None, 
 
 
 def _give(result, output):
-    """result in output, or as the type that output names."""
-    return result if output is None else _support.copy_into(_support.make_output(output, result), result)
+    """result in output where that is an array. As in SciPy a type there does not convert what two filters have made."""
+    return _support.copy_into(output, result) if isinstance(output, ndarray) else result
 
 
 def morphological_gradient(input, size=None, footprint=None, structure=None, output=None, mode="reflect", cval=0.0,
@@ -366,8 +366,13 @@ def morphological_laplace(input, size=None, footprint=None, structure=None, outp
     return _give(high + low - input - input, output)
 
 
-def _difference(a, b):
-    return a ^ b if a.dtype == b.dtype == np.bool_ else a - b
+def _subtract(a, b, out):
+    return _u["bitwise_xor" if a.dtype == b.dtype == np.bool_ else "subtract"](a, b, out=out)
+
+
+def _kind_of(output):
+    """The type that output asks for, as an array or as a type; None: the input's."""
+    return output.dtype if isinstance(output, ndarray) else output
 
 
 def white_tophat(input, size=None, footprint=None, structure=None, output=None, mode="reflect", cval=0.0, origin=0, *,
@@ -380,8 +385,9 @@ def white_tophat(input, size=None, footprint=None, structure=None, output=None, 
     Source: scipy.ndimage.white_tophat
     """
     input = as_array(input)
-    opened = grey_opening(input, size, footprint, structure, None, mode, cval, origin, axes=axes)
-    return _give(_difference(input, opened), output)
+    eroded = grey_erosion(input, size, footprint, structure, None, mode, cval, origin, axes=axes)
+    opened = grey_dilation(eroded, size, footprint, structure, _kind_of(output), mode, cval, origin, axes=axes)
+    return _give(_subtract(input, opened, opened), output)
 
 
 def black_tophat(input, size=None, footprint=None, structure=None, output=None, mode="reflect", cval=0.0, origin=0, *,
@@ -394,5 +400,6 @@ def black_tophat(input, size=None, footprint=None, structure=None, output=None, 
     Source: scipy.ndimage.black_tophat
     """
     input = as_array(input)
-    closed = grey_closing(input, size, footprint, structure, None, mode, cval, origin, axes=axes)
-    return _give(_difference(closed, input), output)
+    dilated = grey_dilation(input, size, footprint, structure, None, mode, cval, origin, axes=axes)
+    closed = grey_erosion(dilated, size, footprint, structure, _kind_of(output), mode, cval, origin, axes=axes)
+    return _give(_subtract(closed, input, closed), output)

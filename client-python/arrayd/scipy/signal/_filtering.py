@@ -523,7 +523,7 @@ def hilbert2(x, N=None, axes=(-2, -1)):
         raise ValueError("When given as a tuple, N must hold exactly two positive integers")
     spectrum = fft.fft2(x, sizes, axes)
     for axis, n in zip(axes, sizes):
-        weights = np.zeros(n)
+        weights = np.zeros(n, spectrum.real.dtype)
         weights[0] = 1
         weights[1:(n + 1) // 2] = 2
         spectrum = spectrum * as_array(weights).reshape((n,) + (1,) * (x.ndim - axis - 1))

@@ -388,8 +388,9 @@ class SparseBase(UnaryMethods):
         return self._rmatmul_dispatch(other)
 
     def dot(self, other):
-        """The product with a number, a dense array or a sparse one."""
-        return self._multiply_scalar(other) if np.isscalar(other) else self @ other
+        """The product with a number, a dense array or a sparse one. For COO an array without dimensions is a number."""
+        is_number = is_scalar_like(other) if self.format == "coo" else np.isscalar(other)
+        return self._multiply_scalar(other) if is_number else self @ other
 
     def _matmul_dispatch(self, other):
         if is_scalar_like(other):
@@ -541,8 +542,8 @@ class MatrixMethods(spmatrix):
         return self.tocsr()[self._checked_line(i, 0), :]
 
     def getcol(self, j):
-        """Column j, as a matrix in CSR format."""
-        return self.tocsr()[:, self._checked_line(j, 1)]
+        """Column j, as a matrix in CSR format, or of a CSC matrix in CSC format."""
+        return (self if self.format == "csc" else self.tocsr())[:, self._checked_line(j, 1)]
 
     def _checked_line(self, i, axis):
         size = self.shape[axis]

@@ -104,9 +104,9 @@ def divide(a, other):
     value = _as_operand(a, other)
     if value is None:
         return NotImplemented
+    if np.can_cast(a.dtype, np.float64) and (is_scalar_like(value) or issparse(value)):
+        a = a.astype(np.float64, copy=False)
     if is_scalar_like(value):
-        if np.can_cast(a.dtype, np.float64):
-            return _divide_scalar(a.astype(np.float64, copy=False), value)
         return _divide_scalar(a, value)
     if issparse(value):
         if value.shape != a.shape:

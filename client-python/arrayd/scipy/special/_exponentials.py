@@ -72,5 +72,6 @@ def log_softmax(x, axis=None):
     """
     x = as_array(x)
     axes = normalize_axes(axis, x.ndim)
-    below = x - _finite_maximum(x, axes)
+    largest = reductions.max(x, axis=axes, keepdims=True)  # complex: with its imaginary part, which settles the branch
+    below = x - where(_u["isfinite"](largest), largest, largest.dtype.type(0))
     return below - _u["log"](reductions.sum(_u["exp"](below), axis=axes, keepdims=True))

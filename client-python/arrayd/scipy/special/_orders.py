@@ -65,7 +65,7 @@ def spherical_yn(n, z, derivative=False):
 
     Parameters: n: order, whole numbers from 0 to 10,000. z: array, real. derivative: whether the derivative is
         meant.
-    Returns: array.
+    Returns: array, float64.
     Raises: NotImplementedError: z is complex. ValueError: the shapes do not fit.
     Source: scipy.special.spherical_yn
     Differs: z is real.
@@ -73,8 +73,7 @@ def spherical_yn(n, z, derivative=False):
     n, z = as_array(n), as_array(z)
     if z.dtype.kind == "c":
         raise NotImplementedError("spherical_yn: z must be real, not complex")
-    kind = np.float32 if z.dtype.name in ("float16", "bfloat16", "float32") else np.float64
-    n, z = n.astype(kind), z.astype(kind)
+    n, z = n.astype(np.float64), z.astype(np.float64)
     value = _u["spherical_y"](n, z)
     if not derivative:
         return value
