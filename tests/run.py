@@ -40,6 +40,9 @@ LONGEST = 4 * 3600  # seconds for one command of a suite, on the busiest machine
 NOTHING_TO_RUN = 5  # pytest's exit status where the rest of a suite is nothing
 UNITS = 5  # seconds of processor time that all of the suite unit may take: it is run after every change
 HANGS = 900  # seconds for one test: several times what it waits for one thing (patience.py)
+# For NumPy's BLAS in every process: threads of several processes that wait for each other by spinning take up to forty
+# times the processor time that small matrices need.
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 # A user's kernel that has faulted leaves its fiber from within the handler of the signal, and never returns to it. The
 # thread sanitizer takes all that comes after for a part of the handler. A worker that leaves for an upgrade ends with its
 # threads, without joining them.
@@ -189,7 +192,7 @@ def main():
     package = build.parent / "release" if build.name in ("asan", "tsan") else build  # Python cannot load a sanitizer's
     environment.update(ARRAYD_BUILD=str(build), ARRAYD_TEST_BIN=str(build / "bin"), PYTHONPATH=str(package / "python"),
                        ARRAYD_KERNELS_CACHE=str(build / "kernels"), PYTHONUNBUFFERED="1", ASAN_OPTIONS="detect_leaks=1",
-                       UBSAN_OPTIONS="print_stacktrace=1", TSAN_OPTIONS=TSAN)
+                       UBSAN_OPTIONS="print_stacktrace=1", TSAN_OPTIONS=TSAN, **ONE_THREAD)
     total = [0, 0, 0]
     for suite in options.suite:
         before = count_seconds()

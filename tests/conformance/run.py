@@ -36,6 +36,9 @@ PAGE = TOP / "docs" / f"conformance{_SUFFIX}.md"
 LIMIT = 60  # seconds for a test
 MEMORY = "2G"  # of a server
 WHOLE = 5400  # for all of them
+# NumPy's and SciPy's BLAS in each process: threads of several processes that wait for each other by spinning take the
+# processors from all, up to forty times what a small matrix needs.
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 AGAIN = 200  # drops that are run once more at most, by themselves: a drop fails twice
 
 
@@ -62,7 +65,7 @@ def run_pytest(source, paths, results, under, jobs, log, options):
     environment.update(PYTHONPATH=os.pathsep.join(path), ARRAYD_BUILD=str(build),
                        ARRAYD_CONFORMANCE_RESULTS=str(results), ARRAYD_CONFORMANCE_UNDER=under,
                        ARRAYD_CONFORMANCE_MEMORY=MEMORY, ARRAYD_CONFORMANCE_DONE=str(options.done),
-                       ARRAYD_KERNELS_CACHE=str(build / "kernels"), PYTHONDONTWRITEBYTECODE="1")
+                       ARRAYD_KERNELS_CACHE=str(build / "kernels"), PYTHONDONTWRITEBYTECODE="1", **ONE_THREAD)
     command = [sys.executable, "-m", "pytest", "-c", str(source / "pyproject.toml"), "-p", "stand_in", "-p",
                "no:cacheprovider", "-q", "--tb=no", "--continue-on-collection-errors", f"--timeout={LIMIT}", "-m",
                "not slow", *(["-n", str(jobs)] if jobs else []), *map(str, paths)]

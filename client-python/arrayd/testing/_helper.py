@@ -1,5 +1,6 @@
 """Arrays for tests, and what tests need of their environment."""
 import contextlib
+import functools
 import importlib.metadata
 import math
 import unittest
@@ -121,6 +122,15 @@ def generate_matrix(shape, xp=None, dtype=np.float32, *, singular_values=None):
     return (u * xp.broadcast_to(values, s.shape)[..., None, :] @ vh).astype(dtype)
 
 
+@functools.cache
+def _version_of(package):
+    """The version of an installed package, or None; reading it takes longer than many a test."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
 def installed(*specifiers):
     """Whether packages are installed, in versions that fit.
 
@@ -131,11 +141,8 @@ def installed(*specifiers):
     """
     from packaging.requirements import Requirement
     for specifier in map(Requirement, specifiers):
-        try:
-            version = importlib.metadata.version(specifier.name)
-        except importlib.metadata.PackageNotFoundError:
-            return False
-        if not specifier.specifier.contains(version, prereleases=True):
+        version = _version_of(specifier.name)
+        if version is None or not specifier.specifier.contains(version, prereleases=True):
             return False
     return True
 
