@@ -26,11 +26,15 @@ def _type_of(loops, operands):
 
 
 class Typed:
-    """A function of the server that is called with SciPy's choice of a type; its attributes are the function's."""
+    """A function of the server that is called with SciPy's choice of a type; its attributes and its class are the function's."""
 
     def __init__(self, ufunc, loops):
         self._ufunc, self._loops = ufunc, loops
         self.__name__, self.__doc__ = ufunc.__name__, ufunc.__doc__
+
+    @property
+    def __class__(self):
+        return type(self._ufunc)
 
     def __call__(self, *args, **options):
         if options.get("dtype") is None:
