@@ -1,5 +1,6 @@
 /* The table of buffers against an array of what must be in it. */
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,6 +107,31 @@ Test(buffers, limit_of_a_principal) {
     ad__buffer_total_close(&list, total);
     ad__buffer_total_close(&list, total);
     cr_assert_null(list);
+}
+
+static void *add_buffers(void *table) {
+    ad_buffer *b;
+    ad_fault fault;
+    for (uint64_t id = 1; id <= IDS; id++) cr_assert_eq(ad__buffers_add(table, id, &b, &fault), 0);
+    return NULL;
+}
+
+/* Sessions of a principal begin while another one of it adds buffers (the thread sanitizer looks). */
+Test(buffers, a_limit_is_set_while_another_session_adds_buffers) {
+    ad_buffer_total *list = NULL, *total = ad__buffer_total_open(&list, "uid:2001", IDS + 64);
+    ad_buffers t;
+    pthread_t thread;
+    ad__buffers_init(&t, IDS);
+    t.total = total;
+    cr_assert_eq(pthread_create(&thread, NULL, add_buffers, &t), 0);
+    for (int i = 0; i < 100; i++) {
+        cr_assert_eq(ad__buffer_total_open(&list, "uid:2001", 2 * IDS), total);
+        ad__buffer_total_close(&list, total);
+    }
+    pthread_join(thread, NULL);
+    cr_assert_eq(total->most, 2 * IDS);
+    ad__buffers_clear(&t, visit_buffer, NULL);
+    ad__buffer_total_close(&list, total);
 }
 
 /* A table that is cleared by parts visits each buffer once, and no part visits more than its slots have. */

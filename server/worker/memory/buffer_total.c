@@ -1,5 +1,6 @@
 #include "server/worker/memory/buffer_total.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@ ad_buffer_total *ad__buffer_total_open(ad_buffer_total **list, const char *princ
         t->next = *list;
         *list = t;
     }
-    t->most = most;
+    atomic_store(&t->most, most);
     t->users++;
     return t;
 }

@@ -11,7 +11,8 @@ struct ad_buffer_total {
     char principal[64];
     uint64_t users; /* sessions of the principal. The caller's lock guards it, and the list */
     uint64_t room;  /* buffers that their tables have memory for. Runner */
-    uint64_t most;  /* limit of `room`; 0: none */
+    /* Limit of `room`; 0: none. Sessions that begin set it, while the others may be adding buffers. */
+    _Atomic uint64_t most;
 };
 
 /* Find or make the total of a principal, and count one session more. NULL: no host memory. */

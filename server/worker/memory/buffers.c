@@ -1,6 +1,7 @@
 #include "server/worker/memory/buffers.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,7 +75,8 @@ static int resize_table(ad_buffers *t, uint64_t slots) {
 /* Add memory for more buffers. AD_E_LIMIT, AD_E_MEMORY. */
 static int add_batch(ad_buffers *t, ad_fault *fault) {
     ad_buffer_total *total = t->total;
-    if (total && total->most && total->room + BATCH > total->most)
+    const uint64_t most = total ? atomic_load(&total->most) : 0;
+    if (most && total->room + BATCH > most)
         return ad__fault(fault, AD_E_LIMIT,
                          "all sessions of %s have room for %" PRIu64 " buffers, and no more are allowed (option "
                          "buffers-each); free arrays, or end sessions",
