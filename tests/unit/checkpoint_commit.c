@@ -7,7 +7,7 @@
 #include "server/worker/io/output.h"
 #include "server/worker/spill/quota.h"
 #include "server/worker/spill/spill.h"
-#include "tests/unit/worker/fake.h"
+#include "tests/unit/worker/end.h"
 
 enum { IDS = 40 };
 
@@ -95,6 +95,7 @@ Test(checkpoint, rows_are_those_of_the_buffers) {
             cr_assert(row->slab == slab && row->offset == offset && row->block == b->block.size);
         }
     }
+    end_worker(s);
 }
 
 Test(checkpoint, a_late_one_waits_for_the_device) {
@@ -113,6 +114,7 @@ Test(checkpoint, a_late_one_waits_for_the_device) {
     cr_assert_not_null(find_row(s, 1));
     cr_assert_eq(get_committed(s)->operations, 1);
     cr_assert_eq(s->progress.complete, 1);
+    end_worker(s);
 }
 
 Test(checkpoint, memory_stays_until_a_checkpoint_without_it) {
@@ -127,6 +129,7 @@ Test(checkpoint, memory_stays_until_a_checkpoint_without_it) {
     cr_assert(ad__checkpoint_flush(s, true));
     cr_assert_null(find_row(s, 1));
     cr_assert_lt(s->worker->device.gpu[0].memory.used, used);
+    end_worker(s);
 }
 
 Test(checkpoint, an_invalid_one_is_begun_again) {
@@ -144,6 +147,7 @@ Test(checkpoint, an_invalid_one_is_begun_again) {
     ad__checkpoint_commit(s);
     cr_assert(find_row(s, 1) && find_row(s, 2), "changes of the invalid checkpoint are lost");
     cr_assert_eq(get_committed(s)->operations, 2);
+    end_worker(s);
 }
 
 Test(checkpoint, a_session_that_is_given_up_keeps_nothing) {
@@ -159,4 +163,5 @@ Test(checkpoint, a_session_that_is_given_up_keeps_nothing) {
     ad__checkpoint_commit(s);
     cr_assert_eq(s->worker->device.gpu[0].memory.used, used);
     cr_assert_eq(s->checkpoint.at->alive, 0);
+    end_worker(s);
 }

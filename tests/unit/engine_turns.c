@@ -17,6 +17,7 @@ static struct {
     int most; /* turns after which the session has nothing more */
     ad_turn end;
 } script[SESSIONS];
+static ad_worker_session *sessions[SESSIONS]; /* by id */
 static uint64_t reported;
 static int sweeps;
 static int64_t due = INT64_MAX;
@@ -83,6 +84,19 @@ static ad_worker *start_worker(void) {
     return w;
 }
 
+/* Create a session of a principal, which stop_worker closes. */
+static ad_worker_session *start_session(ad_worker *w, uint64_t id, const char *principal) {
+    return sessions[id] = fake_session(w, id, principal);
+}
+
+static void stop_worker(ad_worker *w) {
+    ad__engine_stop(w);
+    for (int i = 0; i < SESSIONS; i++)
+        if (sessions[i]) fake_session_close(sessions[i]);
+    fake_worker_close(w);
+    sem_destroy(&done);
+}
+
 static void queue_frame(ad_worker_session *s) {
     ad_input_frame f = {0};
     cr_assert_eq(ad__engine_queue_frames(s, &f, 1), 0);
@@ -100,7 +114,7 @@ Test(engine, each_session_has_its_turns) {
     for (int i = 0; i < SESSIONS; i++) {
         script[i].most = 20 + i;
         script[i].end = AD_TURN_MORE;
-        s[i] = fake_session(w, (uint64_t)i, who[i < 9 ? 0 : i % 3]);
+        s[i] = start_session(w, (uint64_t)i, who[i < 9 ? 0 : i % 3]);
         queue_frame(s[i]);
     }
     pump_engine(w);
@@ -110,23 +124,23 @@ Test(engine, each_session_has_its_turns) {
     queue_frame(s[0]);
     pump_engine(w);
     cr_assert_eq(script[0].turns, 21);
-    ad__engine_stop(w);
+    stop_worker(w);
 }
 
 Test(engine, a_heavy_operation_goes_to_a_thread) {
     ad_worker *w = start_worker();
-    ad_worker_session *s = fake_session(w, 0, "a");
+    ad_worker_session *s = start_session(w, 0, "a");
     script[0].end = AD_TURN_HEAVY;
     queue_frame(s);
     ad__engine_pump(w);
     sem_wait(&done);
-    ad__engine_stop(w);
+    stop_worker(w);
     cr_assert_eq(script[0].turns, 1);
 }
 
 Test(engine, an_ended_session_is_dropped_once_it_is_idle) {
     ad_worker *w = start_worker();
-    ad_worker_session *s = fake_session(w, 0, "a");
+    ad_worker_session *s = start_session(w, 0, "a");
     script[0].end = AD_TURN_MORE;
     queue_frame(s);
     ad__engine_end(s);
@@ -140,12 +154,12 @@ Test(engine, an_ended_session_is_dropped_once_it_is_idle) {
     queue_frame(s);
     pump_engine(w);
     cr_assert_eq(script[0].drops, 3, "a dropped session has turns");
-    ad__engine_stop(w);
+    stop_worker(w);
 }
 
 Test(engine, a_turn_over_ends_the_session) {
     ad_worker *w = start_worker();
-    ad_worker_session *s = fake_session(w, 0, "a");
+    ad_worker_session *s = start_session(w, 0, "a");
     script[0].end = AD_TURN_OVER;
     script[0].drops = 1; /* nothing is under way */
     queue_frame(s);
@@ -154,12 +168,12 @@ Test(engine, a_turn_over_ends_the_session) {
     pthread_mutex_unlock(&w->engine.lock);
     pump_engine(w);
     cr_assert_eq(ad__run_phase(s), AD_RUN_DROPPED);
-    ad__engine_stop(w);
+    stop_worker(w);
 }
 
 Test(engine, a_stalled_session_waits_for_its_output) {
     ad_worker *w = start_worker();
-    ad_worker_session *s = fake_session(w, 0, "a");
+    ad_worker_session *s = start_session(w, 0, "a");
     script[0].end = AD_TURN_STALLED;
     queue_frame(s);
     atomic_store(&s->output.away, true); /* nothing is sent */
@@ -177,12 +191,12 @@ Test(engine, a_stalled_session_waits_for_its_output) {
     pump_engine(w);
     cr_assert_eq(script[0].turns, 2);
     cr_assert_eq(ad__run_phase(s), AD_RUN_LIVE);
-    ad__engine_stop(w);
+    stop_worker(w);
 }
 
 Test(engine, a_full_queue_is_not_read_any_further) {
     ad_worker *w = start_worker();
-    ad_worker_session *s = fake_session(w, 0, "a"), *other = fake_session(w, 1, "b");
+    ad_worker_session *s = start_session(w, 0, "a"), *other = start_session(w, 1, "b");
     for (int i = 0; i < 5000; i++) queue_frame(s);
     pthread_mutex_lock(&w->engine.lock);
     cr_assert(ad__engine_is_full(s));
@@ -193,7 +207,7 @@ Test(engine, a_full_queue_is_not_read_any_further) {
     pthread_mutex_lock(&w->engine.lock);
     cr_assert_not(ad__engine_is_full(s));
     pthread_mutex_unlock(&w->engine.lock);
-    ad__engine_stop(w);
+    stop_worker(w);
 }
 
 Test(engine, reports_and_chores_run_between_turns) {
@@ -207,5 +221,5 @@ Test(engine, reports_and_chores_run_between_turns) {
     cr_assert(ad__engine_claim(w));
     cr_assert_eq(ad__engine_pump(w), AD_PUMP_NEVER, "the claimed engine runs");
     ad__engine_release(w);
-    ad__engine_stop(w);
+    stop_worker(w);
 }

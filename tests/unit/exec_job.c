@@ -18,14 +18,6 @@ static ad_worker_session *start_session(bool asynchronous, bool journaled) {
     return s;
 }
 
-static void stop_session(ad_worker_session *s) {
-    ad_worker *w = s->worker;
-    end_session(s);
-    cr_assert_eq(w->device.gpu[0].memory.used, 0);
-    cr_assert_eq(fake.open_slabs + fake.open_streams + fake.open_events, 0);
-    fake_worker_close(w);
-}
-
 Test(exec, a_sum_is_computed) {
     ad_worker_session *s = start_session(false, false);
     sum x;
@@ -37,7 +29,7 @@ Test(exec, a_sum_is_computed) {
     cr_assert_eq(s->held.workspace_bytes, 0);
     free_buffer(s, 3);
     cr_assert_eq(s->held.buffer_bytes, 2 * ELEMENTS * 8);
-    stop_session(s);
+    end_worker(s);
 }
 
 Test(exec, a_failure_spreads_to_what_depends_on_it) {
@@ -55,7 +47,7 @@ Test(exec, a_failure_spreads_to_what_depends_on_it) {
     cr_assert_eq(get_value(s, 5), 30);
     cr_assert_eq(s->progress.failed, 2);
     cr_assert_eq(fake.runs, 2, "an operation on a poisoned array ran");
-    stop_session(s);
+    end_worker(s);
 }
 
 Test(exec, operands_are_checked) {
@@ -71,7 +63,7 @@ Test(exec, operands_are_checked) {
     cr_assert_eq(fake.runs, 0);
     cr_assert_not_null(s->progress.pending);
     ad__poison_release(s->progress.pending);
-    stop_session(s);
+    end_worker(s);
 }
 
 Test(exec, a_check_fails_later) {
@@ -94,7 +86,7 @@ Test(exec, a_check_fails_later) {
     cr_assert(p && p == ad__buffers_find(&s->buffers, 4)->poison);
     cr_assert_str_eq(p->text, "found late");
     cr_assert_eq(get_value(s, 5), 11);
-    stop_session(s);
+    end_worker(s);
 }
 
 Test(exec, changes_in_place_are_written_down_first) {
@@ -112,5 +104,5 @@ Test(exec, changes_in_place_are_written_down_first) {
     cr_assert_str_eq(v->at->name, "add");
     cr_assert_eq(run_op(s, make_sum(&x, 2, false, 1, 1, 0)), 0);
     cr_assert_eq(t->row[ad__buffers_find(&s->buffers, 2)->place].writing, 0, "a repeatable write is written down");
-    stop_session(s);
+    end_worker(s);
 }

@@ -69,7 +69,7 @@ Test(fusion, operations_wait_and_run_in_order) {
     cr_assert_eq(get_value(s, 3), 30);
     cr_assert_eq(get_value(s, 4), 31);
     cr_assert_eq(get_value(s, 5), 61);
-    end_session(s);
+    end_worker(s);
 }
 
 Test(fusion, a_drain_goes_on_in_the_next_turn_where_operations_are_long) {
@@ -86,7 +86,7 @@ Test(fusion, a_drain_goes_on_in_the_next_turn_where_operations_are_long) {
     cr_assert_eq(fake.runs, 3);
     cr_assert_eq(s->fusion.count, 0);
     cr_assert_eq(get_value(s, 5), 30);
-    end_session(s);
+    end_worker(s);
 }
 
 Test(fusion, operations_wait_while_the_device_is_busy) {
@@ -111,7 +111,7 @@ Test(fusion, operations_wait_while_the_device_is_busy) {
     cr_assert_eq(fake.runs, 2);
     cr_assert_eq(get_value(s, 4), 31);
     fake_pass();
-    end_session(s);
+    end_worker(s);
 }
 
 Test(fusion, what_nobody_reads_is_not_computed) {
@@ -126,7 +126,7 @@ Test(fusion, what_nobody_reads_is_not_computed) {
     cr_assert_eq(get_value(s, 4), 11);
     cr_assert_eq(fake.runs, 1, "%d operations ran", fake.runs);
     cr_assert_eq(s->fusion.dropped, 1);
-    end_session(s);
+    end_worker(s);
 }
 
 Test(fusion, a_failure_poisons_the_right_outputs) {
@@ -140,16 +140,13 @@ Test(fusion, a_failure_poisons_the_right_outputs) {
     cr_assert_not_null(ad__buffers_find(&s->buffers, 3)->poison);
     cr_assert_not_null(ad__buffers_find(&s->buffers, 4)->poison);
     cr_assert_eq(get_value(s, 5), 21);
-    end_session(s);
+    end_worker(s);
 }
 
 Test(fusion, a_dropped_session_forgets_its_queue) {
     ad_worker_session *s = start_session();
-    ad_worker *w = s->worker;
     sum x;
     cr_assert_eq(offer_sum(s, make_sum(&x, 3, true, 1, 2, 0)), AD_FUSION_QUEUED);
-    end_session(s);
+    end_worker(s);
     cr_assert_eq(fake.runs, 0);
-    cr_assert_eq(w->device.gpu[0].memory.used, 0);
-    fake_worker_close(w);
 }

@@ -7,7 +7,7 @@
 #include "server/worker/io/input.h"
 #include "server/worker/io/output.h"
 #include "server/worker/modules/inside.h"
-#include "tests/unit/worker/fake.h"
+#include "tests/unit/worker/end.h"
 
 static const ad_component streams = {.name = "streams", .drop = ad__stream_queues_close};
 static const ad_component *const components[] = {&ad__component_turn,
@@ -67,6 +67,14 @@ static ad_worker_session *start_session(void) {
     return fake_session(w, 1, "alice");
 }
 
+static void stop_session(ad_worker_session *s) {
+    end_worker(s);
+    free(recipe);
+    free(settings);
+    recipe = NULL;
+    settings = NULL;
+}
+
 static const ad_loaded *restore_row(ad_worker_session *s) {
     ad_fault fault = {0};
     cr_assert_eq(ad__component_modules.restore(s, &row, &left, &fault), 0, "%s", fault.text);
@@ -89,6 +97,7 @@ Test(modules, a_whole_recipe_is_restored) {
     cr_assert_eq(m->recipe->users, 2);
     cr_assert_neq(again.settings, 0);
     cr_assert_eq(ad__component_modules.save(s, 8, &again), 0);
+    stop_session(s);
 }
 
 Test(modules, a_damaged_recipe_is_lost) {
@@ -98,11 +107,13 @@ Test(modules, a_damaged_recipe_is_lost) {
     cr_assert_eq(restore_row(s)->loss, AD_MODULE_DAMAGED);
     cr_assert_null(ad__module_find(s, 7)->recipe);
     cr_assert_eq(s->modules.text, 0);
+    stop_session(s);
 }
 
 Test(modules, a_recipe_may_be_missing) {
     ad_worker_session *s = start_session();
     cr_assert_eq(restore_row(s)->loss, AD_MODULE_DAMAGED);
+    stop_session(s);
 }
 
 Test(modules, settings_stay_within_their_bounds) {
@@ -122,5 +133,6 @@ Test(modules, settings_stay_within_their_bounds) {
         unsigned kernels = 0;
         for (const ad_named_kernel *k = m->kernels; k; k = k->next) kernels++;
         cr_assert_leq(kernels, 1, "%zu: %u kernels", i, kernels);
+        stop_session(s);
     }
 }

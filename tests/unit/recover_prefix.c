@@ -201,4 +201,7 @@ Test(recover, from_each_prefix_of_a_log) {
         close(before);
     }
     cr_assert_gt(variants, ROUNDS);
+    end_session(s);
+    ad__sharing_close(w);
+    fake_worker_close(w);
 }

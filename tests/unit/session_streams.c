@@ -30,13 +30,6 @@ static ad_worker_session *start_session(bool asynchronous) {
     return s;
 }
 
-static void stop_session(ad_worker_session *s) {
-    ad_worker *w = s->worker;
-    end_session(s);
-    cr_assert_eq(fake.open_slabs + fake.open_streams + fake.open_events, 0);
-    fake_worker_close(w);
-}
-
 static int send_request(ad_worker_session *s, uint8_t opcode, uint64_t u0, uint64_t u1, uint64_t u2) {
     static ad_handler *const handlers[AD_REQUEST_LIMIT] = {
         [AD_REQ_STREAM] = ad__handle_stream, [AD_REQ_STREAM_DROP] = ad__handle_stream_drop,
@@ -61,7 +54,7 @@ Test(streams, are_opened_and_dropped) {
     cr_assert_eq(send_request(s, AD_REQ_STREAM_DROP, 100, 0, 0), AD_E_STALE);
     cr_assert_eq(send_request(s, AD_REQ_STREAM, 102, 0, 0), 0);
     cr_assert_eq(fake.open_streams, open, "a dropped stream was not used again");
-    stop_session(s);
+    end_worker(s);
 }
 
 Test(streams, an_event_is_reached_when_its_stream_has_passed) {
@@ -78,7 +71,7 @@ Test(streams, an_event_is_reached_when_its_stream_has_passed) {
     cr_assert(ad__session_poll(s));
     cr_assert_eq(send_request(s, AD_REQ_EVENT_DROP, 5, 0, 0), 0);
     cr_assert_eq(send_request(s, AD_REQ_EVENT_DROP, 5, 0, 0), AD_E_STALE);
-    stop_session(s);
+    end_worker(s);
 }
 
 /* A read may be recorded before the session has enqueued anything, as the first request to a new worker is. Operations of
@@ -97,7 +90,7 @@ Test(streams, another_one_waits_for_writes_after_a_read_before_everything) {
     cr_assert_eq(run_op(s, make_sum(&x, 3, true, 1, 0, 1)), 0);
     cr_assert_eq(ad__stream_queue_known(s, 100)->followed[home->slot], home->sequence,
                  "the other stream reads the array before it is written");
-    stop_session(s);
+    end_worker(s);
 }
 
 Test(streams, a_lost_device_ends_the_worker) {
@@ -119,7 +112,7 @@ Test(streams, a_lost_device_ends_the_worker) {
         cr_assert_gt(fake.losses, 0, "request %u says nothing of the device", requests[i].opcode);
     }
     fake.lost = false;
-    stop_session(s);
+    end_worker(s);
 }
 
 Test(streams, rows_are_restored) {
@@ -140,7 +133,7 @@ Test(streams, rows_are_restored) {
     cr_assert_not_null(ad__component_events.place(next, 5));
     cr_assert_null(ad__component_events.place(next, 6));
     end_session(next);
-    stop_session(s);
+    end_worker(s);
 }
 
 /* Pass a descriptor of a memory file, and ask for a window of it. */
@@ -165,7 +158,7 @@ Test(windows, are_checked) {
     cr_assert_null(ad__window_find(s, 1, 4000, 97, "test", &fault));
     cr_assert_null(ad__window_find(s, 1, UINT64_MAX, 2, "test", &fault));
     cr_assert_eq(s->windows.descriptors.count, 0);
-    stop_session(s);
+    end_worker(s);
 }
 
 static int take_no_descriptor(void *user, uint64_t session, uint64_t number) {
@@ -190,7 +183,7 @@ Test(windows, are_lost_without_their_descriptor) {
     cr_assert_eq(ad__handle_load(next, &load, &fault), AD_E_STALE);
     cr_assert_eq(ad__handle_window_drop(next, &drop, &fault), 0, "%s", fault.text);
     end_session(next);
-    stop_session(s);
+    end_worker(s);
 }
 
 Test(windows, close_late_where_operations_may_be_repeated) {
@@ -211,5 +204,5 @@ Test(windows, close_late_where_operations_may_be_repeated) {
         ad__checkpoint_commit(s);
     }
     cr_assert_eq(s->windows.bytes, 0);
-    stop_session(s);
+    end_worker(s);
 }

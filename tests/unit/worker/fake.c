@@ -320,6 +320,7 @@ ad_worker_session *fake_session(ad_worker *w, uint64_t id, const char *principal
 }
 
 void fake_session_close(ad_worker_session *s) {
+    ad__input_clear(&s->turns.queue);
     ad__components_close(s);
     close(s->socket.fd);
     free(s);

@@ -23,7 +23,7 @@ ad_worker *fake_worker(bool asynchronous, bool journaled, const ad_component *co
 void fake_worker_close(ad_worker *w);
 /* Create a session of a principal, with its components. */
 ad_worker_session *fake_session(ad_worker *w, uint64_t id, const char *principal);
-/* Close the components of a session that was dropped, and free it. */
+/* Close the components of a session that was dropped, and free it with the frames that it has queued. */
 void fake_session_close(ad_worker_session *s);
 /* Get the other end of the latest worker's channel: what arrayd would read. */
 ad_channel *fake_arrayd(void);

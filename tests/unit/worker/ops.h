@@ -8,7 +8,7 @@
 #include "server/worker/exec/exec.h"
 #include "server/worker/exec/job.h"
 #include "server/worker/spill/spill.h"
-#include "tests/unit/worker/fake.h"
+#include "tests/unit/worker/end.h"
 
 #define ELEMENTS 16
 
@@ -82,19 +82,6 @@ static inline void free_buffer(ad_worker_session *s, uint64_t id) {
     ad__buffer_free(s, b);
     s->progress.done++;
     ad__checkpoint_mark_executed(&s->checkpoint);
-}
-
-/* Drop and close a session, whose streams have passed. */
-static inline void end_session(ad_worker_session *s) {
-    fake_pass();
-    ad__session_poll(s);
-    ad__checkpoint_give_up(s);
-    pthread_mutex_lock(&s->worker->engine.lock);
-    if (!ad__run_is_over(s)) ad__run_enter(s, AD_RUN_OVER);
-    ad__run_enter(s, AD_RUN_DROPPING);
-    pthread_mutex_unlock(&s->worker->engine.lock);
-    while (!ad__components_drop(s)) continue;
-    fake_session_close(s);
 }
 
 #endif
