@@ -39,6 +39,8 @@ SHORT = 0.1  # seconds for a test of which it leaves nothing out
 LONGEST = 4 * 3600  # seconds for one command of a suite, on the busiest machine; each test has a limit of its own
 NOTHING_TO_RUN = 5  # pytest's exit status where the rest of a suite is nothing
 UNITS = 5  # seconds of processor time that all of the suite unit may take: it is run after every change
+# What sanitizers write of what they find. Criterion does not look at the exit status of a test that has passed.
+SANITIZER_REPORT = re.compile(r"ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|:[0-9]+: runtime error: ")
 HANGS = 900  # seconds for one test: several times what it waits for one thing (patience.py)
 # For NumPy's BLAS in every process: threads of several processes that wait for each other by spinning take up to forty
 # times the processor time that small matrices need.
@@ -105,8 +107,16 @@ def watch(process, log):
     return process.wait(max(0, end - time.monotonic()))
 
 
+def find_report(log):
+    """The line of a log at which a sanitizer's first report begins. None: there is no report."""
+    with open(log, errors="replace") as lines:
+        return next((i for i, line in enumerate(lines) if SANITIZER_REPORT.search(line)), None)
+
+
 def run(name, command, xml, log, environment):
-    """Run one command; its counts. A run that ends badly without a failed test counts as one failure."""
+    """Run one command; its counts. One failure is counted where no test failed, but the run ended badly or a sanitizer
+    reported something.
+    """
     xml.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="t", ignore_cleanup_errors=True) as folder, open(log, "wb") as out:
         os.chmod(folder, 0o1777)  # tests are other users as well
@@ -125,9 +135,20 @@ def run(name, command, xml, log, environment):
         passed, failed, skipped = count(xml)
     except (OSError, ElementTree.ParseError):
         passed, failed, skipped = 0, 0, 0
-    if status not in (0, NOTHING_TO_RUN) and not failed:
+    if not failed and (status not in (0, NOTHING_TO_RUN) or find_report(log) is not None):
         failed = 1
     return passed, failed, skipped, status
+
+
+def show_log(log, status):
+    """Print what is worth reading of a failed command's log."""
+    lines, report = log.read_text(errors="replace").splitlines(), find_report(log)
+    if report is not None:
+        print(f"---- status {status}; a sanitizer's first report, in {os.path.relpath(log, TOP)}:")
+        print("\n".join(lines[report:][:60]), flush=True)
+    else:
+        print(f"---- status {status}; the end of {os.path.relpath(log, TOP)}:")
+        print("\n".join(lines[-60:]), flush=True)
 
 
 def count_seconds():
@@ -205,8 +226,7 @@ def main():
             print(f"{counts[0]:6} passed {counts[1]:5} failed {counts[2]:5} skipped "
                   f"{time.monotonic() - begin:8.1f} s", flush=True)
             if counts[1]:
-                print(f"---- status {status}; the end of {log.relative_to(TOP)}:")
-                print("\n".join(log.read_text(errors="replace").splitlines()[-60:]), flush=True)
+                show_log(log, status)
         if suite == "unit":
             report_units(count_seconds() - before)
     skipped = f", {total[2]} skipped" if total[2] else ""
