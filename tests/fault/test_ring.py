@@ -1,4 +1,5 @@
 """Programs whose bytes go through shared memory: results are what they are over the socket, whoever ends in between."""
+import os
 import pathlib
 import signal
 
@@ -63,6 +64,19 @@ def test_other_settings(start, option):
     server = start(f"--ring={option}")
     said = outcome(program(ASKS, url(server)))
     assert said == "False\n" or option == "auto"
+
+
+KEEPS_ASKING = """
+import arrayd as ad
+x = ad.arange(9)
+while "arrayd-ring" not in open("/proc/self/maps").read():
+    assert [int(x.sum()) for _ in range(200)] == 200 * [36]
+"""
+
+
+@pytest.mark.skipif("ARRAYD_RING" in os.environ, reason="the environment says who has a ring")
+def test_who_keeps_asking_gets_one_unasked(start):
+    outcome(program(KEEPS_ASKING, url(start())))
 
 
 def test_a_client_over_tcp_has_none(start):
