@@ -124,6 +124,10 @@ static inline bool ad__has_unsent(const ad_session *s) {
 /* Begin an operation: check the session, wait for room in the window, take the lock. The caller then appends one
  * message to output.gathered and calls ad__commit. On failure the lock is not held. */
 int ad__begin(ad_session *s);
+/* As ad__begin, for an operation that writes no buffer but new ones, and those that the caller drops the mirrors of. */
+int ad__begin_telling(ad_session *s);
+/* As ad__begin_ask, for a request that writes no buffer. */
+int ad__begin_reading(ad_session *s);
 /* Begin a request with a reply, behind the free messages of what has been released. The caller ends it by
  * ad__slot_add, encoding, and ad__commit_ask. */
 int ad__begin_ask(ad_session *s);
@@ -158,6 +162,21 @@ int ad__send_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_
 void ad__queue_free(ad_session *s, uint64_t buffer, int64_t size);
 /* Record that the server has executed the first `done` operations. The caller holds the lock. */
 void ad__record_ack(ad_session *s, uint64_t done);
+
+/* ---- memory/mirror.c: copies of small arrays that are read element by element ---- */
+typedef enum ad_mirror_state {
+    AD_MIRROR_NONE,  /* ask the server */
+    AD_MIRROR_FETCH, /* ask it for all of the buffer, and keep that by ad__mirror_keep */
+    AD_MIRROR_READ,  /* the elements are in `data` */
+} ad_mirror_state;
+/* Read the elements of an array from its mirror. *stamp: for ad__mirror_keep, where the answer is AD_MIRROR_FETCH. */
+ad_mirror_state ad__mirror_read(const ad_array *a, void *data, size_t size, uint64_t *stamp);
+/* Keep all bytes of an array's buffer, which are freed in the end, unless something may have written it since. */
+void ad__mirror_keep(const ad_array *a, uint8_t *bytes, uint64_t stamp);
+/* Drop the mirror of a buffer that is about to be written. The caller holds the lock. */
+void ad__mirror_drop(ad_session *s, uint64_t buffer);
+/* Drop all mirrors. The caller holds the lock. */
+void ad__mirrors_drop(ad_session *s);
 
 /* ---- net/flusher.c ---- */
 /* Start or wake the flusher. The caller holds the lock. False: no thread can be started. */
@@ -306,6 +325,7 @@ struct ad_array {
     atomic_uint refs;
     uint8_t dtype, ndim, device;
     bool contiguous, f_contiguous, readonly;
+    atomic_bool own; /* owner: the server made the buffer for this session, and nobody else may write it */
     int64_t offset, count;
     int64_t *shape, *strides; /* both lie in dims */
     ad_array *base;           /* view: the owner, retained; NULL: this array is an owner */
@@ -318,7 +338,14 @@ struct ad_array {
 /* Make a contiguous owner without a buffer id. Its release then sends nothing. AD_E_VALUE, AD_E_MEMORY. */
 int ad__array_new(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array **out);
 /* Give an owner its buffer id. The caller holds the session's lock. */
-static inline void ad__array_name(ad_array *a) { a->buffer = a->session->next_id.buffer++; }
+static inline void ad__array_name(ad_array *a) {
+    a->buffer = a->session->next_id.buffer++;
+    atomic_store_explicit(&a->own, true, memory_order_relaxed);
+}
+/* Return the array that has the buffer: the base of a view, or the array itself. */
+static inline ad_array *ad__array_owner(const ad_array *a) { return a->base ? a->base : (ad_array *)(uintptr_t)a; }
+/* Record that others than this session's operations may write the buffer from now on. */
+static inline void ad__array_disown(const ad_array *a) { atomic_store(&ad__array_owner(a)->own, false); }
 /* Make a view of a's buffer, unchecked. AD_E_VALUE, AD_E_MEMORY. */
 int ad__array_view(const ad_array *a, int dtype, int64_t offset, int ndim, const int64_t *shape, const int64_t *strides,
                    ad_array **out);

@@ -62,6 +62,7 @@ int ad__array_new(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_a
     set_packed_strides(a, itemsize);
     a->contiguous = true;
     a->readonly = false;
+    atomic_init(&a->own, false);
     a->f_contiguous = ndim <= 1 || is_packed_both_ways(a);
     a->base = NULL;
     a->session = ad__session_retain(s);
@@ -92,7 +93,8 @@ int ad__array_view(const ad_array *a, int dtype, int64_t offset, int ndim, const
     }
     v->count = count;
     v->readonly = a->readonly;
-    v->base = ad_array_retain(a->base ? a->base : (ad_array *)(uintptr_t)a);
+    atomic_init(&v->own, false);
+    v->base = ad_array_retain(ad__array_owner(a));
     v->session = a->session;
     v->lent = NULL;
     v->buffer = a->buffer;
@@ -143,7 +145,7 @@ void ad_array_release(ad_array *a) {
 /* ---- creation ---- */
 
 static int send_new_array(ad_array *a, bool zero) {
-    int status = ad__begin(a->session);
+    int status = ad__begin_telling(a->session);
     if (status) return status;
     size_t mark = a->session->output.gathered.size;
     ad__array_name(a);

@@ -56,8 +56,10 @@ static int make_sized_outputs(library_call *c, int64_t n, ad_array **outs) {
         else status = ad__array_new(c->session, c->result[k].dtype, ndim, shape, &made[k]);
     }
     for (int k = 0; k < c->op.nout; k++) {
-        if (made[k]) made[k]->buffer = c->operand[k].desc.buffer;
-        else ad__queue_free(c->session, c->operand[k].desc.buffer, 0);
+        if (made[k]) {
+            made[k]->buffer = c->operand[k].desc.buffer;
+            atomic_store(&made[k]->own, true);
+        } else ad__queue_free(c->session, c->operand[k].desc.buffer, 0);
     }
     return ad__hand_out(status, c->op.nout, made, outs);
 }

@@ -25,13 +25,15 @@ typedef struct ufunc_call {
 /* ---- sending ---- */
 
 int ad__send_op(ad_session *s, ad_op *op, ad_array *const *made) {
-    int status = ad__begin(s);
+    int status = ad__begin_telling(s);
     if (status) return status;
     for (int k = 0; k < op->nout; k++) {
-        if (made[k]) {
-            ad__array_name(made[k]);
-            op->operand[k].desc.buffer = made[k]->buffer;
+        if (!made[k]) {
+            ad__mirror_drop(s, op->operand[k].desc.buffer);
+            continue;
         }
+        ad__array_name(made[k]);
+        op->operand[k].desc.buffer = made[k]->buffer;
     }
     size_t mark = s->output.gathered.size;
     status = ad__commit(s, mark, ad__encode_op(&s->output.gathered, op));

@@ -63,6 +63,7 @@ static int check_exportable(const ad_array *a) {
 static int export_array(const ad_array *a, bool by_handle, ad_lease **lease) {
     int end[2], status = check_exportable(a);
     if (status) return status;
+    ad__array_disown(a);
     ad_lease *l = calloc(1, sizeof *l);
     if (!l) return ad__fail_memory();
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end)) {

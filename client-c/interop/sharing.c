@@ -98,6 +98,7 @@ static uint64_t convert_to_milliseconds(double seconds) {
 }
 
 int ad_capability_make(const ad_array *a, uint64_t uses, double lease, double linger, ad_capability *out) {
+    ad__array_disown(a);
     const uint64_t fields[] = {a->buffer, uses, convert_to_milliseconds(lease), convert_to_milliseconds(linger)};
     ad_slot slot;
     ad__slot_init(&slot, NULL, 0);
@@ -132,6 +133,7 @@ int ad_publish(const ad_array *a, const char *name, bool writable, const char *g
     ad_slot slot;
     if (writable && a->readonly)
         return ad__fail(AD_E_VALUE, "the array is read-only, so others cannot be let write it");
+    ad__array_disown(a);
     int status = ad__begin_ask(s);
     if (status) return status;
     ad__slot_init(&slot, NULL, 0);

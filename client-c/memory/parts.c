@@ -146,16 +146,16 @@ static size_t find_pool_limit(void) {
 }
 
 ad_pool *ad__pool_of(ad_session *s) {
-    ad_pool *pool = atomic_load_explicit(&s->pool, memory_order_acquire);
+    ad_pool *pool = atomic_load_explicit(&s->memory.pool, memory_order_acquire);
     if (pool || ad__is_remote(&s->connection.address)) return pool;
     pthread_mutex_lock(&ad__pools_lock);
-    pool = atomic_load_explicit(&s->pool, memory_order_relaxed);
+    pool = atomic_load_explicit(&s->memory.pool, memory_order_relaxed);
     if (!pool && (pool = calloc(1, sizeof *pool))) {
         pool->session = s;
         pool->limit = find_pool_limit();
         pool->next = ad__pools;
         ad__pools = pool;
-        atomic_store_explicit(&s->pool, pool, memory_order_release);
+        atomic_store_explicit(&s->memory.pool, pool, memory_order_release);
     }
     pthread_mutex_unlock(&ad__pools_lock);
     return pool;
@@ -182,7 +182,7 @@ void ad__pool_tidy(ad_pool *pool) {
 }
 
 void ad__pool_detach(ad_session *s) {
-    ad_pool *pool = atomic_load_explicit(&s->pool, memory_order_acquire);
+    ad_pool *pool = atomic_load_explicit(&s->memory.pool, memory_order_acquire);
     if (!pool) return;
     pthread_mutex_lock(&ad__pools_lock);
     pool->session = NULL;
@@ -199,7 +199,7 @@ bool ad__host_idle(const ad_session *s, const ad_host *h) {
 }
 
 void ad__host_sweep(ad_session *s) {
-    ad_pool *pool = atomic_load_explicit(&s->pool, memory_order_acquire);
+    ad_pool *pool = atomic_load_explicit(&s->memory.pool, memory_order_acquire);
     if (!pool) return;
     pthread_mutex_lock(&s->lock);
     pthread_mutex_lock(&ad__pools_lock);
@@ -215,7 +215,7 @@ void ad__host_sweep(ad_session *s) {
 }
 
 size_t ad__pool_draining_bytes(ad_session *s) {
-    ad_pool *pool = atomic_load_explicit(&s->pool, memory_order_acquire);
+    ad_pool *pool = atomic_load_explicit(&s->memory.pool, memory_order_acquire);
     if (!pool) return 0;
     pthread_mutex_lock(&ad__pools_lock);
     size_t bytes = pool->draining_bytes;
@@ -237,7 +237,7 @@ static bool find_window(const ad_pool *pool, const void *data, size_t size, uint
 }
 
 int ad__host_find(ad_session *s, const void *data, size_t size, uint64_t *window, uint64_t *offset, bool *found) {
-    ad_pool *pool = atomic_load_explicit(&s->pool, memory_order_acquire);
+    ad_pool *pool = atomic_load_explicit(&s->memory.pool, memory_order_acquire);
     *found = false;
     if (!pool) return 0;
     const int status = ad__pool_check(s, pool);
@@ -305,7 +305,7 @@ void ad_host_release(ad_host *h) {
 }
 
 void ad_host_count(ad_session *s, uint64_t *free_blocks, uint64_t *bytes) {
-    ad_pool *pool = atomic_load_explicit(&s->pool, memory_order_acquire);
+    ad_pool *pool = atomic_load_explicit(&s->memory.pool, memory_order_acquire);
     *free_blocks = *bytes = 0;
     if (!pool || ad__is_foreign(s)) return;
     ad__host_sweep(s);
@@ -317,7 +317,7 @@ void ad_host_count(ad_session *s, uint64_t *free_blocks, uint64_t *bytes) {
 
 int ad_host_trim(ad_session *s) {
     if (ad__is_foreign(s)) return ad__fail_foreign();
-    ad_pool *pool = atomic_load_explicit(&s->pool, memory_order_acquire);
+    ad_pool *pool = atomic_load_explicit(&s->memory.pool, memory_order_acquire);
     if (!pool) return 0;
     ad__host_sweep(s);
     return ad__pool_shrink(s, pool, UINT64_MAX);

@@ -100,6 +100,7 @@ static void destroy_session(ad_session *s) {
     if (s->tracing.reader) ad__reader_free(s->tracing.reader);
     ad__arena_free(&s->tracing.arena);
     free(s->frees.ids);
+    ad__mirrors_drop(s);
     if (!ad__is_foreign(s)) { /* in a fork's child the threads that waited for them do not exist */
         pthread_cond_destroy(&s->flusher.work);
         pthread_cond_destroy(&s->waiting.changed);

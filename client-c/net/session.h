@@ -58,6 +58,13 @@ typedef struct ad_send_window {
 
 /* A failure of the program's operation that came as the answer to an internal request. The program's next call that
  * waits reports it. */
+/* A copy of a small buffer, or a count of the reads before there is one. */
+typedef struct ad_mirror {
+    uint64_t buffer, stamp; /* 0: unused */
+    int64_t reads;          /* since an operation may have written it */
+    uint8_t *bytes;         /* NULL: there is no copy yet */
+} ad_mirror;
+
 typedef struct ad_deferred {
     int status; /* 0: there is none */
     uint64_t number;
@@ -82,7 +89,9 @@ typedef struct ad_resume {
     atomic_bool windows_doubtful; /* another worker may have taken over, without some of them (ad__pool_check) */
 } ad_resume;
 
-#define AD_FREES 512      /* buffer ids in one free message, at most */
+#define AD_MIRRORS 16             /* mirrors of a session (memory/mirror.c) */
+#define AD_MIRROR_MOST (16 << 10) /* bytes of an array that may have one */
+#define AD_FREES 512              /* buffer ids in one free message, at most */
 #define AD_FREES_GATHER 8 /* released buffers that gather before they are sent: few, so that memory is reused soon */
 #define AD_FREE_BYTES (1 << 20) /* bytes of released buffers that gather before they are sent */
 #define AD_TYPE_CODES 18        /* dtypes and the three weak types */
@@ -198,7 +207,12 @@ struct ad_session {
         uint8_t secret[AD_SECRET];
         uint64_t operation; /* number of the last operation that was a fork */
     } child;
-    ad_pool *_Atomic pool; /* memory shared with the server; NULL: none yet */
+    struct {
+        ad_pool *_Atomic pool;        /* shared with the server; NULL: none yet */
+        ad_mirror mirror[AD_MIRRORS]; /* each buffer has one place */
+        uint64_t stamps;              /* mirrors that have been begun */
+        bool mirrored;                /* some place is taken */
+    } memory;                         /* memory/parts.c, memory/mirror.c */
 
     struct {
         struct {

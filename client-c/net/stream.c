@@ -362,7 +362,7 @@ static int wait_room(ad_session *s) {
     return s->dead ? ad__fail_dead(s) : status;
 }
 
-int ad__begin(ad_session *s) {
+int ad__begin_telling(ad_session *s) {
     if (ad__is_foreign(s)) return ad__fail_foreign();
     pthread_mutex_lock(&s->lock);
     if (!AD_LIKELY(!s->dead && has_room(s))) {
@@ -378,12 +378,24 @@ int ad__begin(ad_session *s) {
     return 0;
 }
 
-int ad__begin_ask(ad_session *s) {
-    int status = ad__begin(s);
+int ad__begin(ad_session *s) {
+    int status = ad__begin_telling(s);
+    if (!status) ad__mirrors_drop(s);
+    return status;
+}
+
+int ad__begin_reading(ad_session *s) {
+    int status = ad__begin_telling(s);
     if (!status && s->frees.count) {
         append_frees(s);
         open_frame(s);
     }
+    return status;
+}
+
+int ad__begin_ask(ad_session *s) {
+    int status = ad__begin_reading(s);
+    if (!status) ad__mirrors_drop(s);
     return status;
 }
 
@@ -448,8 +460,9 @@ void ad__queue_free(ad_session *s, uint64_t buffer, int64_t size) {
 
 /* Send a small payload, which gathers with the requests around it. */
 static int gather_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
-    int status = ad__begin(s);
+    int status = ad__begin_telling(s);
     if (status) return status;
+    ad__mirror_drop(s, buffer);
     size_t mark = s->output.gathered.size;
     status = ad__encode_write(&s->output.gathered, buffer, offset);
     ad__bytes_reserve(&s->output.gathered, size);
@@ -485,6 +498,7 @@ static int send_chunk(ad_session *s, uint64_t buffer, uint64_t offset, const uin
     if (status) return status;
     if (s->resume.enabled) ad__read_acks(s);
     append_frees(s);
+    ad__mirror_drop(s, buffer);
     open_frame(s);
     if (s->stream.used) ad__switch_stream(s);
     size_t mark = s->output.gathered.size;

@@ -206,8 +206,8 @@ static void renew_session(ad_session *s) {
     s->input.deferred.status = 0;
     s->flusher.runs = s->flusher.asleep = s->closing = false;
     s->handshake.inherited = true;
-    if (s->pool) s->pool->detached = true;
-    s->pool = NULL;
+    if (s->memory.pool) s->memory.pool->detached = true;
+    s->memory.pool = NULL;
 }
 
 static void disown_session(ad_session *s) {
@@ -222,6 +222,7 @@ static void continue_child(void) {
     for (ad_session *s = sessions; s; s = s->among_all.next) {
         ad__session_init_conditions(s);
         ad__ring_forget(s);
+        ad__mirrors_drop(s);
         if (s->child.fd >= 0) renew_session(s);
         else if (s->connection.fd >= 0) disown_session(s);
         pthread_mutex_unlock(&s->lock);
