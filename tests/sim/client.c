@@ -70,12 +70,10 @@ static int64_t *keep_values(const model *m) {
     return kept;
 }
 
-/* Wait for a change in place. If it was refused, the array has the values that were kept. A window that was refused to
- * the other thread may be told of first. */
+/* Wait for a change in place. If it was refused, the array has the values that were kept. */
 static void confirm_change(client *c, model *m, int64_t *kept) {
     if (!kept) return;
-    int status = ad_sync(c->session);
-    if (status == AD_E_LIMIT) status = ad_sync(c->session);
+    const int status = ad_sync(c->session);
     sim_note("confirms", m->number, status);
     if (status) memcpy(m->value, kept, (size_t)m->count * sizeof *kept);
     free(kept);

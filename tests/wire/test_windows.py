@@ -22,6 +22,16 @@ def fails(client, code, name=None):
     return failed.value
 
 
+def is_refused(client, window):
+    """The failure of a fetch of nothing into a window. None: the server has the window."""
+    nothing = client.new("uint8", [0])
+    try:
+        client.answer(client.ask(FETCH, view(nothing, "uint8", [0]), window, 0))
+    except Failed as failed:
+        return failed
+    return None
+
+
 def fetch(client, description, window, offset=0):
     assert client.answer(client.ask(FETCH, description, window, offset)) == ([], b"")
 
@@ -279,15 +289,30 @@ def test_a_client_that_goes_in_the_middle(server):
 def test_as_much_as_the_option_says(build, tmp_path):
     with Server(build / "bin" / "arrayd", tmp_path, windows="1M") as server, server.client() as c:
         first, _ = c.window(1 << 19)
-        c.window((1 << 19) + 4096)
-        fails(c, "LIMIT", "window")
-        c.window(1 << 19)
-        c.sync()
-        c.window(4096)
-        fails(c, "LIMIT", "window")
+        assert is_refused(c, c.window((1 << 19) + 4096)[0]).code == ERROR["LIMIT"]
+        second, _ = c.window(1 << 19)
+        assert not is_refused(c, second)
+        third, _ = c.window(4096)
+        assert "option windows" in is_refused(c, third).text
         c.send([WINDOW_DROP, first])
-        c.window(4096)
+        fourth, _ = c.window(4096)
+        assert not is_refused(c, fourth)
+        assert is_refused(c, third).code == ERROR["LIMIT"]
         c.sync()
+
+
+def test_a_refused_window_fails_no_other_request(build, tmp_path):
+    """Other threads of the client ask for something else meanwhile. They hear nothing of it, whatever comes first."""
+    with Server(build / "bin" / "arrayd", tmp_path, windows="1M") as server, server.client() as c:
+        x = c.new("uint8", [64])
+        refused = [c.window(2 << 20)[0] for _ in range(20)]
+        c.sync()
+        assert not c.read(view(x, "uint8", [64])).any()
+        codes = [is_refused(c, window).code for window in refused]
+        assert codes == [ERROR["STALE"]] * 4 + [ERROR["LIMIT"]] * 16  # the server knows of the last ones why
+        c.send([LOAD, x, 0, refused[-1], 0, 64])
+        fails(c, "LIMIT", "load")
+        assert c.stat()["ops_failed"] == 21
 
 
 def test_what_the_client_changes_meanwhile(client):

@@ -34,9 +34,21 @@ static ad_window *find_known(ad_worker_session *s, uint64_t id) {
     return NULL;
 }
 
+/* Fail with the reason why a window was refused. False: it was not, or that is long ago. */
+static bool report_refusal(const ad_worker_session *s, uint64_t id, const char *what, ad_fault *fault) {
+    for (size_t i = 0; i < AD_REFUSED_WINDOWS; i++) {
+        const ad_refused_window *r = &s->windows.refused[i];
+        if (!r->why || r->id != id) continue;
+        ad__fault(fault, r->why->code, "%s: there is no window %" PRIu64 ": %s", what, id, r->why->text);
+        return true;
+    }
+    return false;
+}
+
 ad_window *ad__window_find(ad_worker_session *s, uint64_t id, uint64_t offset, uint64_t size, const char *what,
                            ad_fault *fault) {
     ad_window *w = find_known(s, id);
+    if (!w && report_refusal(s, id, what, fault)) return NULL;
     if (!w) {
         ad__fault(fault, AD_E_STALE, "%s: there is no window %" PRIu64, what, id);
         return NULL;
@@ -65,6 +77,8 @@ static void close_window(ad_worker_session *s, const ad_window *w) {
 
 static void close_windows(ad_worker_session *s) {
     while (s->windows.count) close_window(s, &s->windows.list[--s->windows.count]);
+    for (size_t i = 0; i < AD_REFUSED_WINDOWS; i++) ad__poison_release(s->windows.refused[i].why);
+    memset(s->windows.refused, 0, sizeof s->windows.refused);
     free(s->windows.list);
     s->windows.list = NULL;
     s->windows.capacity = 0;
@@ -111,6 +125,20 @@ static int add_window(ad_worker_session *s, uint64_t id, uint64_t size, int fd, 
     return 0;
 }
 
+/* Remember that there was no room for a window. It is no pending error, which another thread of the client would get:
+ * whoever wants to use the window asks for it. */
+static void refuse_window(ad_worker_session *s, uint64_t id, const ad_fault *why) {
+    ad_refused_window *r = &s->windows.refused[s->windows.refusals++ % AD_REFUSED_WINDOWS];
+    ad__poison_release(r->why);
+    *r = (ad_refused_window){id, ad__poison_new(why, s->progress.done + 1, "window")};
+    s->progress.failed++;
+}
+
+/* Tell whether a window was refused for want of room, and not because the request is wrong. */
+static bool is_want_of_room(int status) {
+    return status == AD_E_LIMIT || status == AD_E_MEMORY || status == AD_E_SYSTEM;
+}
+
 int ad__handle_window(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     uint64_t number;
     int fd = ad__descriptors_take(&s->windows.descriptors, &number);
@@ -119,7 +147,10 @@ int ad__handle_window(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     if (!status) return 0;
     ad__discard(s->principal, fd);
     ad__checkpoint_release_descriptor(s, number);
-    return status;
+    if (!is_want_of_room(status)) return status;
+    fault->code = status;
+    refuse_window(s, m->u[0], fault);
+    return 0;
 }
 
 /* ---- using them ---- */

@@ -15,7 +15,8 @@
 
 struct ad_worker_session;
 
-#define AD_WINDOWS 256 /* most windows of a session */
+#define AD_WINDOWS 256        /* most windows of a session */
+#define AD_REFUSED_WINDOWS 16 /* the last refused windows, of which the session knows why */
 
 /* Close the next descriptor, because its message is not executed. */
 void ad__descriptor_skip(struct ad_worker_session *s);
@@ -30,11 +31,19 @@ typedef struct ad_window {
     uint32_t place;      /* its row in the journal; 0: none */
 } ad_window;
 
+/* A window for which there was no room, and what a request that uses it is told. */
+typedef struct ad_refused_window {
+    uint64_t id; /* 0: none */
+    struct ad_poison *why;
+} ad_refused_window;
+
 typedef struct ad_windows {
     ad_window *list;
     size_t count, capacity;
     uint64_t bytes;
     ad_descriptors descriptors;
+    ad_refused_window refused[AD_REFUSED_WINDOWS];
+    size_t refusals; /* number of windows that were refused so far */
 } ad_windows;
 
 /* Find a window that has size bytes at offset. NULL with a fault. */
