@@ -13,7 +13,7 @@ KILLS = ["fatal=0", "spill=0", "upgrades=0", "store_kills=0", "no_memory=0", "no
 # name: program, source, what stands there, what is put there, settings of the simulator
 MUTANTS = {
     "a change in place is not announced": (
-        "arrayd-worker", f"{CHECKPOINT}/changes.c",
+        "arrayd-worker", f"{CHECKPOINT}/before_change.c",
         "    ad__journal_store(&ad__checkpoint_table(v)->row[b->place].writing, number);\n", "", ["late=1"]),
     "a checkpoint does not wait for the device": (
         "arrayd-worker", f"{CHECKPOINT}/states.c",
@@ -34,6 +34,10 @@ MUTANTS = {
         "arrayd-worker", f"{CHECKPOINT}/states.c",
         "    ad__journal_store(&v->at->current, slot);\n    ad__output_settle(&s->output, state->appended);\n}",
         "    ad__output_settle(&s->output, state->appended);\n}", ["late=1"]),
+    "memory of the committed checkpoint is used again at once": (
+        "arrayd-worker", f"{CHECKPOINT}/before_change.c",
+        "        !ad__checkpoint_defer_free(s, b->home->stream_arena, &b->block, b)) {",
+        "        (ad__memory_give(b->home->stream_arena, &b->block), false)) {", ["late=0", "store_kills=3000"]),
     "the client forgets some of what it sent": (
         "client", "client-c/net/stream.c", "    ad__save_unacked(s, payload, size);\n",
         "    if (s->encoded.ops % 16) ad__save_unacked(s, payload, size);\n", ["late=0", "drops=1000000"]),

@@ -1,8 +1,8 @@
 /* What each array of a client must be.
  *
  * An array is right, or it is lost. It may be lost only if a worker was killed while a change in place was not yet
- * behind an answer: the journal promises the rest (docs/internals/journal.md). On a device that completes operations
- * later what was made from it before the change may be made again, and be lost, too. */
+ * behind an answer: the journal promises the rest (docs/internals/journal.md). What was made from it before the change
+ * may be made again, and be lost, too. Small arrays are never lost where operations are complete when they return. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "tests/sim/client.h"
 
 #define TRIES 8
+#define COPIED_MOST 16384 /* bytes of an array that is copied before it is changed in place */
 
 /* ---- arrays ---- */
 
@@ -81,9 +82,16 @@ void sim_model_note_read(model *m, const model *from) {
     m->maybe_lost |= from->maybe_lost;
 }
 
+/* Tell whether the server copies an array before it is changed in place: it is small, and nobody else has it. */
+static bool is_copied(const model *m) {
+    return !sim_planned.late && !sim_planned.spill && !sim_planned.forks && !m->lease && !m->frozen &&
+           m->count * (int64_t)sizeof(int64_t) <= COPIED_MOST;
+}
+
 void sim_model_note_change(client *c, model *m) {
+    if (is_copied(m)) return;
     m->at_risk = true;
-    for (int i = 0; i < c->used && sim_planned.late; i++)
+    for (int i = 0; i < c->used; i++)
         if (c->list[i].reads[m->number % SIM_NUMBERS / 64] >> m->number % 64 & 1) c->list[i].at_risk = true;
 }
 

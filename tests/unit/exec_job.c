@@ -99,10 +99,57 @@ Test(exec, changes_in_place_are_written_down_first) {
     cr_assert_neq(b->place, 0);
     cr_assert_eq(t->row[b->place].writing, 0);
     const uint64_t number = s->progress.done + 1;
+    ad__buffers_find(&s->buffers, 1)->block.open = true; /* others see its memory, so it stays where it is */
     cr_assert_eq(run_op(s, make_sum(&x, 1, false, 1, 2, 0)), 0);
     cr_assert_eq(t->row[b->place].writing, number);
     cr_assert_str_eq(v->at->name, "add");
     cr_assert_eq(run_op(s, make_sum(&x, 2, false, 1, 1, 0)), 0);
     cr_assert_eq(t->row[ad__buffers_find(&s->buffers, 2)->place].writing, 0, "a repeatable write is written down");
+    end_worker(s);
+}
+
+static const int64_t *get_committed_memory(const ad_worker_session *s, const ad_buffer *b) {
+    const ad_journal_table *t = ad__journal_get(s->checkpoint.journal, s->checkpoint.at->table);
+    uint64_t slab, offset;
+    ad__memory_place(&b->block, &slab, &offset);
+    cr_assert_eq(t->row[b->place].slab, slab);
+    return (const int64_t *)(const void *)((const char *)b->address - offset + t->row[b->place].offset);
+}
+
+Test(exec, a_small_array_that_is_changed_in_place_stays_as_it_was_for_another_worker) {
+    ad_worker_session *s = start_session(false, true);
+    sum x;
+    ad__checkpoint_commit(s);
+    const uint64_t used = s->worker->device.gpu[0].memory.used;
+    const ad_buffer *b = ad__buffers_find(&s->buffers, 1);
+    const ad_journal_table *t = ad__journal_get(s->checkpoint.journal, s->checkpoint.at->table);
+    for (int64_t value = 30; value < 300; value += 20) {
+        cr_assert_eq(run_op(s, make_sum(&x, 1, false, 1, 2, 0)), 0);
+        cr_assert_eq(get_value(s, 1), value);
+        cr_assert_eq(t->row[b->place].writing, 0);
+        cr_assert_eq(get_committed_memory(s, b)[ELEMENTS - 1], value - 20, "what a next worker begins with");
+        ad__checkpoint_commit(s);
+        cr_assert_eq(get_committed_memory(s, b), b->address);
+        cr_assert_eq(s->worker->device.gpu[0].memory.used, used, "the memory of before is kept for too long");
+    }
+    cr_assert_eq(s->held.buffer_bytes, 2 * ELEMENTS * 8);
+    end_worker(s);
+}
+
+Test(exec, an_array_without_other_memory_is_written_down_before_it_is_changed) {
+    ad_worker_session *s = start_session(false, true);
+    sum x;
+    ad__checkpoint_commit(s);
+    const ad_buffer *b = ad__buffers_find(&s->buffers, 1);
+    const ad_journal_table *t = ad__journal_get(s->checkpoint.journal, s->checkpoint.at->table);
+    ad_account *account = ad__stream_arena_account(b->home->stream_arena);
+    const void *address = b->address;
+    const uint64_t number = s->progress.done + 1;
+    account->most = 1; /* less than there is already */
+    cr_assert_eq(run_op(s, make_sum(&x, 1, false, 1, 2, 0)), 0);
+    cr_assert_eq(get_value(s, 1), 30);
+    cr_assert_eq(b->address, address);
+    cr_assert_eq(t->row[b->place].writing, number);
+    account->most = 0;
     end_worker(s);
 }

@@ -130,12 +130,15 @@ static void change_something(ad_worker_session *s, model *now, uint64_t *seed) {
         free_buffer(s, id);
         now->value[id] = 0;
     } else {
+        const bool seen = random64(seed) % 2;
+        now->lost[id] |= seen && b->place && !b->apart;
+        b->block.open = seen; /* others see its memory, so it is not copied before the change */
         ad__checkpoint_before_write(s, b, s->progress.done + 1, "add");
+        b->block.open = false;
         for (int i = 0; i < ELEMENTS; i++) ((int64_t *)b->address)[i] = value;
         s->progress.done++;
         ad__checkpoint_mark_executed(&s->checkpoint);
         now->value[id] = value;
-        now->lost[id] = b->place != 0;
     }
 }
 

@@ -1,6 +1,4 @@
-/* Changes since the checkpoint, and what must be written down before it happens. */
-#include <string.h>
-
+/* Changes since the checkpoint. */
 #include "server/common/os.h"
 #include "server/worker/checkpoint/inside.h"
 #include "server/worker/session.h"
@@ -77,32 +75,4 @@ void ad__checkpoint_release_descriptor(ad_worker_session *s, uint64_t number) {
     if (!list) return; /* arrayd keeps the descriptor until the session is over */
     v->unneeded.list = list;
     list[v->unneeded.count++] = number;
-}
-
-/* ---- before it happens ---- */
-
-void ad__checkpoint_before_write(ad_worker_session *s, ad_buffer *b, uint64_t number, const char *name) {
-    ad_checkpoint *v = &s->checkpoint;
-    if (!v->at || !b->place) return;
-    v->announced = true;
-    if (v->at->writing != number) {
-        const size_t n = strnlen(name, sizeof v->at->name - 1);
-        memcpy(v->at->name, name, n);
-        v->at->name[n] = 0;
-        v->at->writing = number;
-    }
-    ad__journal_store(&ad__checkpoint_table(v)->row[b->place].writing, number);
-}
-
-void ad__checkpoint_before_launch(ad_worker_session *s, uint64_t number) {
-    if (s->checkpoint.at) ad__journal_store(&s->checkpoint.at->launched, number);
-}
-
-void ad__checkpoint_before_load(ad_worker_session *s, uint64_t module) {
-    if (s->checkpoint.at) ad__journal_store(&s->checkpoint.at->loading, module);
-}
-
-bool ad__checkpoint_is_repeatable_write(const ad_worker_session *s, const ad_buffer *b) {
-    const ad_checkpoint *v = &s->checkpoint;
-    return !v->late || (!b->shared && b->order.read_at <= v->committed);
 }

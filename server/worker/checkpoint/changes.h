@@ -46,7 +46,8 @@ void ad__checkpoint_release_descriptor_now(struct ad_worker_session *s, uint64_t
 /* True if an operation that changes the buffer in place, and reads nothing of it, would give the same when it is
  * executed again. Then ad__checkpoint_before_write is not needed. */
 bool ad__checkpoint_is_repeatable_write(const struct ad_worker_session *s, const struct ad_buffer *b);
-/* Write down that an operation is about to change a buffer in place. */
+/* Before an operation changes a buffer in place: give it other memory with the same contents, if that is cheap, and
+ * otherwise write down that it is about to be changed. Addresses of the buffer are taken after that. */
 void ad__checkpoint_before_write(struct ad_worker_session *s, struct ad_buffer *b, uint64_t number, const char *name);
 /* Write down that a kernel of a user is about to be launched. */
 void ad__checkpoint_before_launch(struct ad_worker_session *s, uint64_t number);

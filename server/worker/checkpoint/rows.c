@@ -79,7 +79,7 @@ static int make_row(ad_worker_session *s, const ad_changed *c, ad_journal_row *r
         return ad__component_of(s->worker, c->kind)->save(s, c->id, row);
     }
     if (!(*b = ad__buffers_find(&s->buffers, c->id))) return 0;
-    (*b)->changed = false;
+    (*b)->changed = (*b)->apart = false;
     *row = make_buffer_row(&s->checkpoint, *b);
     return (*b)->poison && !row->poison ? AD_E_MEMORY : 1;
 }

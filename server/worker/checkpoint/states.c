@@ -133,6 +133,7 @@ static void commit_now(ad_worker_session *s, size_t count) {
     v->begun = 0;
     v->behind = v->announced = false;
     if (v->kept.count) ad__checkpoint_give_released(s);
+    if (v->frees.count) ad__checkpoint_free_deferred(s, v->inside ? v->frees.begun : v->frees.count);
 }
 
 /* ---- devices that complete operations later: beginning a checkpoint ---- */

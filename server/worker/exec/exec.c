@@ -158,7 +158,7 @@ static bool is_unrepeatable(const job *j, int output) {
 
 static void announce_writes(job *j) {
     const ad_op *op = j->op;
-    if (j->queued || !j->s->checkpoint.at) return;
+    if (!j->s->checkpoint.at) return;
     for (int i = 0; i < (j->launch ? op->nout + op->nin : op->nout); i++) /* a kernel may write any of its operands */
         if (j->buffer[i] &&
             (j->launch || is_unrepeatable(j, i) || !ad__checkpoint_is_repeatable_write(j->s, j->buffer[i])))
@@ -166,7 +166,6 @@ static void announce_writes(job *j) {
 }
 
 static int enqueue_job(job *j) {
-    announce_writes(j);
     if (!j->s->worker->backend->asynchronous) return start_job(j);
     int status = 0;
     if (!ad__deferred_checks_full(&j->s->deferred_checks))
@@ -258,6 +257,7 @@ int ad__job_run(job *j) {
     if ((status = bring_operands(j))) return status;
     if ((status = make_outputs(j))) return status;
     if ((status = order_after_users(j))) return status;
+    announce_writes(j);
     set_addresses(j);
     if ((status = ad__job_separate_inputs(j))) return status;
     if ((status = ad__job_guard_operands(j))) return status;

@@ -80,6 +80,7 @@ struct ad_buffer {
     bool is_moved;                /* the buffer is in host memory: `moving.to` is valid, address is not */
     bool listed;                  /* the buffer is in the list of its `moving.owner`, as one that can be moved */
     bool promised;                /* queued operations will make the buffer: it has a size, but no memory yet */
+    bool apart;                   /* the committed checkpoint has other memory, whose contents are those of then */
     bool freed;                   /* the client has freed the buffer, which is removed when it is not held */
     uint16_t queued;              /* operands of queued operations that are this buffer; 0: `fusing` is invalid */
 
