@@ -56,8 +56,6 @@ typedef struct ad_send_window {
     unsigned first, count;
 } ad_send_window;
 
-/* A failure of the program's operation that came as the answer to an internal request. The program's next call that
- * waits reports it. */
 /* A copy of a small buffer, or a count of the reads before there is one. */
 typedef struct ad_mirror {
     uint64_t buffer, stamp; /* 0: unused */
@@ -65,6 +63,8 @@ typedef struct ad_mirror {
     uint8_t *bytes;         /* NULL: there is no copy yet */
 } ad_mirror;
 
+/* A failure of the program's operation that came as the answer to an internal request. The program's next call that
+ * waits reports it. */
 typedef struct ad_deferred {
     int status; /* 0: there is none */
     uint64_t number;

@@ -33,6 +33,12 @@ def read(client, d):
     return client.get([d[0], d[1], 0, [1]])
 
 
+def why_refused(client, window):
+    """The failure of a fetch of an empty array into a window that the server has refused."""
+    nothing = client.put(np.zeros(0, np.uint8))
+    return failure(lambda: client.reply(client.ask("fetch", nothing, window, 0)))
+
+
 def window(client, size):
     """A window of the client's; its id."""
     fd = os.memfd_create("window", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
@@ -143,9 +149,8 @@ def test_windows_count(start, users):
     w = window(client, 8 * MIB)
     client.sync()
     assert client.stat("principal_bytes") == 8 * MIB == client.stat("window_bytes")
-    window(other, 4096)  # a quarter in windows, and no more
-    why = failure(other.sync)
-    assert why.error == "limit" and why.name == "window" and "above a quarter of what" in why.text
+    why = why_refused(other, window(other, 4096))  # a quarter in windows, and no more
+    assert why.error == "limit" and "fetch: there is no window 1: " in why.text and "above a quarter of what" in why.text
     x = fill(other, 20)
     assert read(other, x) == 2
     why = failure(lambda: read(other, fill(other, 6)))
@@ -154,8 +159,7 @@ def test_windows_count(start, users):
     client.sync()
     assert read(other, fill(other, 6)) == 2
     assert client.stat("window_bytes") == 0
-    window(client, 6 * MIB)
-    why = failure(client.sync)
+    why = why_refused(client, window(client, 6 * MIB))
     assert why.error == "limit" and "(grant memory); it has" in why.text
     for each in (client, other):
         each.close()
@@ -170,8 +174,7 @@ def test_windows_count_for_their_session(start, users):
     client.sync()
     why = failure(lambda: read(client, fill(client, 3)))
     assert "grant memory-each" in why.text and "6.0 MiB in windows" in why.text
-    window(client, 4 * MIB)
-    assert failure(client.sync).error == "limit"
+    assert why_refused(client, window(client, 4 * MIB)).error == "limit"
     assert client.stat("window_bytes") == 6 * MIB
 
 
