@@ -91,6 +91,19 @@ def test_eigenvalues(dtype):
         near(sp.csr_matrix(m) @ vh.conj().T - u * s, 0, 20 * tolerance)
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+def test_eigenvalues_in_invariant_subspaces(dtype):
+    """The products of a vector are soon dependent. The steps that were sent meanwhile are taken again."""
+    tolerance = 1e-4 if np.dtype(dtype).char in "fF" else 1e-9
+    v = np.linalg.qr(np.random.default_rng(3).standard_normal((60, 3)))[0]
+    for a in (np.zeros((60, 60)), np.eye(60), np.diag(np.arange(60) % 4.0), v @ np.diag([5.0, -7.0, 3.0]) @ v.T):
+        w, x = linalg.eigsh(sp.csr_matrix(a.astype(dtype)), k=3, v0=ad.ones(60, dtype))
+        values = np.linalg.eigvalsh(a)
+        near(np.sort(abs(w.get())), np.sort(abs(values))[-3:], tolerance)
+        near(ad.asarray(a.astype(dtype)) @ x - x * w, 0, 20 * tolerance)
+        near(x.conj().T @ x, np.eye(3), 20 * tolerance)
+
+
 def test_eigenvalues_by_lobpcg():
     rng = np.random.default_rng(2)
     a, _ = make(np.float64, True)

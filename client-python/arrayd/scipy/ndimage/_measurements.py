@@ -3,6 +3,7 @@
 Elements of several labels are counted, added or compared by the place of their label among those asked for, so that no
 function but those that return places, slices or Python objects waits for the server.
 """
+import itertools
 import math
 import operator
 
@@ -464,9 +465,9 @@ def find_objects(input, max_label=0):
         grid = _base.iota(n, 0, 1, np.int64).reshape((n,) + (1,) * (input.ndim - axis - 1))
         place = broadcast_to(grid, input.shape).reshape(-1) if input.ndim else from_array
         ends.append((groups.limits(place, _LEAST), groups.limits(place, _GREATEST)))
-    counts, ends = groups.counts().get(), [(low.get(), high.get()) for low, high in ends]
-    return [tuple(slice(int(low[i]), int(high[i]) + 1) for low, high in ends) if counts[i] else None
-            for i in range(most)]
+    slices = [map(slice, low.get().tolist(), (high.get() + 1).tolist()) for low, high in ends]
+    boxes = zip(*slices) if slices else itertools.repeat(())
+    return [box if count else None for box, count in zip(boxes, groups.counts().get().tolist())]
 
 
 def value_indices(arr, *, ignore_value=None, adaptive_index_dtype=False):
@@ -485,12 +486,9 @@ def value_indices(arr, *, ignore_value=None, adaptive_index_dtype=False):
     order = call("argsort", (flat,), (0,))
     values, counts = np.unique(call("gather", (flat, order)).get(), return_counts=True)
     kinds = [np.min_scalar_type(n) if adaptive_index_dtype else np.dtype(np.int64) for n in arr.shape]
-    found, begin = {}, 0
-    for value, count in zip(values.tolist(), counts.tolist()):
-        places = order[begin:begin + count]
-        begin += count
-        if ignore_value is not None and value == ignore_value:
-            continue
-        from ..._array.indexing import unravel_index
-        found[value] = tuple(one.astype(kind) for one, kind in zip(unravel_index(places, arr.shape), kinds))
-    return found
+    from ..._array.indexing import unravel_index
+    places = [one.astype(kind) for one, kind in zip(unravel_index(order, arr.shape), kinds)]
+    ends = np.cumsum(counts).tolist()
+    return {value: tuple(one[begin:end] for one in places)
+            for value, begin, end in zip(values.tolist(), [0, *ends], ends)
+            if ignore_value is None or value != ignore_value}

@@ -44,20 +44,41 @@ class _Basis:
         return w, (h + more), ad.sqrt((abs(w) ** 2).sum())
 
     def extend(self, first):
-        """Extend from `first` columns to all; the norm of the residual and the residual itself."""
-        for j in range(first, self.ncv):
-            w, h, length = self._orthogonalise(self.A.matvec(self.V[:, j]), j + 1)
-            both = ad.concatenate([h, length.astype(h.dtype).reshape(1)]).get()
-            self.T[:j + 1, j] = both[:-1]
-            self.T[j, :j + 1] = both[:-1].conj()
-            size = float(both[-1].real)
-            if size <= self.eps * max(1.0, float(np.abs(self.T[:j + 1, :j + 1]).max())) * 10:
-                size, w = 0.0, self._another(j + 1)
-            else:
-                w = w / size
-            if j + 1 < self.ncv:
-                self.V[:, j + 1] = w
+        """Extend from `first` columns to all; the norm of the residual and the residual itself.
+
+        All steps are sent before any is waited for. Where one meets an invariant subspace, the steps behind it are taken
+        again, one by one.
+        """
+        size, w, ahead = 0.0, None, self.ncv
+        while first < self.ncv:
+            columns = range(first, min(first + ahead, self.ncv))
+            steps = [self._step(j) for j in columns]
+            products = ad.concatenate([product for _, product in steps]).get()
+            for j, (w, _) in zip(columns, steps):
+                size, products = self._record(j, products[:j + 2]), products[j + 2:]
+                first = j + 1
+                if size:
+                    continue
+                w, ahead = self._another(first), 1
+                if first < self.ncv:
+                    self.V[:, first] = w
+                break
         return size, w
+
+    def _step(self, j):
+        """Add the column behind j; the residual of length 1, and its products with the basis with its length behind."""
+        w, h, length = self._orthogonalise(self.A.matvec(self.V[:, j]), j + 1)
+        w = w / ad.maximum(length, float(np.finfo(self.dtype).tiny))
+        if j + 1 < self.ncv:
+            self.V[:, j + 1] = w
+        return w, ad.concatenate([h, length.astype(h.dtype).reshape(1)])
+
+    def _record(self, j, products):
+        """Enter the products into T. Returns the length of the residual, 0 if that is nothing but rounding errors."""
+        self.T[:j + 1, j] = products[:-1]
+        self.T[j, :j + 1] = products[:-1].conj()
+        size = float(products[-1].real)
+        return 0.0 if size <= self.eps * max(1.0, float(np.abs(self.T[:j + 1, :j + 1]).max())) * 10 else size
 
     def _another(self, size):
         """A direction that is not in the first columns: these are an invariant subspace."""
