@@ -39,7 +39,7 @@ SHORT = 0.1  # seconds for a test of which it leaves nothing out
 LONGEST = 4 * 3600  # seconds for one command of a suite, on the busiest machine; each test has a limit of its own
 NOTHING_TO_RUN = 5  # pytest's exit status where the rest of a suite is nothing
 UNITS = 5  # seconds of processor time that all of the suite unit may take: it is run after every change
-# What sanitizers write of what they find. Criterion does not look at the exit status of a test that has passed.
+# The words with which a sanitizer begins a report. Criterion does not look at the exit status of a test that has passed.
 SANITIZER_REPORT = re.compile(r"ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|:[0-9]+: runtime error: ")
 HANGS = 900  # seconds for one test: several times what it waits for one thing (patience.py)
 # For NumPy's BLAS in every process: threads of several processes that wait for each other by spinning take up to forty
