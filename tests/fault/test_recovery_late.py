@@ -330,7 +330,7 @@ def storm(server, *arguments, kills=12):
     kills = int(os.environ.get("ARRAYD_KILLS", kills))
     done = subprocess.run([sys.executable, str(HERE / "storm.py"), f"unix:{server.path}", str(server.pid), str(kills),
                            *map(str, arguments)], capture_output=True, text=True, timeout=60 + 2 * kills)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 0, "\n".join([done.stdout, done.stderr, *server.lines[-30:]])
     killed, compared, lost, *_ = map(int, re.findall(r"\d+", done.stdout))
     assert killed == kills and compared > kills
     return compared, lost

@@ -93,6 +93,7 @@ static int try_gpu(ad_worker *w, const char *program, ad_fault *fault) {
     if (status || !w->embedded || ad__gpu_get(w, 0, fault)) return status;
     w->backend = NULL;
     w->device.count = 0;
+    w->device.gpu[0] = (ad_gpu){0};
     return fault->code;
 }
 

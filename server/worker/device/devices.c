@@ -46,7 +46,7 @@ static int open_device(ad_worker *w, ad_gpu *g, ad_fault *fault) {
     g->device = NULL;
     if (status == AD_E_MEMORY) return ad__fault(fault, status, "%s", why.text);
     snprintf(g->lost, sizeof g->lost, "%s", why.text);
-    ad__log(device_cannot_be_used, g->index, why.text);
+    if (g->index) ad__log(device_cannot_be_used, g->index, why.text); /* without device 0 nothing begins, which is said */
     return report_lost(g, fault);
 }
 

@@ -39,7 +39,8 @@ static int check_limits(const ad_worker_session *s, uint64_t size, ad_fault *fau
 
 typedef int take_block(ad_stream_arena *e, uint64_t size, ad_block *out, ad_fault *fault);
 
-/* Take a block. If memory is short, free what was deferred and move buffers to host memory. */
+/* Take a block. If memory is short, free what was deferred, move buffers to host memory, and only then give up what
+ * another worker would need if this one were killed before the next checkpoint. */
 static int take_or_make_room(ad_worker_session *s, ad_stream_queue *queue, uint64_t size, take_block *get,
                              ad_block *out, ad_fault *fault) {
     const ad_checkpoint_hooks *told = s->worker->hooks.checkpoint;
@@ -47,11 +48,11 @@ static int take_or_make_room(ad_worker_session *s, ad_stream_queue *queue, uint6
     ad_fault why = {0};
     ad__spill_stir(s->worker, queue);
     int status = get(queue->stream_arena, size, out, &why);
-    while (status == AD_E_MEMORY && (told->free_all_deferred(s) || told->give_released_memory(s)))
-        status = get(queue->stream_arena, size, out, &why);
+    while (status == AD_E_MEMORY && told->free_all_deferred(s)) status = get(queue->stream_arena, size, out, &why);
     while (status == AD_E_MEMORY &&
            (ad__spill_make_room(s->worker, queue, size) || told->move_deferred_to_host(s, queue)))
         status = get(queue->stream_arena, size, out, &why);
+    while (status == AD_E_MEMORY && told->give_released_memory(s)) status = get(queue->stream_arena, size, out, &why);
     if (status == AD_E_MEMORY && told->drop_deferred(s)) status = get(queue->stream_arena, size, out, &why);
     if (!status) return 0;
     if (status != AD_E_MEMORY) return ad__session_status(s, ad__fault(fault, status, "%s", why.text), &why);
