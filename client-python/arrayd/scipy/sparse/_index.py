@@ -153,6 +153,48 @@ def _select_axis(entries, shape, axis, part):
     return ((places, other) if axis == 0 else (other, places)) + (entries[2][keep],), length
 
 
+# ---- lines of compressed formats ----
+
+def _take_lines(a, part):
+    """Rows of a CSR, or columns of a CSC matrix, found by their pointers: what else is in the matrix costs nothing."""
+    size = a._two[a._major]
+    if isinstance(part, (int, np.integer)):
+        part = slice(part, part + 1)
+    if isinstance(part, slice) and part.indices(size)[2] == 1:
+        taken = _take_successive(a, *part.indices(size)[:2])
+    else:
+        index = ad.arange(*part.indices(size)) if isinstance(part, slice) else part
+        starts = a.indptr[index].astype(np.int64)
+        counts = a.indptr[index + 1] - starts
+        _, places = _entries.expand_ranges(starts, counts)
+        ends = ad.concatenate([ad.zeros(1, np.int64), ad.cumsum(counts)])
+        kind = a.indptr.dtype if places.size <= np.iinfo(a.indptr.dtype).max else np.dtype(np.int64)
+        taken = a.data[places], a.indices[places].astype(kind), ends.astype(kind)
+    lines = taken[2].size - 1
+    shape = (lines, a._two[1]) if a._major == 0 else (a._two[0], lines)
+    return type(a)._from_parts(*taken, shape, has_canonical_format=a._has_canonical_format,
+                               has_sorted_indices=a._has_sorted_indices)
+
+
+def _take_successive(a, start, stop):
+    """The data, indices and pointers of the lines from start to stop, as copies."""
+    stop = max(start, stop)
+    pointers = a.indptr[start:stop + 1]
+    begin, end = pointers[ad.asarray([0, stop - start])].get().tolist()
+    return a.data[begin:end].copy(), a.indices[begin:end].copy(), pointers - begin
+
+
+def _narrow(a, row, col):
+    """The matrix without the lines that a key leaves out, and the parts of the key for that one."""
+    if a.format not in ("csr", "csc") or a.ndim != 2 or _is_all((row, col)[a._major], a._two[a._major]):
+        return a, row, col
+    return (_take_lines(a, row), _ALL, col) if a._major == 0 else (_take_lines(a, col), row, _ALL)
+
+
+def _is_all(part, size):
+    return isinstance(part, slice) and part.indices(size) == (0, size, 1)
+
+
 # ---- reading ----
 
 def _read_elements(a, row, col):
@@ -235,6 +277,10 @@ def _get_outer(a, row, col, kinds):
     if kinds == ("array", "int") and row.ndim == 2 or kinds == ("int", "array") and col.ndim == 2:
         two = row.shape if kinds[0] == "array" else col.shape
         row, col = (part.ravel() if isinstance(part, ndarray) else part for part in (row, col))
+    whole, (a, row, col) = a, _narrow(a, row, col)
+    if two is None and not (isinstance(a, sparray) and "int" in kinds) and \
+            all(_is_all(part, size) for part, size in zip((row, col), a._two)):
+        return a.copy() if a is whole else a
     entries, shape, canonical = _read_outer(a, row, col)
     if two is not None:
         made = a._make(*entries, shape, a.format)
