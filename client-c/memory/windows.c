@@ -86,7 +86,8 @@ static int share_window(ad_session *s, ad_host_window *w, int fd) {
     }
     ad_array_release(a);
     drop_deferred_refusal(s, number);
-    return status;
+    /* A server without memory for the window refuses it as any other: arrays go over the socket. */
+    return status == AD_E_MEMORY && slot.done && slot.status == status ? AD_E_SYSTEM : status;
 }
 
 /* ---- after a worker has ended ---- */
@@ -151,6 +152,7 @@ static int find_growth(ad_session *s, ad_pool *pool, size_t size, size_t *more) 
     return ad__fail(AD_E_UNSUPPORTED, "no more memory may be shared with the server");
 }
 
+/* AD_E_MEMORY: this process has no memory. Where the server has none, share_window says AD_E_SYSTEM. */
 static int handle_refusal(ad_pool *pool, int status, size_t size) {
     if (status == AD_E_CONNECTION || status == AD_E_INTERRUPTED || status == AD_E_MEMORY) return status;
     pthread_mutex_lock(&ad__pools_lock);
