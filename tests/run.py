@@ -143,12 +143,10 @@ def run(name, command, xml, log, environment):
 def show_log(log, status):
     """Print what is worth reading of a failed command's log."""
     lines, report = log.read_text(errors="replace").splitlines(), find_report(log)
-    if report is not None:
-        print(f"---- status {status}; a sanitizer's first report, in {os.path.relpath(log, TOP)}:")
-        print("\n".join(lines[report:][:60]), flush=True)
-    else:
-        print(f"---- status {status}; the end of {os.path.relpath(log, TOP)}:")
-        print("\n".join(lines[-60:]), flush=True)
+    what, part = ("the end of", lines[-60:]) if report is None else \
+        ("a sanitizer's first report, in", lines[report:][:60])
+    print(f"---- status {status}; {what} {os.path.relpath(log, TOP)}:")
+    print("\n".join(part), flush=True)
 
 
 def count_seconds():

@@ -16,21 +16,21 @@ PROGRAM = r"""
 
 static int shared = 2147483647;
 
-static void *increment(void *unused) {
+static void *increment_shared(void *unused) {
     shared++;
     return unused;
 }
 
-static void leak(void) {
+static void leak_memory(void) {
     char *volatile text = malloc(100);
     text[0] = 'a';
     text = NULL;
 }
 
-static void race(void) {
+static void race_threads(void) {
     pthread_t thread;
     shared = 0;
-    pthread_create(&thread, NULL, increment, NULL);
+    pthread_create(&thread, NULL, increment_shared, NULL);
     shared++;
     pthread_join(thread, NULL);
 }
@@ -38,9 +38,9 @@ static void race(void) {
 int main(int argc, char **argv) {
     const int which = argv[argc - 2][0];
     if (!fork()) {
-        if (which == 'l') leak();
-        if (which == 'r') race();
-        if (which == 'o') increment(NULL);
+        if (which == 'l') leak_memory();
+        if (which == 'r') race_threads();
+        if (which == 'o') increment_shared(NULL);
         return 0;
     }
     while (wait(NULL) > 0) continue;

@@ -62,8 +62,11 @@ free_stream_queue:
     return status;
 }
 
-static void report_lost(const ad_stream_queue *queue, ad_fault *fault) {
+/* Return the stream queue, or NULL with a fault if its device is lost. */
+static ad_stream_queue *check_device(ad_stream_queue *queue, ad_fault *fault) {
+    if (!queue->lost) return queue;
     ad__fault(fault, AD_E_DEVICE, "device %u is lost, and its stream with it: choose another device", queue->lost - 1);
+    return NULL;
 }
 
 static ad_stream_queue *find_open_queue(ad_worker_session *s, uint64_t id) {
@@ -112,9 +115,9 @@ uint64_t ad__session_usable_device(ad_worker_session *s, uint64_t device) {
 
 ad_stream_queue *ad__stream_queue_restore(ad_worker_session *s, uint64_t id, uint64_t device, bool high,
                                           ad_fault *fault) {
-    const uint64_t usable = ad__session_usable_device(s, device);
     ad_stream_queue *queue = find_open_queue(s, id);
     if (queue) return queue;
+    const uint64_t usable = ad__session_usable_device(s, device);
     if (ad__stream_queue_open(s, id, usable, high, fault)) return NULL;
     queue = find_open_queue(s, id);
     queue->lost = usable == device ? 0 : (unsigned)device + 1;
@@ -125,11 +128,7 @@ ad_stream_queue *ad__stream_queue_known(ad_worker_session *s, uint64_t id) { ret
 
 ad_stream_queue *ad__stream_queue_find(ad_worker_session *s, uint64_t id, ad_fault *fault) {
     ad_stream_queue *queue = find_open_queue(s, id);
-    if (queue && queue->lost) {
-        report_lost(queue, fault);
-        return NULL;
-    }
-    if (queue && id != AD_HIDDEN_STREAM) return queue;
+    if (queue && id != AD_HIDDEN_STREAM) return check_device(queue, fault);
     if (id >= AD_OWN_STREAMS) {
         ad__fault(fault, AD_E_STALE, "there is no stream %" PRIu64, id);
         return NULL;
@@ -149,10 +148,7 @@ static ad_stream_queue *get_low_queue(ad_worker_session *s, ad_stream_queue *que
 
 ad_stream_queue *ad__stream_queue_current(ad_worker_session *s, ad_fault *fault) {
     if (!s->streams.current && !(s->streams.current = ad__stream_queue_find(s, 0, fault))) return NULL;
-    if (s->streams.current->lost) {
-        report_lost(s->streams.current, fault);
-        return NULL;
-    }
+    if (!check_device(s->streams.current, fault)) return NULL;
     if (!s->usage.heavy || s->streams.current->id >= AD_OWN_STREAMS) return s->streams.current;
     return get_low_queue(s, s->streams.current, fault);
 }

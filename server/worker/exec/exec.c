@@ -103,8 +103,8 @@ static int order_after_users(job *j) {
     const ad_op *op = j->op;
     if (j->s->streams.count == 1 && !j->s->sharing.shares) return 0;
     int status = 0;
-    for (int i = op->nout + op->nin - 1; i >= 0 && !status;
-         i--) { /* inputs first: an input may be the output as well */
+    /* Inputs come first: an input may be the output as well. */
+    for (int i = op->nout + op->nin - 1; i >= 0 && !status; i--) {
         if (!j->buffer[i]) continue;
         status = ad__stream_queue_uses(j->s, j->stream_queue, j->buffer[i], i < op->nout, &j->fault);
         if (!status) ad__stream_queue_count_peer(j->s, j->stream_queue, j->buffer[i], &op->operand[i].desc);

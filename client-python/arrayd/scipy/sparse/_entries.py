@@ -120,14 +120,17 @@ def sum_entries(major, minor, data, shape):
 
 
 def expand_ranges(starts, counts):
-    """The integers of ranges, one range after another: (number of the range, integer). Waits."""
+    """The integers of ranges, one range after another: (where each range ends among them, number of the range, integer).
+
+    Waits.
+    """
     ends = call("cumsum", (as_index(counts, _INT64),), (0,)) if counts.size else counts
     total = int(ends[-1]) if counts.size else 0
     if total == 0:
-        return ad.empty(0, np.int64), ad.empty(0, np.int64)
+        return ends, ad.empty(0, np.int64), ad.empty(0, np.int64)
     places = ad.arange(total)
     number = call("searchsorted", (ends, places), (True,))
-    return number, places + (as_index(starts, _INT64) - ends + counts)[number]
+    return ends, number, places + (as_index(starts, _INT64) - ends + counts)[number]
 
 
 def find_entries(major, minor, shape, rows, columns):

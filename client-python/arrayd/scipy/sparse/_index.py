@@ -137,7 +137,7 @@ def _select_array(places, size, index):
     wide = places.astype(np.int64)
     starts = ad.searchsorted(ordered, wide)
     counts = ad.searchsorted(ordered, wide, side="right") - starts
-    number, place = _entries.expand_ranges(starts, counts)
+    _, number, place = _entries.expand_ranges(starts, counts)
     return number, order[place].astype(places.dtype), index.size
 
 
@@ -166,10 +166,10 @@ def _take_lines(a, part):
         index = ad.arange(*part.indices(size)) if isinstance(part, slice) else part
         starts = a.indptr[index].astype(np.int64)
         counts = a.indptr[index + 1] - starts
-        _, places = _entries.expand_ranges(starts, counts)
-        ends = ad.concatenate([ad.zeros(1, np.int64), ad.cumsum(counts)])
+        ends, _, places = _entries.expand_ranges(starts, counts)
         kind = a.indptr.dtype if places.size <= np.iinfo(a.indptr.dtype).max else np.dtype(np.int64)
-        taken = a.data[places], a.indices[places].astype(kind), ends.astype(kind)
+        pointers = ad.concatenate([ad.zeros(1, kind), ends.astype(kind)])
+        taken = a.data[places], a.indices[places].astype(kind), pointers
     lines = taken[2].size - 1
     shape = (lines, a._two[1]) if a._major == 0 else (a._two[0], lines)
     return type(a)._from_parts(*taken, shape, has_canonical_format=a._has_canonical_format,

@@ -1,8 +1,8 @@
 """SciPy's special functions on arrays of the server; arrayd.special has the same names.
 
 The elementwise ones are operations of the server, as add and sin are: they fuse with others and need no permission for
-kernels. Results are float32 or float64, as SciPy's are, also where NumPy's function of the name gives float16. Orders of recurrences (yn, lpmv,
-spherical_yn) are at most 10,000, beyond which the result is NaN.
+kernels. Results are float32 or float64, as SciPy's are, also where NumPy's function of the name gives float16. Orders of
+recurrences (yn, lpmv, spherical_yn) are at most 10,000, beyond which the result is NaN.
 """
 from ... import _core
 from ._combinatorics import comb, factorial, multigammaln, perm
