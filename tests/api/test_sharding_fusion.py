@@ -24,6 +24,24 @@ def test_temporaries_of_a_chain_are_not_written(rows):
         np.testing.assert_allclose(totals[i].get(), (h * i + 1).sum(axis=1), rtol=1e-9, atol=1e-9)
 
 
+def test_a_chain_that_writes_to_another_device_counts_its_bytes():
+    """The counter is the same whether operations run as a chain or one by one."""
+    n = 30_000
+    with ad.cuda.Device(ad.session_info()["devices"] - 1):
+        out = ad.zeros(n)
+    with ad.cuda.Device(0):
+        x, y = ad.ones(n), ad.ones(n)
+
+        def body():
+            before = ad.stat()["peer_bytes"]
+            ad.add((x + y) * 2, y, out=out)
+            ad.sync()
+            return ad.stat()["peer_bytes"] - before
+        moved, counters = chains.together(body, fused_ops=3)
+    assert counters["fused_ops"] >= 3 and (out.get() == 5).all()
+    assert moved == (n * 8 if ad.session_info()["devices"] > 1 else 0)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_operations_on_devices_in_turn(seed):
     """Operations read arrays of any device, also such that are still queued there, write in place, and free."""

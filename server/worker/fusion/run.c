@@ -70,6 +70,11 @@ static void return_outputs(ad_chain_builder *w) {
     }
 }
 
+/* Get the description of a chain's output: one of its elementwise results, or what it ends with. */
+static const ad_desc *get_output(const ad_chain_builder *w, int i) {
+    return i < w->chain.noutputs ? &w->chain.output[i].view.desc : &w->end_operand[0].desc;
+}
+
 /* Allocate the outputs, and order the chain after other users of its operands. Shared arrays may have moved after that.
  */
 static int prepare_operands(ad_chain_builder *w, ad_stream_queue *queue, ad_fault *fault) {
@@ -89,8 +94,10 @@ static int prepare_operands(ad_chain_builder *w, ad_stream_queue *queue, ad_faul
         status = ad__stream_queue_uses(w->s, queue, w->read[i], false, fault);
         if (!status) ad__stream_queue_count_peer(w->s, queue, w->read[i], &w->chain.input[i].desc);
     }
-    for (int i = 0; i < w->nwritten && !status; i++)
+    for (int i = 0; i < w->nwritten && !status; i++) {
         status = ad__stream_queue_uses(w->s, queue, w->written[i], true, fault);
+        if (!status) ad__stream_queue_count_peer(w->s, queue, w->written[i], get_output(w, i));
+    }
     return status;
 }
 
