@@ -23,6 +23,7 @@ EMBED(constants, FILE_OF("constants.h"))
 EMBED(tuple, FILE_OF("tuple.h"))
 EMBED(dispatcher, FILE_OF("dispatcher.h"))
 EMBED(traits, FILE_OF("traits.h"))
+EMBED(texture, FILE_OF("texture.h"))
 EMBED(mdspan, FILE_OF("mdspan.h"))
 
 namespace {
@@ -67,6 +68,7 @@ const ad_compile_header headers[] = {
     {"cupy/cuda_workaround.h", TEXT(traits)},
     {"arrayd/algorithm.cuh", TEXT(algorithm)},
     {"arrayd/collective.cuh", TEXT(collective)},
+    {"arrayd/texture.cuh", TEXT(texture)},
     {"cuda_fp16.h", TEXT(half)},
     {"cuda_bf16.h", TEXT(half)},
     {"stdint.h", TEXT(stdint)},
@@ -110,7 +112,7 @@ const ad_compile_header headers[] = {
     {"vector_types.h", nothing},
     {"vector_functions.h", nothing},
 };
-constexpr size_t COMMON = 32;
+constexpr size_t COMMON = 33;
 
 } // namespace
 

@@ -26,7 +26,6 @@ _REASONS = {
              **dict.fromkeys(("Graph", "graph"), "the server captures no streams"),
              "compile_with_cache": "CuPy 10 has removed it; use RawModule(code=...).get_function(name)",
              **dict.fromkeys(("cudnn", "cusparselt"), _NO_CUDA),
-             "texture": "the server has no textures; cupyx.scipy.ndimage.map_coordinates samples arrays",
              "profile": "cupyx.profiler.profile counts what a block does; the server's profiler is not for clients"},
 }
 

@@ -116,6 +116,34 @@ while time.monotonic() - begin < 1:  # however fast this machine is
     assert done.returncode == 0, err
 
 
+TEXTURES = r"""
+import os, signal, numpy as np, arrayd as ad
+from arrayd.cuda import runtime
+from arrayd.cuda.texture import *
+elements = CUDAarray(ChannelFormatDescriptor(32, 0, 0, 0, runtime.cudaChannelFormatKindFloat), 4,
+                     flags=runtime.cudaArraySurfaceLoadStore)
+elements.copy_from(np.arange(4, dtype="float32"))
+resource = ResourceDescriptor(runtime.cudaResourceTypeArray, cuArr=elements)
+texture, surface = TextureObject(resource, TextureDescriptor((1,))), SurfaceObject(resource)
+source = '''extern "C" __global__ void shift(float *out, cudaTextureObject_t t, cudaSurfaceObject_t s) {
+    out[threadIdx.x] = tex1D<float>(t, threadIdx.x);
+    __syncthreads();
+    surf1Dwrite(out[threadIdx.x] + 10, s, threadIdx.x * 4);
+}'''
+kernel, out = ad.RawKernel(source, "shift"), ad.zeros(4, dtype="float32")
+for _ in range(3):
+    kernel((1,), (4,), (out, texture, surface))
+    print(out.get().tolist())
+    os.kill(ad.stat()["worker_pid"], signal.SIGKILL)
+"""
+
+
+def test_textures_outlive_a_worker(start):
+    server = start("--kernels-cache=none")
+    out, err = client("unix:" + server.path, TEXTURES).communicate(timeout=raw.WINDOW)
+    assert out.splitlines()[:3] == [str([float(i + shift) for i in range(4)]) for shift in (0, 10, 20)], err
+
+
 BUILD = r"""
 import arrayd as ad
 from arrayd import _core

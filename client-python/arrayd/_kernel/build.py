@@ -8,6 +8,7 @@ from .. import _core
 from .._math.functional import remember
 from ..cuda._thread import current
 from ..cuda.compiler import CompileException, is_valid_kernel_name
+from ..cuda.texture import with_header
 from . import headers
 
 _MOST = 512  # modules kept; those in use by a kernel stay in any case
@@ -74,7 +75,7 @@ remember(_Memos)
 
 def module(source, options=(), names=(), name="module"):
     """The module of a source on the current device; compiled unless it has been. CompileException when it cannot be."""
-    where, source = place(), headers.inline(source, headers.folders(options))
+    where, source = place(), with_header(headers.inline(source, headers.folders(options)))
     key = where, source, options, names
     with _lock:
         for old in [each for each in _modules if each[0][0] != where[0]]:

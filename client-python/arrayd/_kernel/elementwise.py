@@ -1,8 +1,11 @@
 """ElementwiseKernel: a piece of C++ for each element of arrays that are broadcast together."""
 import operator
 
+import numpy as np
+
 from .. import _core
 from .._base import product, units_of
+from ..cuda.texture import TextureObject
 from . import build, sites
 from .parameters import check_argument, is_operand, parse, settle, typedefs
 from .strides import broadcast, dims, is_flat, merged, stretched
@@ -72,7 +75,7 @@ class ElementwiseKernel(Declared):
     def __call__(self, *args, size=None, block_size=_BLOCK):
         """Run it, without waiting.
 
-        Parameters: args: the inputs, and the outputs or none; arrays and numbers. size: how many elements there are,
+        Parameters: args: the inputs, and the outputs or none; arrays, numbers and textures. size: how many elements there are,
         where all arrays are raw. block_size: threads of a block.
         Returns: ndarray, or a tuple of ndarrays where there are several outputs: new ones unless given.
         Raises: TypeError for a wrong number of arguments and for types that do not fit; ValueError for shapes that do
@@ -83,6 +86,7 @@ class ElementwiseKernel(Declared):
                             f"and given {len(args)}")
         if not 1 <= block_size <= 1024:
             raise ValueError(f"{self.name}: block_size must be 1 to 1024, not {block_size}")
+        args = tuple(_Texture(a) if isinstance(a, TextureObject) else a for a in args)
         for parameter, argument in zip(self.params, args):
             if not is_operand(argument):
                 return self._hand_over(argument, parameter.name, args)
@@ -174,9 +178,20 @@ class ElementwiseKernel(Declared):
         return "\n".join(filter(None, lines)) + "\n"
 
 
+class _Texture(np.uint64):
+    """A texture as a number, the type of whose parameter is what CUDA calls a cudaTextureObject_t."""
+
+    def __new__(cls, texture):
+        self = super().__new__(cls, 0)
+        self.memory = texture._shown.memory()
+        return self
+
+
 def passed(argument, dtype, shape, strides, what):
     """Choose how an argument is passed, and encode it. The way is "value", or for an element of an array in a shape "flat"
     or "strided". For a raw array, of which strides is None, it is (ndim, whether flat)."""
+    if isinstance(argument, _Texture):
+        return "value", [argument.memory]
     if not is_array(argument):
         return "value", [as_bytes(argument, dtype, what)]
     memory = units_of(argument)

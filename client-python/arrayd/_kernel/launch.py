@@ -6,6 +6,7 @@ from .._base import units_of
 from .._core import ndarray
 from .._interop import addresses
 from ..cuda.memory import MemoryPointer
+from ..cuda.texture import SurfaceObject, TextureObject
 from . import sites
 from .mdspan import as_parameter, mdspan
 from .types import three
@@ -15,8 +16,8 @@ _LEAST_ADDRESS = 1 << 16  # Linux maps nothing below it
 
 
 def arguments(args):
-    """A kernel's arguments as Module.launch takes them: arrays as they are, pointers and addresses of arrays as arrays, an
-    mdspan as a structure, others as the bytes of their value."""
+    """A kernel's arguments as Module.launch takes them: arrays as they are, pointers and addresses of arrays, textures and
+    surfaces as arrays, an mdspan as a structure, others as the bytes of their value."""
     if isinstance(args, ndarray):
         args = (args,)
     if not isinstance(args, (tuple, list)):
@@ -27,7 +28,16 @@ def arguments(args):
 def _parameter(value, place):
     if isinstance(value, MemoryPointer):
         return _behind(value)
+    if isinstance(value, (TextureObject, SurfaceObject)):
+        return value._shown.memory()
     return as_parameter(value) if isinstance(value, mdspan) else _value(value, place)
+
+
+def written(args):
+    """A bit for each argument of a kernel that it may write: all but textures."""
+    if isinstance(args, ndarray):
+        return 1
+    return sum(1 << place for place, a in enumerate(args) if not isinstance(a, TextureObject))
 
 
 def _behind(pointer):
@@ -91,7 +101,7 @@ class Function:
         if 0 in grid:
             return
         sites.note(self.name)
-        self._module.launch(self.name, grid, block, shared_mem, values, (1 << len(values)) - 1)
+        self._module.launch(self.name, grid, block, shared_mem, values, written(args))
 
     def linear_launch(self, size, args, shared_mem=0, block_max_size=128):
         """Launch it with as many threads as there are elements, at least.

@@ -153,7 +153,8 @@ class RawKernel(_OfSource):
 
         Parameters: grid, block: int or tuple of up to 3; a grid with a 0 has no blocks, and nothing runs. args: one array
         or a tuple: arrays go as pointers to their first element, and so do addresses within them (a.data.ptr), which an
-        int may be; a.mdspan(...) as a cuda::std::mdspan;
+        int may be; a.mdspan(...) as a cuda::std::mdspan; cuda.texture's objects as cudaTextureObject_t and
+        cudaSurfaceObject_t;
         Python's int, float, complex and bool as long long, double, complex<double> and bool; NumPy scalars and arrays
         of one element, also of structured types, as they are; None as a null pointer. Neither number nor types are
         compared with the kernel's before it runs. shared_mem: bytes of dynamic shared memory.
@@ -226,7 +227,7 @@ class RawModule(_OfSource):
     translate_cucomplex, enable_cooperative_groups, jitify: as for RawKernel. name_expressions: sequence of names of
     template instances, as C++ would write them.
     Raises: TypeError; ValueError for a path: cuda.driver.CUDADriverError where there is no such file.
-    Differs: there are no binaries and no textures.
+    Differs: there are no binaries.
     Source: cupy.RawModule
     """
 

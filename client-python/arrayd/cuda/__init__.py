@@ -14,7 +14,7 @@ A server without a GPU has one device, whose streams and events are always done.
 import importlib as _importlib
 import sys as _sys
 
-from . import _libraries, device, memory, pinned_memory, runtime, stream
+from . import _libraries, device, memory, pinned_memory, runtime, stream, texture
 from .device import Device, get_device_id
 from .memory import (BaseMemory, ManagedMemory, Memory, MemoryAsync, MemoryAsyncPool, MemoryPointer, MemoryPool,
                      UnownedMemory, alloc, get_allocator, malloc_async, malloc_managed, set_allocator, using_allocator)
@@ -32,7 +32,7 @@ __all__ = ["BaseMemory", "Device", "Event", "ExternalStream", "Function", "Manag
            "Stream", "UnownedMemory", "alloc", "alloc_pinned_memory", "compiler", "device", "get_allocator",
            "get_current_stream", "get_device_id", "get_elapsed_time", "get_local_runtime_version", "is_available",
            "malloc_async", "malloc_managed", "memory", "pinned_memory", "runtime", "set_allocator",
-           "set_pinned_memory_allocator", "stream", "using_allocator", *_libraries.NAMES]
+           "set_pinned_memory_allocator", "stream", "texture", "using_allocator", *_libraries.NAMES]
 
 
 def get_local_runtime_version():

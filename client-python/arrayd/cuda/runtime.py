@@ -8,6 +8,15 @@ is_hip = False
 CUDARuntimeError = _core.DeviceError  # what a device reports; no memory is MemoryError
 streamLegacy, streamPerThread = 1, 2  # CUDA's names of streams
 memoryTypeUnregistered, memoryTypeHost, memoryTypeDevice, memoryTypeManaged = range(4)
+# CUDA's numbers of what describes textures, by the names that they have here.
+_TEXTURES = {"cudaChannelFormatKind": ("Signed", "Unsigned", "Float", "None"),
+             "cudaResourceType": ("Array", "MipmappedArray", "Linear", "Pitch2D"),
+             "cudaAddressMode": ("Wrap", "Clamp", "Mirror", "Border"), "cudaFilterMode": ("Point", "Linear"),
+             "cudaReadMode": ("ElementType", "NormalizedFloat")}
+_TEXTURES = {kind + name: number for kind, names in _TEXTURES.items() for number, name in enumerate(names)}
+_TEXTURES |= {"cudaArrayDefault": 0, "cudaArrayLayered": 1, "cudaArraySurfaceLoadStore": 2, "cudaArrayCubemap": 4,
+              "cudaArrayTextureGather": 8}
+globals().update(_TEXTURES)
 # CUDA's numbers, of those attributes that are told; their names are those here without cudaDevAttr.
 _ATTRIBUTES = {1: "MaxThreadsPerBlock", 2: "MaxBlockDimX", 3: "MaxBlockDimY", 4: "MaxBlockDimZ", 5: "MaxGridDimX",
                6: "MaxGridDimY", 7: "MaxGridDimZ", 10: "WarpSize", 16: "MultiProcessorCount",
@@ -19,7 +28,7 @@ __all__ = ["CUDARuntimeError", *("cudaDevAttr" + name for name in _ATTRIBUTES.va
            "deviceGetAttribute", "deviceSynchronize", "driverGetVersion", "getDevice", "getDeviceCount",
            "getDeviceProperties", "is_hip", "memGetInfo", "memoryTypeDevice", "memoryTypeHost", "memoryTypeManaged",
            "memoryTypeUnregistered", "pointerGetMemoryType", "runtimeGetVersion", "setDevice", "streamCreate",
-           "streamDestroy", "streamLegacy", "streamPerThread", "streamQuery", "streamSynchronize"]
+           "streamDestroy", "streamLegacy", "streamPerThread", "streamQuery", "streamSynchronize", *_TEXTURES]
 
 
 def getDeviceCount():
