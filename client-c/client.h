@@ -230,8 +230,9 @@ void ad__read_now(ad_session *s, bool all);
 /* ---- net/ring.c: memory through which a server on this machine exchanges bytes with this process ---- */
 /* Receive as recv does, by the ring or over the socket. The reading thread. */
 ssize_t ad__ring_receive(ad_session *s, void *data, size_t size, int flags);
-/* Look at the ring so many times, until something has come. The reading thread. */
-bool ad__ring_await(ad_session *s, unsigned looks);
+/* Look at the ring again and again, until something has come. False: others should have the processor for a moment. The
+ * reading thread. */
+bool ad__ring_await(ad_session *s);
 /* Tell whether something has come that no look at the socket would show. The reading thread, or while there is none. */
 bool ad__ring_has_input(const ad_session *s);
 /* Put all of a message into the ring. False: it must go over the socket, and has been announced. The writing thread. */

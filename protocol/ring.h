@@ -61,6 +61,14 @@ typedef struct ad_ring_reader {
     bool asleep;    /* all bytes come over the socket */
 } ad_ring_reader;
 
+/* How often an end looks at its rings before it gives the processor to others. That costs it half a microsecond, and
+ * after it the other end may have waited as long. So an end to which bytes come while it looks does so for as long as a
+ * round trip takes. An end to which none come, because it has the processor that the other end needs, looks for a
+ * moment only. Now and then it tries a long look. */
+typedef struct ad_ring_patience {
+    unsigned looks, waits;
+} ad_ring_patience;
+
 /* ---- memory ---- */
 
 /* Make the memory and its descriptor, which is close-on-exec and can be neither shrunk nor grown. Both readers sleep.
@@ -81,8 +89,8 @@ static inline uint64_t ad__ring_measure(const struct iovec *part, size_t parts) 
     for (size_t i = 0; i < parts; i++) size += part[i].iov_len;
     return size;
 }
-/* Put all bytes of the parts into the ring. False, and nothing is put: the reader sleeps, there is no room, or announced
- * bytes must go over the socket first. */
+/* Put all bytes of the parts into the ring. False, and nothing is put: the reader sleeps, there is no room, or
+ * announced bytes must go over the socket first. */
 bool ad__ring_put(ad_ring_writer *w, const struct iovec *part, size_t parts);
 /* Announce bytes, before they are sent over the socket. */
 void ad__ring_announce(ad_ring_writer *w, uint64_t size);
@@ -118,6 +126,21 @@ static inline bool ad__ring_has_record(const ad_ring_reader *r) {
 /* Tell an awake reader whether bytes come over the socket, or a record has come. */
 static inline bool ad__ring_has_news(const ad_ring_reader *r) {
     return ad__ring_has_record(r) || atomic_load_explicit(&r->way->announced, memory_order_relaxed) > r->place;
+}
+#define AD_RING_LOOKS_LEAST 40u
+#define AD_RING_LOOKS_MOST 320u /* 8 us on a processor of 2026 */
+#define AD_RING_TRIAL 64u       /* of so many waits one is for AD_RING_LOOKS_MOST */
+
+/* Begin to wait, and return how often to look before the processor is given to others. */
+static inline unsigned ad__ring_begin_wait(ad_ring_patience *p) {
+    if (++p->waits % AD_RING_TRIAL == 0) p->looks = AD_RING_LOOKS_MOST;
+    if (p->looks < AD_RING_LOOKS_LEAST) p->looks = AD_RING_LOOKS_LEAST;
+    return p->looks;
+}
+/* Learn whether something came while the end looked. */
+static inline bool ad__ring_end_wait(ad_ring_patience *p, bool came) {
+    if (!came) p->looks /= 4;
+    return came;
 }
 /* Wait for some cycles, and leave the processor's units to its other thread. */
 static inline void ad__ring_pause(void) {

@@ -7,7 +7,6 @@
 
 #define STEP_NS 50000000u /* time between two checks of the interrupt */
 #define SPIN_NS 40000u
-#define RING_LOOKS 40 /* looks at a ring before the processor is given to others */
 #define SPIN_CREDIT_MOST 16
 #define SPIN_PAUSE 32 /* waits without spinning after the credit is used up */
 
@@ -62,8 +61,9 @@ static bool spin_for_input(ad_session *s) {
     int came = 0;
     const bool ring = atomic_load_explicit(&s->ring.memory, memory_order_relaxed) != NULL;
     while (!came && !s->input.receiver.closed && now - begin < SPIN_NS) {
-        if (!ring || ad__ring_await(s, RING_LOOKS)) came = ad__receiver_run(s, MSG_DONTWAIT);
-        if (!came) sched_yield();
+        if (!ring || ad__ring_await(s)) came = ad__receiver_run(s, MSG_DONTWAIT);
+        if (came) break;
+        sched_yield();
         now = ad__now();
     }
     if (came && now - begin < SPIN_NS)

@@ -87,14 +87,13 @@ ssize_t ad__ring_receive(ad_session *s, void *data, size_t size, int flags) {
     return receive_from_socket(s, data, most, flags);
 }
 
-bool ad__ring_await(ad_session *s, unsigned looks) {
+bool ad__ring_await(ad_session *s) {
     ad_ring_reader *r = &s->ring.reader;
+    bool came = false;
     ad__ring_wake(r);
-    for (unsigned i = 0; i < looks; i++) {
-        if (ad__ring_has_news(r)) return true;
+    for (unsigned left = ad__ring_begin_wait(&s->ring.patience); left && !(came = ad__ring_has_news(r)); left--)
         ad__ring_pause();
-    }
-    return false;
+    return ad__ring_end_wait(&s->ring.patience, came);
 }
 
 bool ad__ring_has_input(const ad_session *s) {

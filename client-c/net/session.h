@@ -136,6 +136,7 @@ struct ad_session {
         ad_ring_reader reader;          /* the reading thread's */
         ad_ring_writer writer;          /* the writing thread's */
         bool joined;                    /* the writer is in use */
+        ad_ring_patience patience;      /* the reading thread's */
     } ring;                             /* net/ring.c */
     struct {
         bool welcomed;

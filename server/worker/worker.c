@@ -153,7 +153,7 @@ static void serve_rings(ad_worker *w) {
     const int64_t until = ad__os_now() + RINGS_TIME;
     while (ad__worker_must_spin(w) && ad__rings_await(w)) {
         ad__rings_read(w, ad__session_read);
-        if (run_engine(w) != AD_PUMP_NEVER || ad__os_now() > until) return;
+        if (run_engine(w) != AD_PUMP_NEVER || w->io.heard > until) return;
     }
 }
 
@@ -216,7 +216,8 @@ static int init_loop(ad_worker *w, int channel) {
     if ((status = uv_poll_init(&w->io.loop, &w->io.leases_poll, w->io.leases))) return status;
     if ((status = uv_poll_init(&w->io.loop, &w->arrayd.poll, channel))) return status;
     w->io.leases_poll.data = w;
-    w->io.wake.data = w->io.after_poll.data = w->io.later.data = w->io.clock.data = w->io.busy.data = w->arrayd.poll.data = w;
+    w->io.wake.data = w->io.after_poll.data = w->io.later.data = w->io.clock.data = w->io.busy.data =
+        w->arrayd.poll.data = w;
     uv_check_start(&w->io.after_poll, on_polled);
     if ((status = uv_poll_start(&w->io.later, UV_READABLE, on_engine_timer))) return status;
     if ((status = uv_poll_start(&w->io.leases_poll, UV_READABLE, on_leases))) return status;

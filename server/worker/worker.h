@@ -47,13 +47,14 @@ typedef struct ad_worker_loop {
     uv_async_t wake;       /* wakes the loop for a session that wants attention, or a note */
     uv_check_t after_poll; /* runs the engine after each polling of sockets */
     uv_idle_t busy; /* active while the loop must not sleep: the engine has more to do here, or a message is likely */
-    bool pressed;        /* the engine has more to do here */
-    int64_t heard, idle; /* ns: when a client last sent something, and when nothing more was left to do after it */
-    int quick;           /* how often lately the next message came soon: see io/spin.h */
+    bool pressed;   /* the engine has more to do here */
+    int64_t heard, idle;      /* ns: when a client last sent something, and when nothing more was left to do after it */
+    int quick;                /* how often lately the next message came soon: see io/spin.h */
     ad_worker_session *rings; /* sessions whose rings are looked at (session/rings.h) */
-    int timer;           /* a timerfd, because libuv counts in ms */
-    uv_poll_t later;     /* polls the timerfd, which wakes the loop for the next polling of devices */
-    int leases;          /* an epoll descriptor for sockets whose other end may be closed (sharing/leases.h) */
+    ad_ring_patience patience;
+    int timer;       /* a timerfd, because libuv counts in ms */
+    uv_poll_t later; /* polls the timerfd, which wakes the loop for the next polling of devices */
+    int leases;      /* an epoll descriptor for sockets whose other end may be closed (sharing/leases.h) */
     uv_poll_t leases_poll;
     uv_timer_t clock;          /* active while a client is watched for time-outs */
     pthread_mutex_t wake_lock; /* guards wakeable: compilations wake the loop, too */

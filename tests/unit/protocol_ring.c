@@ -227,3 +227,34 @@ Test(ring, other_memory_is_refused) {
     ad__ring_unmap(memory);
     close(fd);
 }
+
+/* ---- how long an end looks ---- */
+
+/* Wait so many times, and return how often the end has looked in the longest of these waits. */
+static unsigned wait_often(ad_ring_patience *p, unsigned waits, bool came) {
+    unsigned most = 0;
+    for (unsigned i = 0; i < waits; i++) {
+        const unsigned looks = ad__ring_begin_wait(p);
+        if (looks > most) most = looks;
+        cr_assert_eq(ad__ring_end_wait(p, came), came);
+    }
+    return most;
+}
+
+Test(ring, an_end_to_which_bytes_come_looks_for_long) {
+    ad_ring_patience p = {0};
+    cr_assert_eq(wait_often(&p, 1, true), AD_RING_LOOKS_LEAST);
+    wait_often(&p, AD_RING_TRIAL, true);
+    for (int i = 0; i < 1000; i++) {
+        cr_assert_eq(ad__ring_begin_wait(&p), AD_RING_LOOKS_MOST);
+        ad__ring_end_wait(&p, true);
+    }
+}
+
+Test(ring, an_end_that_waits_for_others_looks_for_a_moment) {
+    ad_ring_patience p = {.looks = AD_RING_LOOKS_MOST};
+    wait_often(&p, 2, false);
+    cr_assert_eq(wait_often(&p, AD_RING_TRIAL - 3, false), AD_RING_LOOKS_LEAST);
+    cr_assert_eq(wait_often(&p, AD_RING_TRIAL, false), AD_RING_LOOKS_MOST, "one wait is a trial");
+    cr_assert_eq(wait_often(&p, AD_RING_TRIAL / 2, false), AD_RING_LOOKS_LEAST);
+}

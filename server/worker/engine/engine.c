@@ -96,19 +96,21 @@ const ad_component ad__component_turn = {.name = "turns", .open = open_turn, .cl
 
 /* ---- several turns on end ---- */
 
-static bool is_staying(const ad_engine *e) { return e->turns.staying && ad__os_now() < e->stay_until; }
+static bool is_staying(const ad_engine *e, int64_t now) { return e->turns.staying && now < e->stay_until; }
 
-static ad_share *choose_next(ad_engine *e) { return is_staying(e) ? e->turns.staying : ad__share_next(&e->turns); }
+static ad_share *choose_next(ad_engine *e, int64_t now) {
+    return is_staying(e, now) ? e->turns.staying : ad__share_next(&e->turns);
+}
 
 /* Decide after a turn of so many operations whether the session has the next turn as well. */
-static void update_stay(ad_engine *e, ad_worker_session *s, ad_turn turn, uint64_t operations) {
+static void update_stay(ad_engine *e, ad_worker_session *s, ad_turn turn, uint64_t operations, int64_t now) {
     const bool stayed = e->turns.staying == &s->turns.share;
     if (turn != AD_TURN_MORE || s->worker->backend->asynchronous || operations < STAY_OPS ||
-        (stayed && !is_staying(e))) {
+        (stayed && !is_staying(e, now))) {
         e->turns.staying = NULL; /* the next turn goes by shares again */
     } else if (!stayed) {
         e->turns.staying = &s->turns.share;
-        e->stay_until = ad__os_now() + STAY;
+        e->stay_until = now + STAY;
     }
 }
 
@@ -157,6 +159,7 @@ static bool poll_under_way(ad_engine *e) {
 
 /* Find when devices must be polled next: in so many ns, or AD_PUMP_NEVER. */
 static int64_t find_next_poll(const ad_engine *e) {
+    if (!e->under_way) return AD_PUMP_NEVER;
     int64_t now = ad__os_now(), soonest = LATE_MOST;
     for (const ad_worker_session *s = e->under_way; s; s = s->turns.next_busy) {
         int64_t waited = now - s->wait.since;
@@ -169,7 +172,7 @@ static int64_t find_next_poll(const ad_engine *e) {
         if (s->wait.kind && waited < PATIENCE) return AD_PUMP_AT_ONCE;
         if (s->wait.kind && waited / LATE_SHARE < soonest) soonest = waited / LATE_SHARE;
     }
-    return e->under_way ? soonest : AD_PUMP_NEVER;
+    return soonest;
 }
 
 static bool is_in_hurry(const ad_engine *e, int64_t now) { return now - e->hurried < HURRY; }
@@ -188,10 +191,12 @@ static bool needs_checkpoint(const ad_worker_session *s, ad_turn turn) {
     return s->checkpoint.late || (s->checkpoint.behind && (turn != AD_TURN_MORE || s->sharing.shares));
 }
 
-/* Run one turn of a session. The lock is held at entry and return, not in between. */
-static ad_turn run_turn(ad_engine *e, ad_worker_session *s, int64_t limit) {
+/* Run one turn of a session, at the time *now, which becomes that of the turn's end. The lock is held at entry and
+ * return, not in between. */
+static ad_turn run_turn(ad_engine *e, ad_worker_session *s, int64_t limit, int64_t *now) {
     ad_turn turn = AD_TURN_OVER;
-    int64_t budget = s->turns.share.node.credit, start = s->turns.since = ad__os_now();
+    const int64_t start = s->turns.since = *now;
+    int64_t budget = s->turns.share.node.credit;
     bool over = ad__run_is_over(s);
     const uint64_t done = s->progress.done;
     if (e->turns.staying == &s->turns.share) budget = QUANTUM;
@@ -206,7 +211,8 @@ static ad_turn run_turn(ad_engine *e, ad_worker_session *s, int64_t limit) {
     if (ended) turn = s->worker->hooks.engine->drop(s);
     update_under_way(e, s, turn == AD_TURN_OVER);
     bool stuck = ad__output_flush(&s->output);
-    int64_t used = ad__os_now() - start;
+    *now = ad__os_now();
+    const int64_t used = *now - start;
     if (!s->worker->backend->asynchronous) s->usage.device_ns += used;
     pthread_mutex_lock(&e->lock);
     ad__share_charge(&e->turns, &s->turns.share, used + take_device_time(s));
@@ -222,7 +228,7 @@ static ad_turn run_turn(ad_engine *e, ad_worker_session *s, int64_t limit) {
         if (ad__run_phase(s) == AD_RUN_LIVE) ad__run_enter(s, AD_RUN_STALLED);
         ad__share_remove(&e->turns, &s->turns.share);
     }
-    update_stay(e, s, turn, s->progress.done - done);
+    update_stay(e, s, turn, s->progress.done - done, *now);
     if (stuck || turn == AD_TURN_OVER) request_attention(s);
     return turn;
 }
@@ -265,15 +271,17 @@ static bool call_engine_thread(ad_engine *e, ad_worker_session *s) {
     return false;
 }
 
-/* Run turns until none is wanted, `until` has come, or an operation costs more than `limit`. The lock is held. */
-static void run_turns(ad_engine *e, int64_t until, int64_t limit) {
-    int64_t now = ad__os_now(), polled = now;
+/* Run turns from now on until none is wanted, `until` has come, or an operation costs more than `limit`. The lock is
+ * held. */
+static void run_turns(ad_engine *e, int64_t now, int64_t until, int64_t limit) {
+    int64_t polled = now;
     int looks = 0;
     do {
         if (e->question) send_report(e);
-        ad_share *n = choose_next(e);
-        if (n && run_turn(e, get_session(n), limit) == AD_TURN_HEAVY && call_engine_thread(e, get_session(n))) return;
-        now = ad__os_now();
+        ad_share *n = choose_next(e, now);
+        if (!n) now = ad__os_now();
+        else if (run_turn(e, get_session(n), limit, &now) == AD_TURN_HEAVY && call_engine_thread(e, get_session(n)))
+            return;
         if (e->under_way && (!n || now - polled > (is_in_hurry(e, now) ? SLICE : POLL_EVERY))) {
             pthread_mutex_unlock(&e->lock);
             bool ready = poll_under_way(e);
@@ -308,8 +316,9 @@ static bool has_chores(const ad_worker *w) { return w->hooks.engine->due(w) != I
 
 /* Shorten the time until the next call, so that unclaimed capabilities expire in time. */
 static int64_t limit_to_expiry(ad_worker *w, int64_t again) {
-    int64_t due = w->hooks.engine->due(w), now = ad__os_now();
+    const int64_t due = w->hooks.engine->due(w);
     if (due == INT64_MAX || again == AD_PUMP_AT_ONCE) return again;
+    const int64_t now = ad__os_now();
     if (due <= now) return AD_PUMP_AT_ONCE;
     return due - now < again ? due - now : again;
 }
@@ -326,7 +335,7 @@ int64_t ad__engine_pump(ad_worker *w) {
         pthread_mutex_lock(&e->lock);
         bool alone = atomic_load(&w->nsessions) <= 1;
         int64_t now = ad__os_now();
-        run_turns(e, now + (is_in_hurry(e, now) && !alone ? 2 * SLICE : PUMP_LIMIT), alone ? LIGHT_ALONE : LIGHT);
+        run_turns(e, now, now + (is_in_hurry(e, now) && !alone ? 2 * SLICE : PUMP_LIMIT), alone ? LIGHT_ALONE : LIGHT);
         stop_running(e);
         if (e->heavy) pthread_cond_signal(&e->work);
         else again = limit_to_expiry(w, ad__share_wanted(&e->turns) ? AD_PUMP_AT_ONCE : find_next_poll(e));
@@ -347,7 +356,7 @@ static void *run_engine_thread(void *argument) {
             continue;
         }
         e->running = e->in_thread = true;
-        run_turns(e, INT64_MAX, INT64_MAX);
+        run_turns(e, ad__os_now(), INT64_MAX, INT64_MAX);
         ad__engine_give_up(e);
         if (e->under_way || e->question || e->claimed || has_chores(worker))
             uv_async_send(&worker->io.wake); /* the I/O thread waits for one of these */

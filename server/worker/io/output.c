@@ -158,7 +158,8 @@ static void count_sent(ad_output *o, size_t n) {
     if (!o->keeps || o->sent - o->taken > o->limit / KEEP_SHARE) free_taken(o);
 }
 
-/* Send the ring's descriptor with the bytes. Where none can be passed, the bytes go alone, and the ring stays unused. */
+/* Send the ring's descriptor with the bytes. Where none can be passed, the bytes go alone, and the ring stays unused.
+ */
 static ssize_t send_with_ring(ad_output *o, struct msghdr *m) {
     union {
         char space[CMSG_SPACE(sizeof(int))];
@@ -221,7 +222,7 @@ static void send_queued(ad_output *o) {
             lose_connection(o);
             return;
         }
-        if (n >= 0 || !atomic_load(&o->blocked)) atomic_store(&o->progress, ad__os_now());
+        if ((n < 0) != atomic_load(&o->blocked)) atomic_store(&o->progress, ad__os_now());
         if (n < 0) {
             atomic_store(&o->blocked, true);
             return;

@@ -42,7 +42,7 @@ typedef struct ad_output {
     atomic_bool blocked;                        /* the socket is full: only ad__output_resume sends */
     atomic_bool away;                           /* the connection is closed: nothing is sent until ad__output_take_up */
     atomic_bool broken;                         /* the output has failed: nothing is sent any more */
-    atomic_llong progress;                      /* when the socket last took bytes, or became blocked, ns */
+    atomic_llong progress;                      /* while it is blocked: ns when it became so, or last took bytes */
     atomic_ullong total;                        /* bytes sent over all connections */
     int status;                                 /* AD_E_...: why it is broken */
     const char *why;

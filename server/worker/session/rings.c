@@ -5,7 +5,6 @@
 #include "server/common/os.h"
 #include "server/worker/io/spin.h"
 
-#define LOOKS 40     /* looks at all rings before the processor is given to others */
 #define QUIET 200000 /* ns without a message after which a ring is not looked at any more */
 
 /* ---- a session's ring ---- */
@@ -89,25 +88,28 @@ static bool sleep_ring(ad_worker_session *s) {
 }
 
 void ad__rings_read(ad_worker *w, void (*read)(ad_worker_session *s)) {
-    const int64_t now = w->io.rings ? ad__os_now() : 0;
     for (ad_worker_session *s = w->io.rings, *next; s; s = next) {
         next = s->ring.next;
         if (is_ready(s)) {
-            s->ring.heard = now;
             read(s);
-        } else if (now - s->ring.heard > QUIET) {
+            s->ring.heard = w->io.heard;
+        } else if (w->io.heard - s->ring.heard > QUIET) {
             sleep_ring(s);
         }
     }
 }
 
-bool ad__rings_await(ad_worker *w) {
-    for (int i = 0; i < LOOKS; i++) {
-        for (const ad_worker_session *s = w->io.rings; s; s = s->ring.next)
-            if (is_ready(s)) return true;
-        ad__ring_pause();
-    }
+static bool is_any_ready(const ad_worker *w) {
+    for (const ad_worker_session *s = w->io.rings; s; s = s->ring.next)
+        if (is_ready(s)) return true;
     return false;
+}
+
+bool ad__rings_await(ad_worker *w) {
+    bool came = false;
+    for (unsigned left = ad__ring_begin_wait(&w->io.patience); left && !(came = is_any_ready(w)); left--)
+        ad__ring_pause();
+    return ad__ring_end_wait(&w->io.patience, came);
 }
 
 bool ad__rings_sleep(ad_worker *w) {

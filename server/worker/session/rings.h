@@ -20,7 +20,7 @@ void ad__ring_note_nothing(ad_worker_session *s);
 void ad__ring_close(ad_worker_session *s);
 /* Read all rings that have something, for whose sessions read is called. */
 void ad__rings_read(ad_worker *w, void (*read)(ad_worker_session *s));
-/* Look at all rings again and again for a microsecond or two. True: one has something. */
+/* Look at all rings again and again, for a microsecond or for some (ad_ring_patience). True: one has something. */
 bool ad__rings_await(ad_worker *w);
 /* Let all rings sleep, because the loop is about to. False: something has come. */
 bool ad__rings_sleep(ad_worker *w);

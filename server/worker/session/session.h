@@ -35,8 +35,9 @@ bool ad__sessions_tick(ad_worker *w);
 ad_worker_session *ad__session_find(ad_worker *w, uint64_t id);
 
 /* ---- session_run.c: turns ---- */
-ad_turn ad__session_turn(ad_worker_session *s, int64_t budget, int64_t limit); /* hook of engine/ */
-ad_turn ad__session_drop(ad_worker_session *s);                                /* hook of engine/ */
+/* Execute messages for `budget` ns from turns.since on; a hook of engine/. */
+ad_turn ad__session_turn(ad_worker_session *s, int64_t budget, int64_t limit);
+ad_turn ad__session_drop(ad_worker_session *s); /* hook of engine/ */
 
 /* ---- execute.c, reads.c; runner only ---- */
 /* Execute a message (class OP or ASK). Its failure is recorded in the session, or answered. False: the session waits,

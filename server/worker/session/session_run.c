@@ -169,7 +169,7 @@ static bool must_await_thread(ad_worker_session *s, int64_t ns) {
 }
 
 ad_turn ad__session_turn(ad_worker_session *s, int64_t budget, int64_t limit) {
-    int64_t until = ad__os_now() + budget;
+    const int64_t until = s->turns.since + budget;
     bool asynchronous = s->worker->backend->asynchronous;
     if (atomic_load_explicit(&s->move.halted, memory_order_relaxed) && !s->worker->hooks.migration->ends_session(s)) {
         ad__session_await(s, AD_WAIT_MIGRATION, NULL, NULL);

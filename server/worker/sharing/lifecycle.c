@@ -43,8 +43,9 @@ static bool reap_orphans(const ad_worker *w) {
 }
 
 void ad__sharing_sweep(ad_worker *w) {
-    int64_t now = ad__os_now();
     ad__leases_sweep(w);
+    if (w->sharing->due == INT64_MAX) return;
+    const int64_t now = ad__os_now();
     if (now < w->sharing->due) return;
     w->sharing->due = INT64_MAX;
     int64_t next = ad__capabilities_expire(w, now);
