@@ -185,6 +185,41 @@ int ad__infer_searchsorted(const ad_op *op, ad_result *result, ad_fault *fault) 
     return status;
 }
 
+/* Check that input i is one-dimensional and of a type; count its elements. */
+static int check_line(const ad_op *op, int i, int dtype, int64_t *n, ad_fault *fault) {
+    const ad_desc *x;
+    int status = ad__typed_input(op, i, dtype, &x, fault);
+
+    if (!status && x->ndim != 1) status = ad__bad_shape(op, i, "must have one dimension", fault);
+    if (!status) *n = x->shape[0];
+    return status;
+}
+
+int ad__infer_merge(const ad_op *op, ad_result *result, ad_fault *fault) {
+    int64_t n[2], both;
+    int status = 0;
+
+    for (int i = 0; i < 2 && !status; i++) status = check_line(op, i, op->loop, &n[i], fault);
+    if (status) return status;
+    if (__builtin_add_overflow(n[0], n[1], &both))
+        return ad__fault(fault, AD_E_VALUE, "%s: the inputs have too many elements", ad__op_name(op));
+    ad__set_result(result, op->loop, 1, &both);
+    return 0;
+}
+
+int ad__infer_merge_pairs(const ad_op *op, ad_result *result, ad_fault *fault) {
+    int status = ad__infer_merge(op, result, fault);
+    int64_t n;
+
+    for (int i = 0; i < 2 && !status; i++) {
+        status = check_line(op, 2 + i, AD_INT64, &n, fault);
+        if (!status && n != op->operand[op->nout + i].desc.shape[0])
+            status = ad__bad_shape(op, 2 + i, "must have a number for each element", fault);
+    }
+    if (!status) ad__set_result(&result[1], AD_INT64, 1, result[0].shape);
+    return status;
+}
+
 int ad__infer_bincount(const ad_op *op, ad_result *result, ad_fault *fault) {
     const int dtype = op->nin > 1 ? AD_FLOAT64 : AD_INT64;
     const ad_desc *x, *weights, *out;

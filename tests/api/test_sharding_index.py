@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import arrayd as ad
-from arrayd.sharding import NamedSharding, PartitionSpec as P
+from arrayd.sharding import NamedSharding, PartitionSpec as P, _sorting
 from sharded import MESHES, check, draw, list_layouts, put, several_devices  # noqa: F401
 
 
@@ -181,6 +181,36 @@ def test_sorting_one_axis(mesh, kind):
     check(x, h, exact=True)
     sizes = [shard.data.size for shard in made.addressable_shards]
     assert max(sizes) <= len(h) / len(set(shard.index[0].start for shard in x.addressable_shards)) * 1.2 + 70
+    assert [shard.data.size for shard in np.argsort(x).addressable_shards] == sizes
+
+
+@pytest.mark.parametrize("mesh", MESHES)
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float16", "float64", "complex64", "complex128"])
+def test_sorting_in_pieces(mesh, dtype, monkeypatch):
+    """Large sections are copied on a stream of their own, and merged piece by piece; both zeros are equal, NaN comes last."""
+    monkeypatch.setattr(_sorting, "_LARGE", 0)
+    rng = np.random.default_rng(5)
+    h = rng.integers(-9, 9, 3001).astype(dtype)
+    if h.dtype.kind in "fc":
+        h[rng.random(h.size) < 0.1] = np.nan
+        h[rng.random(h.size) < 0.1] = -0.0
+    if h.dtype.kind == "c":
+        h.imag = rng.integers(-2, 3, h.size)
+    for x in (put(h, mesh, P("a")), put(h, mesh, P("a"))[5:2000]):
+        expected = x.get()
+        check(np.sort(x), np.sort(expected), exact=True)
+        check(np.argsort(x), np.argsort(expected, kind="stable"), exact=True)
+        check(np.argsort(x, axis=None), np.argsort(expected, kind="stable"), exact=True)
+
+
+def test_sorting_moves_sections():
+    """Of four parts each device gets what it has not got: about three quarters of the elements, or of them and their places."""
+    x = put(np.random.default_rng(2).random(40_000), "four", P("a"))
+    for function, share in ((np.sort, x.nbytes), (np.argsort, 2 * x.nbytes)):
+        before = ad.sharding.moved_bytes()
+        function(x)
+        assert (ad.sharding.moved_bytes() - before) / share == pytest.approx(
+            0.75 if ad.session_info()["devices"] == 4 else 0, abs=0.05)
 
 
 @pytest.mark.parametrize("mesh, spec", list_layouts(2))

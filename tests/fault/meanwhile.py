@@ -279,6 +279,12 @@ def order_cases(rng, place):
     x, v = Written(place, np.arange(N, dtype="float64"), numbers(rng, "float64", N)[1]), numbers(rng, "float64", N)
     for right in (False, True):
         yield "searchsorted", (x, Written(place, *v)), (right,), {}, within(0, N + 1)
+    for dtype in ("float32", "complex128", "uint8"):
+        a, b = (Written(place, *numbers(rng, dtype, N)) for _ in range(2))
+        i, j = (Written(place, *numbers(rng, "int64", N)) for _ in range(2))
+        yield "merge", (a, b), (), {}, None
+        yield "merge", (a, b), (), {"out": Written(place, *numbers(rng, dtype, 2 * N))}, None
+        yield "merge_pairs", (a, b, i, j), (), {}, None
 
 
 def number_cases(rng, place):
@@ -390,7 +396,7 @@ def curand_cases(rng, place):
 
 CALLS = {name: make for make, names in {
     index_cases: "gather scatter compress place nonzero bincount",
-    order_cases: "sort argsort searchsorted",
+    order_cases: "sort argsort searchsorted merge merge_pairs",
     number_cases: "iota fft rfft irfft cumsum cumprod nancumsum nancumprod matmul",
     linalg_cases: "cholesky qr svd svdvals eigh eigvalsh inv lu eig eigvals qr_raw solve lstsq",
     random_cases: "random",

@@ -1,4 +1,5 @@
-/* sort, argsort and searchsorted against std::stable_sort and the like, with an order written anew here. */
+/* sort, argsort, searchsorted, merge and merge_pairs against std::stable_sort and the like, with an order written anew
+ * here. */
 #include <algorithm>
 #include <math.h>
 #include <numeric>
@@ -122,6 +123,38 @@ template <class S> void check_search(host &h, int64_t n, int layout) {
     }
 }
 
+template <class S> nd<S> random_sorted(int64_t n, int layout) {
+    std::vector<S> values;
+    values.resize(size_t(n));
+    for (S &e : values) e = random_value<S>();
+    std::stable_sort(values.begin(), values.end(), before<S>);
+    nd<S> x = laid_out<S>({n}, layout);
+    for (int64_t i = 0; i < n; i++) x[i] = values[size_t(i)];
+    return x;
+}
+
+template <class S> void check_merge(host &h, int64_t na, int64_t nb, int layout) {
+    nd<S> a = random_sorted<S>(na, layout), b = random_sorted<S>(nb, (layout + 1) % 4);
+    nd<S> alone = laid_out<S>({na + nb}, (layout + 2) % 4), out = laid_out<S>({na + nb}, layout);
+    nd<int64_t> a_places = laid_out<int64_t>({na}, layout), b_places({nb}),
+                places = laid_out<int64_t>({na + nb}, layout);
+    std::vector<S> want;
+    for (int64_t i = 0; i < na; i++) a_places[i] = i, want.push_back(a[i]);
+    for (int64_t i = 0; i < nb; i++) b_places[i] = na + i, want.push_back(b[i]);
+    std::vector<int64_t> order(want.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t i, int64_t j) { return before(want[size_t(i)], want[size_t(j)]); });
+    ASSERT_OK(h.call(AD_CALL_merge, dtype_of<S>::value, {alone}, {a, b}, {}));
+    ASSERT_OK(h.call(AD_CALL_merge_pairs, dtype_of<S>::value, {out, places}, {a, b, a_places, b_places}, {}));
+    for (int64_t i = 0; i < na + nb; i++) {
+        const int64_t from = order[size_t(i)];
+        cr_assert_eq(places[i], from, "dtype %d, %ld and %ld", dtype_of<S>::value, long(na), long(nb));
+        cr_assert(same_value(out[i], want[size_t(from)]) && same_value(alone[i], want[size_t(from)]), "dtype %d",
+                  dtype_of<S>::value);
+    }
+}
+
 } // namespace
 
 Test(kernels_call, sort_every_type) {
@@ -155,6 +188,24 @@ Test(kernels_call, sort_long) {
     check_sort<int64_t>(h, {70000}, 0, 2);
     check_sort<uint8_t>(h, {70000}, 0, 3);
     check_sort<complex<float>>(h, {66000}, 0, 0);
+}
+
+Test(kernels_call, merge) {
+    host h;
+    const int64_t sizes[][2] = {{0, 0}, {0, 7}, {7, 0}, {1, 1}, {900, 30}, {30, 900}, {20000, 21000}};
+    for (const auto &n : sizes)
+        for (int dtype = 0; dtype < AD_NDTYPE; dtype++)
+            visit(dtype, [&](auto t) { check_merge<typename decltype(t)::type>(h, n[0], n[1], int(n[0] % 4)); });
+}
+
+/* The elements of arrays that are not sorted go anywhere, but come from there. */
+Test(kernels_call, merge_unsorted) {
+    host h;
+    nd<int32_t> a({30000}), b({20011}), out({50011});
+    for (int64_t i = 0; i < a.size(); i++) a[i] = int32_t(random_bits() % 1000);
+    for (int64_t i = 0; i < b.size(); i++) b[i] = int32_t(1000 + random_bits() % 1000);
+    ASSERT_OK(h.call(AD_CALL_merge, AD_INT32, {out}, {a, b}, {}));
+    for (int64_t i = 0; i < out.size(); i++) cr_assert(out[i] >= 0 && out[i] < 2000);
 }
 
 Test(kernels_call, searchsorted) {

@@ -51,6 +51,12 @@ static int infer_op(int opcode, int row, int loop, int nin, int nparam) {
 #define CALL(row, loop, nin, nparam) infer_op(AD_REQ_CALL, AD_CALL_##row, loop, nin, nparam)
 #define QUERY(row, loop, nin) infer_op(AD_REQ_QUERY, AD_CALL_##row, loop, nin, 0)
 
+/* A merge of pairs, which has two outputs, over the operands from 2 on. */
+static int infer_merge_pairs(void) {
+    op = (ad_op){AD_REQ_CALL, AD_FLOAT32, 2, 4, 0, AD_CALL_merge_pairs, operand, param};
+    return ad__infer(&op, result, &fault);
+}
+
 static bool has_shape(int dtype, int ndim, const int64_t *shape) {
     return result[0].dtype == dtype && result[0].ndim == ndim &&
            (ndim == 0 || memcmp(result[0].shape, shape, (size_t)ndim * sizeof *shape) == 0);
@@ -247,6 +253,33 @@ Test(infer, along_an_axis) {
     cr_expect_eq(CALL(sort, AD_INT16, 1, 1), AD_E_VALUE);
     operand[1] = NUMBER(1);
     cr_expect_eq(CALL(argsort, AD_INT16, 1, 1), AD_E_TYPE);
+}
+
+Test(infer, merge) {
+    operand[1] = ARRAY(AD_FLOAT32, 4);
+    operand[2] = ARRAY(AD_FLOAT32, 5);
+    cr_expect(CALL(merge, AD_FLOAT32, 2, 0) == 0 && IS(AD_FLOAT32, 9));
+    cr_expect_eq(CALL(merge, AD_FLOAT64, 2, 0), AD_E_TYPE);
+    operand[2] = ARRAY(AD_FLOAT32, 1, 5);
+    cr_expect_eq(CALL(merge, AD_FLOAT32, 2, 0), AD_E_VALUE);
+    operand[2] = ARRAY(AD_FLOAT32, INT64_MAX - 3);
+    cr_expect_eq(CALL(merge, AD_FLOAT32, 2, 0), AD_E_VALUE);
+    operand[2] = NUMBER(1);
+    cr_expect_eq(CALL(merge, AD_FLOAT32, 2, 0), AD_E_TYPE);
+}
+
+Test(infer, merge_pairs) {
+    const int64_t both = 9;
+    operand[2] = ARRAY(AD_FLOAT32, 4);
+    operand[3] = ARRAY(AD_FLOAT32, 5);
+    operand[4] = ARRAY(AD_INT64, 4);
+    operand[5] = ARRAY(AD_INT64, 5);
+    cr_expect(infer_merge_pairs() == 0 && IS(AD_FLOAT32, 9));
+    cr_expect(result[1].dtype == AD_INT64 && result[1].ndim == 1 && result[1].shape[0] == both);
+    operand[5] = ARRAY(AD_INT64, 4);
+    cr_expect_eq(infer_merge_pairs(), AD_E_VALUE);
+    operand[5] = ARRAY(AD_INT32, 5);
+    cr_expect_eq(infer_merge_pairs(), AD_E_TYPE);
 }
 
 Test(infer, matmul) {

@@ -8,7 +8,7 @@ import numpy as np
 from .. import _core
 from .._array import protocols
 from .._base import as_array
-from . import _along, _indexing, _products, _reductions, _shapes
+from . import _along, _indexing, _products, _reductions, _shapes, _sorting
 from ._array import ONE_DEVICE, ShardedArray, device_put, map_whole
 from ._elementwise import fill, map_parts
 from ._layout import cut_evenly
@@ -132,7 +132,8 @@ FUNCTIONS = {
         "argmax": functools.partial(_reductions.arg_extreme, "argmax"),
         "argmin": functools.partial(_reductions.arg_extreme, "argmin"),
         **{name: functools.partial(_along.scan, name) for name in ("cumsum", "cumprod")},
-        **{name: _along_axis(name) for name in "argsort partition argpartition".split()}, "sort": _along.sort,
+        **{name: _along_axis(name) for name in ("partition", "argpartition")}, "sort": _sorting.sort,
+        "argsort": _sorting.argsort,
         **{name: _elementwise(name) for name in
            "clip round around nan_to_num real imag angle isclose sinc fix i0 iscomplex isreal".split()},
         "where": _nonzero_or_where,
@@ -239,7 +240,7 @@ def _sort(self, axis=-1, kind=None, order=None, *, stable=None):
 
     Source: numpy.ndarray.sort
     """
-    fill(self, _along.sort(self, axis, kind, order, stable=stable))
+    fill(self, _sorting.sort(self, axis, kind, order, stable=stable))
 
 
 def _fill(self, value):

@@ -3,11 +3,13 @@
 A device reads what lies on another one where it reaches it; the server makes its operation wait for that which writes the
 memory. Where a device does not reach another the elements go by this process.
 """
+import contextlib
 import functools
 import threading
 
 from .. import _base, _core
 from .._base import as_array
+from ..cuda.stream import Stream
 from ._layout import as_slices, cut_evenly, intersect, locate, shape_of
 
 _lock = threading.Lock()
@@ -53,6 +55,24 @@ def bring(part, device):
     """A part on the current device, which is `device`: itself, or a copy."""
     there = reach(part, device)
     return there if there.device.id == device.id else there.copy()
+
+
+_streams = {}  # by connection and device
+
+
+def copying(device, apart=True):
+    """A context in which the thread's operations on a device run on a stream of their own, beside those that follow the
+    context: the server makes an operation wait for another stream only where that writes what it reads."""
+    if not apart:
+        return contextlib.nullcontext()
+    key = _core.session_serial(), device.id
+    with _lock:
+        if key not in _streams:
+            for old in [each for each in _streams if each[0] != key[0]]:
+                del _streams[old]
+            with device:
+                _streams[key] = Stream()
+        return _streams[key]
 
 
 class Piece:

@@ -1,0 +1,143 @@
+"""Sorting over devices.
+
+    device 0   5 1 9 3 ─ sort ▶ 1 3│5 9 ──▶ 1 3      ─ merge ▶ 1 2 3          An axis alone that is split is sorted by
+    device 1   4 8 2 7 ─ sort ▶ 2│4 7 8 ──▶   2                               samples: each device sorts its part, gets one
+                                   │          5 9    ─ merge ▶ 4 5 7 8 9      section of each of the others, and merges
+                                   └────────▶ 4 7 8                           those
+"""
+import numpy as np
+
+from .. import _base
+from .._base import call, normalize_axis
+from ._along import find_function, map_along
+from ._array import ShardedArray, run_parts
+from ._move import bring, copying
+
+_SAMPLES = 64        # of each part, for each section
+_LARGE = 1 << 26     # bytes of a part from which sections come in pieces: one is merged while the next one is copied
+_PIECES = 4
+
+
+def sort(a, axis=-1, kind=None, order=None, *, stable=None):
+    """numpy.sort. One axis alone that is split is sorted by samples: see sort_split."""
+    a, axis = _flatten(a, axis)
+    if a.ndim == 1 and a._layout.is_split((0,)):
+        return sort_split(a)
+    return map_along(a, (axis,), lambda part: find_function("sort")(part, axis=axis, kind=kind, order=order))
+
+
+def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
+    """numpy.argsort, which is always stable. One axis alone that is split is sorted by samples."""
+    a, axis = _flatten(a, axis)
+    if a.ndim == 1 and a._layout.is_split((0,)):
+        return sort_split(a, places=True)
+    return map_along(a, (axis,), lambda part: find_function("argsort")(part, axis=axis, kind=kind, order=order))
+
+
+def _flatten(a, axis):
+    from ._shapes import ravel
+    return (ravel(a), 0) if axis is None else (a, normalize_axis(axis, a.ndim))
+
+
+def sort_split(x, places=False):
+    """A 1-d array, sorted over its devices; places: where its elements were. Each device sorts its part. Between samples of
+    them all the parts are cut into sections, so that device k merges section k of each. Equal elements may be divided, so
+    sections stay even however many equal elements there are. Waits once, for the samples, and once for where they fall."""
+    layout = x._layout
+    blocks = layout.list_owners(0)
+    owners = [group[0] for group in blocks]
+    ordered = run_parts(layout, lambda place: _sort_part(x._parts[place], layout.boxes[place][0][0], places)
+                        if place in owners else None)
+    pieces = _PIECES if x.nbytes >= _LARGE * len(blocks) and len(blocks) > 1 else 1
+    columns = [ordered[place] for place in owners]
+    cuts = _find_cuts([column[0] for column in columns], [layout.mesh._places[place] for place in owners],
+                      len(blocks) * pieces)
+    bounds = np.concatenate([[0], np.cumsum(np.diff(cuts[:, ::pieces], axis=1).sum(axis=0))])
+    made = [None] * len(layout.boxes)
+    for block, group in enumerate(blocks):
+        for place in group:
+            made[place] = _merge_block(columns, cuts[:, block * pieces:(block + 1) * pieces + 1], layout.mesh._places[place])
+    return ShardedArray(layout.replace(0, layout.splits[0], tuple(map(int, bounds))), made)
+
+
+def _sort_part(part, first, places):
+    """The columns that are merged: the elements in order and, if asked for, their places in the whole array."""
+    if not places:
+        return (find_function("sort")(part),)
+    order = find_function("argsort")(part)
+    return find_function("take")(part, order), order + first
+
+
+# ---- merging ----
+
+def _merge_block(columns, cuts, device):
+    """The last column of what a device gets of each part, merged. Sections of other devices are copied beside: all copies
+    are asked for before the first merge."""
+    pieces = cuts.shape[1] - 1
+    with device:
+        brought = []
+        for piece in range(pieces):
+            with copying(device, pieces > 1):
+                brought.append([tuple(bring(each[cuts[i][piece]:cuts[i][piece + 1]], device) for each in column)
+                                for i, column in enumerate(columns) if cuts[i][piece] < cuts[i][piece + 1]])
+        whole = [_base.empty(int((cuts[:, -1] - cuts[:, 0]).sum()), each.dtype) for each in columns[0]]
+        first = 0
+        for sections in brought:
+            count = sum(len(section[0]) for section in sections)
+            _merge_all(sections, [each[first:first + count] for each in whole])
+            first += count
+            sections.clear()
+    return whole[-1]
+
+
+def _merge_all(sections, outs):
+    """Neighbours are merged, until there are two: equal elements keep their order."""
+    while len(sections) > 2:
+        ends = range(0, len(sections) - 1, 2)
+        sections = [_merge(sections[i], sections[i + 1]) for i in ends] + sections[2 * len(ends):]
+    if len(sections) == 2:
+        _merge(*sections, outs)
+    for section in sections[:len(sections) == 1]:
+        for out, each in zip(outs, section):
+            out[...] = each
+
+
+def _merge(a, b, outs=None):
+    if len(a) == 1:
+        return (call("merge", (a[0], b[0]), (), outs and outs[0]),)
+    return call("merge_pairs", (a[0], b[0], a[1], b[1]), (), outs and tuple(outs), a[0].dtype)
+
+
+# ---- cutting ----
+
+def _find_cuts(ordered, devices, count):
+    """Where each sorted part is cut, so that the sections of one number have about as many elements each: int array of
+    shape (number of parts, count + 1)."""
+    sizes = np.array([len(part) for part in ordered])
+    samples = []
+    for part, device in zip(ordered, devices):
+        with device:
+            samples.append(part[::max(1, -(-len(part) // (_SAMPLES * count)))].copy())
+    host = np.sort(np.concatenate([sample.get() for sample in samples]))
+    cuts = np.zeros((len(ordered), count + 1), np.int64)
+    cuts[:, -1] = sizes
+    if not len(host):
+        return cuts
+    less, most = _count_below(ordered, devices, host[[len(host) * k // count for k in range(1, count)]])
+    for k in range(1, count):
+        wanted = int(sizes.sum()) * k // count - int(less[:, k - 1].sum())
+        equal = most[:, k - 1] - less[:, k - 1]
+        taken = np.clip(wanted - (np.cumsum(equal) - equal), 0, equal)
+        cuts[:, k] = np.maximum(less[:, k - 1] + taken, cuts[:, k - 1])
+    return cuts
+
+
+def _count_below(ordered, devices, pivots):
+    """For each part how many elements come before each pivot, and how many before or with it."""
+    found = []
+    for part, device in zip(ordered, devices):
+        with device:
+            pivot = find_function("asarray")(pivots)
+            found.append([find_function("searchsorted")(part, pivot, side=side) for side in ("left", "right")])
+    counts = np.array([[each.get() for each in pair] for pair in found]).reshape(len(ordered), 2, len(pivots))
+    return counts[:, 0], counts[:, 1]
