@@ -19,7 +19,7 @@ _REASONS = {
          "sparse": "CuPy 8 has moved it to cupyx.scipy.sparse", "util": "CuPy 8 has made it private; memoize is cupy.memoize",
          "cutensor": "CuPy 14 has it as cupyx.cutensor, which arrayd lacks; einsum and tensordot contract arrays"},
     "cupyx": {"cutensor": "this process uses no CUDA; cupy.einsum and cupy.tensordot contract arrays"},
-    "cuda": {**dict.fromkeys("CFunctionAllocator MemoryHook PythonFunctionAllocator".split(), _MEMORY),
+    "cuda": {**dict.fromkeys("CFunctionAllocator PythonFunctionAllocator".split(), _MEMORY),
              **dict.fromkeys("get_cublas_handle get_cuda_path get_hipcc_path get_nvcc_path "
                              "get_rocm_path".split(), _NO_CUDA),
              "Module": "the server loads no client's binaries; RawModule compiles source",

@@ -12,6 +12,22 @@ static void fill_array(ad__py_array *self, ad_array *array, ad__py_session *sess
     self->weak = NULL;
 }
 
+static PyObject *on_memory; /* is called with each array that owns a buffer, when it is made; NULL: none */
+
+PyObject *ad__py_set_on_memory(PyObject *module, PyObject *function) {
+    (void)module;
+    ad__py_replace(&on_memory, Py_IsNone(function) ? NULL : Py_NewRef(function));
+    Py_RETURN_NONE;
+}
+
+static PyObject *tell_made(PyObject *made) {
+    PyObject *function = Py_NewRef(on_memory), *done = ad__py_call1(function, made);
+    Py_DECREF(function);
+    if (!done) Py_CLEAR(made);
+    Py_XDECREF(done);
+    return made;
+}
+
 PyObject *ad__py_wrap(ad_array *array, ad__py_session *session, PyObject *base) {
     ad__py_array *self = PyObject_Malloc(sizeof *self);
     if (!self) {
@@ -21,7 +37,7 @@ PyObject *ad__py_wrap(ad_array *array, ad__py_session *session, PyObject *base) 
     PyObject_Init((PyObject *)self, ad__py.array);
     if (base && ((ad__py_array *)base)->base) base = ((ad__py_array *)base)->base;
     fill_array(self, array, session, base);
-    return (PyObject *)self;
+    return on_memory && !base ? tell_made((PyObject *)self) : (PyObject *)self;
 }
 
 PyObject *ad__py_result(int status, ad_array *const *array, ad__py_session *session) {
@@ -111,8 +127,8 @@ static PyObject *construct_array(PyObject *shape_object, PyObject *dtype_object,
     ad_array *array;
     int dtype = dtype_object && dtype_object != Py_None ? ad__py_dtype_id(dtype_object) : AD_FLOAT64;
     if (dtype < 0 && ad__py_refused_structured(dtype_object))
-        return ad__py_structured("construct", Py_BuildValue("(OOOC)", shape_object, dtype_object,
-                                                            strides ? strides : Py_None, order));
+        return ad__py_structured(
+            "construct", Py_BuildValue("(OOOC)", shape_object, dtype_object, strides ? strides : Py_None, order));
     if (dtype < 0 || ad__py_shape_of(shape_object, &shape) != 0) return NULL;
     ad__py_session *s = ad__py_session_get();
     if (!s) return NULL;

@@ -22,8 +22,8 @@
 
 /* ---- references ---- */
 
-/* Python 3.12 and later do not count the users of None, True and their like. The macros of 3.11 do: a reference that Python
- * hands out uncounted would be taken off the count, until after some 2^32 of them True is freed. */
+/* Python 3.12 and later do not count the users of None, True and their like. The macros of 3.11 do: a reference that
+ * Python hands out uncounted would be taken off the count, until after some 2^32 of them True is freed. */
 static inline void add_reference(PyObject *object) {
     if ((int32_t)Py_REFCNT(object) >= 0) Py_INCREF(object);
 }
@@ -192,6 +192,9 @@ int ad__py_arguments(const char *function, const char *const *names, PyObject *c
 int ad__py_array_init(PyObject *module);
 /* An ndarray around a handle, which it takes over (also on failure). base: of a view, the ndarray viewed; else NULL. */
 PyObject *ad__py_wrap(ad_array *array, ad__py_session *session, PyObject *base);
+/* set_on_memory(function): it is called with each array that owns a buffer, when it is made, by whatever thread; None:
+ * no more. */
+PyObject *ad__py_set_on_memory(PyObject *module, PyObject *function);
 /* The end of most functions: raises for a status, else wraps. */
 PyObject *ad__py_result(int status, ad_array *const *array, ad__py_session *session);
 PyObject *ad__py_view_result(int status, ad_array *const *view, PyObject *base);

@@ -177,6 +177,7 @@ PyMethodDef ad__py_device_methods[] = {
     {"session_serial_now", py_serial_now, METH_NOARGS, "The same; 0 when there is none."},
     {"set_device_type", py_set_device_type, METH_O, "What makes a device object of a number."},
     {"is_elsewhere", py_is_elsewhere, METH_O, "Whether an array lies on another device than the current one."},
+    {"set_on_memory", ad__py_set_on_memory, METH_O, "What is called with each array that has new memory, or None."},
     METHOD(stream_open, "stream_open(serial, device, priority): its number."),
     METHOD(stream_drop, "stream_drop(serial, stream)"),
     METHOD(stream_use, "stream_use(serial, stream): of the calling thread."),

@@ -14,10 +14,11 @@ A server without a GPU has one device, whose streams and events are always done.
 import importlib as _importlib
 import sys as _sys
 
-from . import _libraries, device, memory, pinned_memory, runtime, stream, texture
+from . import _libraries, device, memory, memory_hook, memory_hooks, pinned_memory, runtime, stream, texture
 from .device import Device, get_device_id
 from .memory import (BaseMemory, ManagedMemory, Memory, MemoryAsync, MemoryAsyncPool, MemoryPointer, MemoryPool,
                      UnownedMemory, alloc, get_allocator, malloc_async, malloc_managed, set_allocator, using_allocator)
+from .memory_hook import MemoryHook
 from .pinned_memory import (PinnedMemory, PinnedMemoryPointer, PinnedMemoryPool, alloc_pinned_memory,
                             set_pinned_memory_allocator)
 from .stream import Event, ExternalStream, Stream, get_current_stream, get_elapsed_time
@@ -28,10 +29,10 @@ cub_enabled = cutensor_enabled = nccl_enabled = thrust_enabled = False
 nvtx_enabled = True
 
 __all__ = ["BaseMemory", "Device", "Event", "ExternalStream", "Function", "ManagedMemory", "Memory", "MemoryAsync",
-           "MemoryAsyncPool", "MemoryPointer", "MemoryPool", "PinnedMemory", "PinnedMemoryPointer", "PinnedMemoryPool",
+           "MemoryAsyncPool", "MemoryHook", "MemoryPointer", "MemoryPool", "PinnedMemory", "PinnedMemoryPointer", "PinnedMemoryPool",
            "Stream", "UnownedMemory", "alloc", "alloc_pinned_memory", "compiler", "device", "get_allocator",
            "get_current_stream", "get_device_id", "get_elapsed_time", "get_local_runtime_version", "is_available",
-           "malloc_async", "malloc_managed", "memory", "pinned_memory", "runtime", "set_allocator",
+           "malloc_async", "malloc_managed", "memory", "memory_hook", "memory_hooks", "pinned_memory", "runtime", "set_allocator",
            "set_pinned_memory_allocator", "stream", "texture", "using_allocator", *_libraries.NAMES]
 
 
