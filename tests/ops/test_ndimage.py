@@ -502,3 +502,10 @@ def test_filters_of_the_user(mode):
         ndimage.generic_filter(x, raw)
     with pytest.raises(RuntimeError):
         ndimage.generic_filter1d(x, raw, 0)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "grid-mirror", "nearest"])
+@pytest.mark.parametrize("samples", [[1.0, 5.0], [1.0, 5.0, 2.0]])
+def test_splines_of_short_lines_go_through_their_samples(samples, mode):
+    c = np.pad(ndimage.spline_filter1d(ad.array(samples), 3, mode=mode).get(), 1, mode="symmetric")
+    np.testing.assert_allclose((c[:-2] + 4 * c[1:-1] + c[2:]) / 6, samples, atol=1e-12)
