@@ -6,7 +6,7 @@ import pytest
 
 import arrayd as ad
 from arrayd.cupyx.distributed import array as darray
-from arrayd.sharding import Mesh, NamedSharding, PartitionSpec as P
+from arrayd.sharding import Mesh, NamedSharding, PartitionSpec as P, _products
 from sharded import MESHES, check, draw, list_layouts, make_mesh, put, several_devices  # noqa: F401
 
 
@@ -315,8 +315,16 @@ def test_large_parts_of_a_sum_are_shared_out():
 
 # ---- products ----
 
+@pytest.fixture(params=["whole", "blocks"])
+def way(request, monkeypatch):
+    """Operands of products come whole, or, as large ones do, in blocks."""
+    if request.param == "blocks":
+        monkeypatch.setattr(_products, "_LARGE", 0)
+        monkeypatch.setattr(_products, "_NARROW", 1)
+
+
 @pytest.mark.parametrize("mesh, spec", list_layouts(2))
-def test_products(mesh, spec):
+def test_products(mesh, spec, way):
     h, k = draw((7, 6)), draw((6, 9), seed=8)
     a = put(h, mesh, spec)
     for other, own in list_layouts_of(mesh):
@@ -339,7 +347,7 @@ def list_layouts_of(mesh):
     return [pair.values for pair in list_layouts(2) if pair.values[0] == mesh]
 
 
-def test_stacks_of_products():
+def test_stacks_of_products(way):
     h, k = draw((3, 4, 5)), draw((3, 5, 2), seed=8)
     for spec in (P("a"), P(None, "a"), P(None, None, "a"), P("a", "b"), P(None, "b", "a")):
         for other in (P("a"), P(None, "a"), P("b", None, "a"), P()):
@@ -358,6 +366,22 @@ def test_products_of_rows_and_columns_move_nothing():
     product = a @ b
     assert ad.sharding.moved_bytes() == before
     assert product.sharding == NamedSharding(a.sharding.mesh, P("a", "b"))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "bool", "float16", "bfloat16", "float32", "complex64"])
+def test_types_of_products(dtype, way):
+    """Sums of half precision are rounded once: those products come whole."""
+    h = np.random.default_rng(3).integers(-3, 4, (24, 24)).astype("float32" if dtype == "bfloat16" else dtype)
+    a, b = (ad.asarray(each).astype(dtype) for each in (h, h.T.copy()))
+    expected = (a @ b).get()
+    for left, right in ((P("a", "b"), P("a", "b")), (P("a"), P("a")), (P(None, "a"), P(None, "a")), (P("b"), P(("a", "b")))):
+        mesh = make_mesh((2, 2), ("a", "b"))
+        x, y = ad.device_put(a, NamedSharding(mesh, left)), ad.device_put(b, NamedSharding(mesh, right))
+        made = x @ y
+        np.testing.assert_array_equal(made.get(), expected)
+        z = ad.empty_like(made)
+        assert np.matmul(x, y, out=z) is z
+        np.testing.assert_array_equal(z.get(), expected)
 
 
 # ---- Python's protocols, and what there is not ----

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import arrayd as ad
-from arrayd.sharding import Mesh, NamedSharding, PartitionSpec as P
+from arrayd.sharding import Mesh, NamedSharding, PartitionSpec as P, _products, _sorting
 from conftest import start_server
 
 pytestmark = pytest.mark.skipif(os.environ.get("ARRAYD_TEST_BACKEND", "cpu") != "cpu", reason="the CPU's devices are as many as wanted")
@@ -41,12 +41,17 @@ def compute(h, x):
         h, x = h - h.mean(axis=i % 2, keepdims=True), x - x.mean(axis=i % 2, keepdims=True)
         h, x = np.sort(h, axis=1 - i % 2), np.sort(x, axis=1 - i % 2)
         h, x = np.cumsum(h, axis=i % 2) * 0.1, np.cumsum(x, axis=i % 2) * 0.1
+        order, places = np.argsort(h[:, 0], kind="stable"), np.argsort(x[:, 0])
+        h, x = np.where(order % 3, h, np.sort(h[0])), np.where(places % 3, x, np.sort(x[0]))
     return h, x
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_killed_workers_lose_nothing(serve, seed):
+def test_killed_workers_lose_nothing(serve, seed, monkeypatch):
+    """In odd runs operands and sections come as those of large arrays do: in pieces, on streams of their own."""
     serve()
+    for module, name, value in ((_products, "_LARGE", 0), (_products, "_NARROW", 1), (_sorting, "_LARGE", 0)):
+        monkeypatch.setattr(module, name, value if seed % 2 else getattr(module, name))
     rng, moment = np.random.default_rng(seed), random.Random(seed)
     h = rng.standard_normal((60, 60))
     mesh = Mesh([[0, 1], [2, 3]], ("a", "b"))
@@ -82,6 +87,19 @@ def test_killed_workers_lose_nothing(serve, seed):
 def find_parent(pid):
     with open(f"/proc/{pid}/stat") as stat:
         return int(stat.read().rsplit(")", 1)[1].split()[1])
+
+
+def test_products_come_in_blocks(serve):
+    """A device that has a quarter of a matrix needs no more than two further quarters at a time to multiply by all of it."""
+    serve("--memory", "300M")
+    rows = NamedSharding(Mesh([0, 1, 2, 3], "a"), P("a"))
+    a, b = ad.ones((128, 4096), "float32", device=rows), ad.ones((4096, 16384), "float32", device=rows)
+    before = ad.sharding.moved_bytes()
+    product = a @ b
+    assert ad.sharding.moved_bytes() - before == 3 * b.nbytes
+    assert float(product.min()) == float(product.max()) == 4096
+    with pytest.raises(MemoryError):
+        (a @ ad.device_put(b, NamedSharding(rows.mesh, P()))).get()
 
 
 def test_each_device_has_a_limit(serve):

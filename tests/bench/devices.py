@@ -102,6 +102,7 @@ def list_rows(ad, mesh, elements, side):
     del y
     few = x[:elements // 4].copy()
     yield "sort", "M elements/s", few.size / 1e6, lambda: ad.sort(few)
+    yield "argsort", "M elements/s", few.size / 1e6, lambda: ad.argsort(few)
     del few
     if count > 1:
         one = x.addressable_shards[0].data[:elements // 4].copy()

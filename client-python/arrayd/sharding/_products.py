@@ -8,7 +8,12 @@
     └────┴────┘                            └────┴────┘
 
 An axis of the mesh can serve one of the three. Where both operands ask for one, the larger operand stays as it is, and of
-the other one each device gets what it lacks.
+the other one each device gets what it lacks. Large operands come block by block along the inner axis: while one block is
+multiplied, the next one is copied, and no device has more than two.
+
+    step     0        1        2        3          each device begins elsewhere, so that no two read the same block
+    place 0  b0       b1       b2       b3
+    place 1  b1       b2       b3       b0         (a is split by rows here, and b by rows, which are the inner axis)
 """
 import numpy as np
 
@@ -18,7 +23,7 @@ from ._along import find_function
 from ._array import ShardedArray, reshard, run_parts
 from ._elementwise import check_operand, give, replicate
 from ._layout import Layout
-from ._move import all_reduce
+from ._move import all_reduce, collect, copying, list_pieces
 from ._shapes import drop_axes, expand_dims
 
 
@@ -75,8 +80,12 @@ def _multiply(a, b, mesh, kwargs):
         rows = free.take((a._layout, a.ndim - 2))
     inner = free.take((a._layout, a.ndim - 1), (b._layout, b.ndim - 2))
     whole = Layout(mesh, *zip(*batch, rows, columns))
-    left = reshard(a, _operand_layout(whole, batch_shape, a, rows, inner))
-    right = reshard(b, _operand_layout(whole, batch_shape, b, inner, columns))
+    layouts = _operand_layout(whole, batch_shape, a, rows, inner), _operand_layout(whole, batch_shape, b, inner, columns)
+    if not inner[0]:
+        steps = _Steps((a, b), layouts)
+        if steps.pay():
+            return ShardedArray(whole, steps.run(kwargs))
+    left, right = (reshard(x, layout) for x, layout in zip((a, b), layouts))
     multiply = find_function("matmul")
     parts = run_parts(whole, lambda place: multiply(left._parts[place], right._parts[place], **kwargs))
     if inner[0]:
@@ -89,6 +98,65 @@ def _operand_layout(whole, batch_shape, x, first, second):
     """Where an operand must lie: its batch axes as those of the result, but for those of one element."""
     own = Layout(whole.mesh, whole.splits[:-2], whole.cuts[:-2]).fit(x.shape[:-2])
     return Layout(whole.mesh, (*own.splits, first[0], second[0]), (*own.cuts, first[1], second[1]))
+
+
+# ---- block by block ----
+
+_LARGE = 1 << 26  # bytes that a device lacks of its operands from which they come in blocks
+_NARROW = 512     # of the inner axis: products of narrower blocks take longer
+
+
+class _Steps:
+    """A product whose operands come to the devices in blocks along the inner axis, which is cut where either operand is."""
+
+    def __init__(self, operands, layouts):
+        self.operands, self.layouts = operands, layouts
+        self.inner = operands[0].ndim - 1, operands[1].ndim - 2
+        cuts = sorted({cut for x, axis in zip(operands, self.inner) for cut in x._layout.cuts[axis]})
+        self.blocks = list(zip(cuts, cuts[1:]))
+
+    def pay(self):
+        """Whether blocks are large enough. Sums of float16 and bfloat16 would be rounded after each step."""
+        if len(self.blocks) < 2 or any(x.dtype.kind not in "biu" and x.itemsize == 2 for x in self.operands):
+            return False
+        lacking = sum(product(layout.shapes[0]) * x.itemsize for x, layout, axis in zip(self.operands, self.layouts, self.inner)
+                      if x._layout.is_split((axis,)))
+        return lacking >= _LARGE and max(stop - start for start, stop in self.blocks) >= _NARROW
+
+    def run(self, kwargs):
+        """The parts of the result. Steps are issued to all devices in turn; each block is asked for one step ahead."""
+        devices, multiply, add = self.layouts[0].mesh._places, find_function("matmul"), _core.ufuncs["add"]
+        pieces = [list_pieces(x) for x in self.operands]
+        here, made = [self._fetch(pieces, place, 0) for place in range(len(devices))], [None] * len(devices)
+        for step in range(len(self.blocks)):
+            for place, device in enumerate(devices):
+                following = self._fetch(pieces, place, step + 1) if step + 1 < len(self.blocks) else None
+                with device:
+                    term = multiply(*here[place], **kwargs)
+                    made[place] = term if made[place] is None else add(made[place], term, out=made[place])
+                here[place] = following
+        return made
+
+    def _fetch(self, pieces, place, step):
+        """The blocks of a step on the device of a place, of both operands: views of what lies there, else copies."""
+        device = self.layouts[0].mesh._places[place]
+        block = self.blocks[(self._find_first(place) + step) % len(self.blocks)]
+        found = []
+        with device, copying(device):
+            for x, layout, axis, given in zip(self.operands, self.layouts, self.inner, pieces):
+                box = layout.boxes[place]
+                found += collect(given, x.dtype, [device], [(*box[:axis], block, *box[axis + 1:])])
+        return found
+
+    def _find_first(self, place):
+        """The number of the block with which a device begins: of one operand its own, of two by the sum of their numbers."""
+        return sum(self._find_own(x, axis, place) for x, axis in zip(self.operands, self.inner) if x._layout.is_split((axis,)))
+
+    def _find_own(self, x, axis, place):
+        if x._layout.mesh != self.layouts[0].mesh:
+            return place
+        begin = x._layout.boxes[place][axis][0]
+        return next((i for i, (start, _) in enumerate(self.blocks) if start == begin), 0)
 
 
 def dot(a, b, out=None):
