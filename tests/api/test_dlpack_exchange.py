@@ -1,6 +1,7 @@
 """DLPack's C exchange API: with TVM's library, which uses it and has it, and by its table of functions."""
 import ctypes
 import threading
+import weakref
 
 import exchange
 import numpy as np
@@ -23,6 +24,14 @@ def on_the_host():
 def wrapped(host):
     """Of a type of TVM's that has the functions."""
     return tvm_ffi.core.DLTensorTestWrapper(tvm_ffi.from_dlpack(host))
+
+
+def test_an_array_ends_although_a_library_had_its_tensor():
+    x = ad.arange(6.0)
+    ended, managed = weakref.ref(x), exchange.exported(x)
+    exchange.delete(managed)
+    del x
+    assert ended() is None
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "i8", "u2", "c8", "?", "f2"])
