@@ -78,6 +78,7 @@ def decompositions():
                 x = ((x + x.swapaxes(1, 2)) / 2).astype(dtype)
                 yield f"{name} {dtype} of {n}", lambda x, name=name, p=params: _core.call(name, (x,), p), [x]
     a, b = rng.random((3, 3)) + 0j, rng.random((3, SOME)) + 0j
+    yield "solve_triangular", lambda a, b: _core.call("solve_triangular", (a, b), (True, False)), [a, b]
     yield "solve", lambda a, b: _core.call("solve", (a, b), ()), [a, b]
     yield "lstsq", lambda a, b: _core.call("lstsq", (a, b), (1e-10,)), [a, b]
 

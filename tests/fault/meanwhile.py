@@ -235,6 +235,7 @@ def linalg_cases(rng, place):
         x = matrices(rng, place)
         yield name, (x,), params, {}, (lambda r: within(0, SMALL)(r[1])) if name == "lu" else None
     yield "solve", (matrices(rng, place), matrices(rng, place)), (), {}, None
+    yield "solve_triangular", (matrices(rng, place), matrices(rng, place)), (True, False), {}, None
     one = Written(place, *numbers(rng, "float64", (SMALL, SMALL)))
     yield "lstsq", (one, Written(place, *numbers(rng, "float64", (SMALL, 2)))), (1e-10,), {}, (
         lambda r: within(0, SMALL + 1)(r[1]))
@@ -398,7 +399,7 @@ CALLS = {name: make for make, names in {
     index_cases: "gather scatter compress place nonzero bincount",
     order_cases: "sort argsort searchsorted merge merge_pairs",
     number_cases: "iota fft rfft irfft cumsum cumprod nancumsum nancumprod matmul",
-    linalg_cases: "cholesky qr svd svdvals eigh eigvalsh inv lu eig eigvals qr_raw solve lstsq",
+    linalg_cases: "cholesky qr svd svdvals eigh eigvalsh inv lu eig eigvals qr_raw solve solve_triangular lstsq",
     random_cases: "random",
     curand_cases: "curand curand_seed",
     sparse_cases: "spmm sptrsm spgemm ilu0",

@@ -133,6 +133,27 @@ template <class T> int solve(ad_call *c, const array &a, const array &b, int64_t
                        });
 }
 
+/* Tell whether a diagonal has a zero. */
+template <class T> bool is_singular(const T *a, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        if (a[i * (n + 1)] == T(0)) return true;
+    return false;
+}
+
+/* The triangular matrices are packed by rows; b, by rows, becomes x. One matrix may serve all. */
+template <class T> int substitute(ad_call *c, const array &a, const array &b) {
+    const int n = int(rows(b)), k = int(columns(b));
+    const bool shared = matrices(a) == 1, unit = c->op->param[1].as.b;
+    const CBLAS_UPLO triangle = c->op->param[0].as.b ? CblasLower : CblasUpper;
+    const CBLAS_DIAG diagonal = unit ? CblasUnit : CblasNonUnit;
+    return linalg_each(c, matrices(b), double(n) * n * k, 0, SINGULAR, [&](int64_t i, char *) {
+        const T *m = matrix<T>(a, shared ? 0 : i);
+        if (!unit && is_singular(m, n)) return 1;
+        ad_lapack<T>::trsm(triangle, diagonal, n, k, m, matrix<T>(b, i));
+        return 0;
+    });
+}
+
 template <class T> int invert(ad_call *c, const array &a) {
     const int n = int(rows(a));
     ad_lapack_work<T> sizes = {nullptr, nullptr, nullptr, -1, 0, 0};
@@ -244,6 +265,23 @@ int ad_call_solve(ad_call *c) {
     by_rows = transposed(x);
     if ((status = ad_call_copy(c, &out, &by_rows))) return status;
     return ad_call_finish(c, 0, &out);
+}
+
+int ad_call_solve_triangular(ad_call *c) {
+    const array a = linalg_input(c, 0), b = linalg_input(c, 1);
+    array triangle, out;
+    int status;
+    if ((status = linalg_fits(c, a)) || (status = linalg_fits(c, b)) ||
+        (status = linalg_output(c, 0, c->op->loop, &out)))
+        return status;
+    if (count(out) == 0) return 0;
+    const array sides = linalg_broadcast(b, out);
+    status = linalg_copy(c, matrices(a) == 1 ? a : linalg_broadcast(a, out), c->op->loop, false, &triangle);
+    if (status) return status;
+    c->run->wrote = true;
+    if ((status = ad_call_copy(c, &out, &sides))) return status;
+    status = visit_field(c->op->loop, [&](auto t) { return substitute<typename decltype(t)::type>(c, triangle, out); });
+    return status ? status : ad_call_finish(c, 0, &out);
 }
 
 int ad_call_inv(ad_call *c) {

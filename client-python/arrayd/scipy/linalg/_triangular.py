@@ -1,7 +1,6 @@
 """Triangular systems, and LU and Cholesky factors that are used again.
 
-A triangular matrix is halved until its blocks on the diagonal are small: these are solved as systems of their own, and the
-rest are matrix products.
+Systems with a triangular matrix are solved in place by the server's BLAS; those of a large one by halves.
 """
 import numpy as np
 
@@ -9,7 +8,7 @@ import arrayd as ad
 
 from ..._base import call
 
-_BLOCK = 128  # rows of a diagonal block
+_BLOCK = 1024  # rows of a matrix that is solved by one call
 
 
 def field_type(*arrays):
@@ -26,30 +25,20 @@ def check_values(a, check_finite):
     return a
 
 
-def _solve_blocks(a, b, lower):
-    """x of a @ x = b for triangular (..., n, n) and b (..., n, k)."""
+def solve_triangle(a, b, lower, unit):
+    """x of a @ x = b for (..., n, n) and (..., n, k), where only one triangle of a counts; unit: its diagonal is taken
+    for 1. Large matrices are halved, so that products do most of the work and others get their turn."""
+    dtype = field_type(a, b)
+    a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
     n = a.shape[-1]
-    if n <= _BLOCK and not lower:
-        return call("solve", (a, b), dtype=b.dtype)  # without pivoting: there is nothing below the diagonal
     if n <= _BLOCK:
-        return _solve_blocks(a[..., ::-1, ::-1], b[..., ::-1, :], False)[..., ::-1, :]
-    half = n // 2
-    first, second = slice(0, half), slice(half, n)
+        return call("solve_triangular", (a, b), (lower, unit), dtype=dtype)
+    first, second = slice(0, n // 2), slice(n // 2, n)
     if not lower:
         first, second = second, first
-    x = _solve_blocks(a[..., first, first], b[..., first, :], lower)
-    y = _solve_blocks(a[..., second, second], b[..., second, :] - a[..., second, first] @ x, lower)
+    x = solve_triangle(a[..., first, first], b[..., first, :], lower, unit)
+    y = solve_triangle(a[..., second, second], b[..., second, :] - a[..., second, first] @ x, lower, unit)
     return ad.concatenate([x, y] if lower else [y, x], axis=-2)
-
-
-def solve_triangle(a, b, lower, unit):
-    """As _solve_blocks, where only one triangle of a counts; unit: its diagonal is taken for 1."""
-    dtype = field_type(a, b)
-    n = a.shape[-1]
-    a = (ad.tril if lower else ad.triu)(a.astype(dtype, copy=False), (-1 if lower else 1) if unit else 0)
-    if unit:
-        a = a + ad.eye(n, dtype=dtype)
-    return _solve_blocks(a, b.astype(dtype, copy=False), lower)
 
 
 def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, check_finite=True):

@@ -60,6 +60,11 @@ template <class R> __global__ void clean_kernel(R *a, int64_t n, int *flag) {
     }
 }
 
+template <class T> __global__ void zeros_kernel(const T *a, int64_t n, int64_t all, int *info) {
+    AD_EACH(i, all)
+    if (a[i / n * n * n + i % n * (n + 1)] == T(0)) info[i / n] = 1;
+}
+
 template <class R> __global__ void conjugate_kernel(complex<R> *a, int64_t n) { AD_EACH(i, n) a[i].im = -a[i].im; }
 
 /* Join the real and imaginary parts of vectors. Where geev has failed its values are anything, so places are kept
@@ -147,6 +152,17 @@ int ad_linalg_triangle(ad_call *c, const array *a, bool upper) {
                                                                            columns(*a), n, upper);
     });
     return ad_cuda_launched("clearing a triangle", c->fault);
+}
+
+int ad_linalg_zeros(ad_call *c, const array *a, int *info) {
+    const int64_t n = rows(*a), all = n * matrices(*a);
+    visit_field(a->dtype, [&](auto t) {
+        using T = typename decltype(t)::type;
+        zeros_kernel<<<blocks_for(c, all), THREADS, 0, c->stream->cuda>>>(reinterpret_cast<const T *>(a->data), n, all,
+                                                                          info);
+        return 0;
+    });
+    return ad_cuda_launched("looking for zeros on diagonals", c->fault);
 }
 
 int ad_linalg_identity(ad_call *c, const array *a) {

@@ -157,6 +157,56 @@ template <class T> int invert_batched(ad_call *c, const factors &f, const array 
     });
 }
 
+/* ---- triangular systems ---- */
+
+/* Systems by rows are to cuBLAS x.T @ a.T = b.T, by columns: a.T lies on the right, and its triangle is the other one.
+ */
+struct triangular_job {
+    array a, b; /* packed by rows; b becomes x; one matrix a may serve all of b */
+    cublasFillMode_t fill;
+    cublasDiagType_t diagonal;
+};
+
+template <class T> typename ad_solver_of<T>::element get_one() {
+    typename ad_solver_of<T>::element one = {};
+    *reinterpret_cast<typename ad_solver_of<T>::real *>(&one) = 1; /* the real part comes first */
+    return one;
+}
+
+template <class T> int substitute_batched(ad_call *c, const triangular_job &job, cublasHandle_t blas) {
+    using S = ad_solver_of<T>;
+    using E = typename S::element;
+    const int n = int(rows(job.b)), k = int(columns(job.b));
+    const int64_t size = sizeof(T), batch = matrices(job.b);
+    const E one = get_one<T>();
+    void **list, **sides;
+    int status = ad_linalg_list(c, job.a.data, matrices(job.a) == 1 ? 0 : int64_t(n) * n * size, batch, &list);
+    if (status || (status = ad_linalg_list(c, job.b.data, int64_t(n) * k * size, batch, &sides))) return status;
+    return ad_linalg_parts(batch, [&](int64_t first, int part) {
+        return ad_cuda_blas_status(S::trsm_batched(blas, CUBLAS_SIDE_RIGHT, job.fill, CUBLAS_OP_N, job.diagonal, k, n,
+                                                   &one, reinterpret_cast<const E *const *>(list + first), n,
+                                                   reinterpret_cast<E **>(sides + first), k, part),
+                                   "trsmBatched", c->fault);
+    });
+}
+
+template <class T> int substitute(ad_call *c, const triangular_job &job) {
+    using S = ad_solver_of<T>;
+    using E = typename S::element;
+    const int n = int(rows(job.b)), k = int(columns(job.b));
+    const int64_t size = sizeof(T), step = matrices(job.a) == 1 ? 0 : int64_t(n) * n * size;
+    const E one = get_one<T>();
+    cublasHandle_t blas;
+    int status = ad_cuda_blas(c, 0, &blas);
+    if (!status && ad_linalg_batched(matrices(job.b), n, SMALL)) return substitute_batched<T>(c, job, blas);
+    for (int64_t i = 0; i < matrices(job.b) && !status; i++)
+        status =
+            ad_cuda_blas_status(S::trsm(blas, CUBLAS_SIDE_RIGHT, job.fill, CUBLAS_OP_N, job.diagonal, k, n, &one,
+                                        at<E>(job.a.data, i, step), n, at<E>(job.b.data, i, int64_t(n) * k * size), k),
+                                "trsm", c->fault);
+    return status;
+}
+
 /* ---- qr ---- */
 
 struct qr_job {
@@ -357,6 +407,28 @@ int ad_call_solve(ad_call *c) {
     const array by_rows = transposed(x);
     if ((status = ad_call_copy(c, &out, &by_rows))) return status;
     return ad_call_finish(c, 0, &out);
+}
+
+int ad_call_solve_triangular(ad_call *c) {
+    const array a = linalg_input(c, 0), b = linalg_input(c, 1);
+    const bool unit = c->op->param[1].as.b;
+    triangular_job job = {};
+    int status, *info;
+    if ((status = ad_linalg_fits(c, a)) || (status = ad_linalg_fits(c, b)) ||
+        (status = linalg_output(c, 0, c->op->loop, &job.b)) || count(job.b) == 0)
+        return status;
+    job.fill = c->op->param[0].as.b ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
+    job.diagonal = unit ? CUBLAS_DIAG_UNIT : CUBLAS_DIAG_NON_UNIT;
+    const array sides = linalg_broadcast(b, job.b);
+    status = linalg_copy(c, matrices(a) == 1 ? a : linalg_broadcast(a, job.b), c->op->loop, false, &job.a);
+    if (!status && !unit && !(status = ad_linalg_infos(c, matrices(job.a), &info)) &&
+        !(status = ad_linalg_zeros(c, &job.a, info)))
+        status = ad_linalg_report(c, info, matrices(job.a), AD_CHECK_linalg_singular);
+    if (status) return status;
+    c->run->wrote = true;
+    if ((status = ad_call_copy(c, &job.b, &sides))) return status;
+    status = visit_field(c->op->loop, [&](auto t) { return substitute<typename decltype(t)::type>(c, job); });
+    return status ? status : ad_call_finish(c, 0, &job.b);
 }
 
 int ad_call_inv(ad_call *c) {

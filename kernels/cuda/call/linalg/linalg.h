@@ -13,6 +13,8 @@ int ad_linalg_report(ad_call *c, const int *info, int64_t n, int what);
 int ad_linalg_pointers(ad_call *c, void **to, char *base, int64_t step, int64_t n);
 /* Zero what is below the diagonal of a matrix by rows (upper), or above it. */
 int ad_linalg_triangle(ad_call *c, const ad::array *a, bool upper);
+/* Set info[i] to 1, for the matrices of a whose diagonal has a zero. */
+int ad_linalg_zeros(ad_call *c, const ad::array *a, int *info);
 /* Ones on the diagonals, zero elsewhere. */
 int ad_linalg_identity(ad_call *c, const ad::array *a);
 /* Pivots from 0 of cuSOLVER's (wide) or cuBLAS's, which count from 1. */

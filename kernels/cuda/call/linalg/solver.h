@@ -23,6 +23,8 @@ template <class T> struct ad_solver_of;
         static constexpr auto getri_batched = cublas##x##getriBatched;                       \
         static constexpr auto getrs_batched = cublas##x##getrsBatched;                       \
         static constexpr auto geqrf_batched = cublas##x##geqrfBatched;                       \
+        static constexpr auto trsm = cublas##x##trsm;                                        \
+        static constexpr auto trsm_batched = cublas##x##trsmBatched;                         \
         static constexpr auto make_q_size = cusolverDn##x##gqr##_bufferSize;                 \
         static constexpr auto make_q = cusolverDn##x##gqr;                                   \
         static constexpr auto gesvdj_batched_size = cusolverDn##x##gesvdjBatched_bufferSize; \
