@@ -156,7 +156,7 @@ def main():
     parser.add_argument("--warm", type=float, default=1.5, help="seconds of calls before each measurement")
     options = parser.parse_args()
     bench.use(options.build.resolve())
-    torch = measure_torch(options.devices or 2, options.elements // 4, options.rounds)
+    torch = measure_torch(options.devices or 2, options.elements // 2, options.rounds)
     with tempfile.TemporaryDirectory() as folder:
         server = bench.start_server(options.build.resolve() / "bin" / "arrayd", f"{folder}/arrayd.sock", options.backend,
                                     options=["--cpu-devices", str(options.devices or 4)])

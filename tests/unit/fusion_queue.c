@@ -1,6 +1,8 @@
 /* The fusion queue: operations wait for others, are executed in their order, and temporaries that nobody reads go. */
 #include <criterion/criterion.h>
 
+#include "server/common/os.h"
+#include "server/worker/device/cost.h"
 #include "server/worker/fusion/queue.h"
 #include "server/worker/io/input.h"
 #include "server/worker/io/output.h"
@@ -111,6 +113,40 @@ Test(fusion, operations_wait_while_the_device_is_busy) {
     cr_assert_eq(fake.runs, 2);
     cr_assert_eq(get_value(s, 4), 31);
     fake_pass();
+    end_worker(s);
+}
+
+/* The sum of the first elements of two arrays, as often as it takes to keep a device busy for long. */
+static ad_op *make_long_sum(sum *x, uint64_t out) {
+    static const int64_t shape[1] = {1 << 28}, strides[1] = {8}, none[1] = {0};
+    ad_op *op = make_sum(x, out, true, 1, 2, 0);
+    for (int i = 0; i < 3; i++) {
+        x->operand[i].desc.shape = shape;
+        x->operand[i].desc.strides = i ? none : strides;
+    }
+    return op;
+}
+
+Test(fusion, long_operations_wait_for_others_though_the_device_is_idle) {
+    ad_worker_session *s = start_session_on(true);
+    sum x[2];
+    const int64_t ns = ad__device_cost(make_long_sum(&x[0], 3));
+    cr_assert_eq(offer_sum(s, &x[0].op), AD_FUSION_QUEUED);
+    cr_assert(ns > AD_FUSION_LONG_NS && s->fusion.patience == ns / AD_FUSION_PATIENCE);
+    cr_assert_eq(offer_sum(s, make_long_sum(&x[1], 4)), AD_FUSION_QUEUED);
+    cr_assert_leq(s->fusion.patient_until, s->fusion.patient_most);
+    s->fusion.patient_until = ad__os_now() + 3600000000000;
+    const int64_t wait = ad__fusion_time_to_wait(s);
+    cr_assert_gt(wait, 0);
+    ad__session_await_more(s, wait);
+    cr_assert(!ad__session_poll(s), "the device is idle, and others may come");
+    s->fusion.patient_until = ad__os_now();
+    cr_assert(ad__session_poll(s));
+    cr_assert_eq(ad__fusion_time_to_wait(s), 0);
+    for (uint64_t id = 3; id < 5; id++) cr_assert(ad__fusion_defer_buffer(s, ad__buffers_find(&s->buffers, id)));
+    cr_assert(ad__fusion_drain(s));
+    cr_assert_eq(s->fusion.dropped, 2);
+    cr_assert_eq(offer_sum(s, make_sum(&x[0], 5, true, 1, 2, 0)), AD_FUSION_REFUSED, "what is short runs at once");
     end_worker(s);
 }
 

@@ -15,7 +15,9 @@ static bool is_wait_over(ad_worker_session *s) {
         done = s->worker->backend->event_done(s->wait.event, &fault);
         if (done < 0) ad__session_status(s, done, &fault);
         return done != 0; /* the next call reports the error */
-    case AD_WAIT_MORE: return ad__os_now() >= s->wait.until || ad__stream_queues_idle(s);
+    case AD_WAIT_MORE:
+        if (ad__os_now() >= s->wait.until) return true;
+        return ad__stream_queues_idle(s) && ad__os_now() >= s->fusion.patient_until;
     case AD_WAIT_COMPILER: return s->worker->hooks.modules->built(s);
     case AD_WAIT_BACKGROUND: return s->worker->engine.returns != s->wait.returns || !s->worker->engine.in_background;
     case AD_WAIT_MIGRATION: return !atomic_load(&s->move.halted) && atomic_load(&s->move.state) != AD_SESSION_MIGRATES;

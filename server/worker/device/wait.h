@@ -14,7 +14,8 @@ typedef enum ad_wait_for {
     AD_WAIT_ALL,    /* until all stream queues are idle */
     AD_WAIT_ROOM,   /* until one stream queue has reached a mark */
     AD_WAIT_EVENT,  /* until an event is reached */
-    AD_WAIT_MORE,   /* until a message comes, or a time has come, or all stream queues are idle (fusion/queue.h) */
+    AD_WAIT_MORE,   /* until a message comes, or a time has come, or all stream queues are idle and the fusion queue
+                     * waits for nobody (fusion/queue.h) */
     /* reasons without a device */
     AD_WAIT_COMPILER,   /* until a module has been compiled */
     AD_WAIT_MIGRATION,  /* until the principal's migration has succeeded or failed (migrate/migration.h) */

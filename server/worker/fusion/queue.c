@@ -10,6 +10,7 @@
 #include "protocol/rows_ufunc.h"
 #include "protocol/size.h"
 #include "server/common/os.h"
+#include "server/worker/device/cost.h"
 #include "server/worker/exec/job.h"
 #include "server/worker/sharing/sharing.h"
 #include "server/worker/checkpoint/buffer_free.h"
@@ -71,6 +72,32 @@ static int64_t find_time_ahead(const ad_worker_session *s, const ad_stream_queue
     return ahead > AD_FUSION_AHEAD_NS ? ahead - AD_FUSION_AHEAD_NS : 0;
 }
 
+/* Find how many ns an operation waits for others although its device is idle. */
+static int64_t find_patience(const ad_worker_session *s, const ad_op *op) {
+    const int64_t ns = s->worker->backend->asynchronous ? ad__device_cost(op) : 0;
+    if (ns < AD_FUSION_LONG_NS) return 0;
+    return ns / AD_FUSION_PATIENCE < AD_FUSION_PATIENCE_MOST ? ns / AD_FUSION_PATIENCE : AD_FUSION_PATIENCE_MOST;
+}
+
+/* Begin to be patient with the first queued operation, or renew that with another one. */
+static void renew_patience(ad_worker_session *s, const ad_op *op) {
+    ad_fusion_queue *h = &s->fusion;
+    if (!h->count) {
+        h->patience = find_patience(s, op);
+        h->patient_until = h->patient_most = 0;
+    }
+    if (!h->patience) return;
+    const int64_t now = ad__os_now();
+    if (!h->count) h->patient_most = now + 4 * h->patience;
+    h->patient_until = now + h->patience < h->patient_most ? now + h->patience : h->patient_most;
+}
+
+/* Find how many ns the queued operations may wait because their first one is long. */
+static int64_t find_patience_left(const ad_fusion_queue *h) {
+    const int64_t left = h->patience ? h->patient_until - ad__os_now() : 0;
+    return left > 0 ? left : 0;
+}
+
 int64_t ad__fusion_time_to_wait(const ad_worker_session *s) {
     const ad_fusion_queue *h = &s->fusion;
     const ad_stream_queue *queue = NULL;
@@ -82,13 +109,15 @@ int64_t ad__fusion_time_to_wait(const ad_worker_session *s) {
         const int64_t ns = find_time_ahead(s, queue);
         if (ns < least) least = ns;
     }
-    return least;
+    const int64_t patience = find_patience_left(h);
+    return patience > least ? patience : least;
 }
 
 /* Tell whether an operation is worth queueing although nothing is queued. */
-static bool has_reason_to_wait(ad_worker_session *s) {
+static bool has_reason_to_wait(ad_worker_session *s, const ad_op *op) {
     if (has_more_at_hand(s)) return true;
     if (!s->worker->backend->asynchronous || !s->streams.current) return false;
+    if (find_patience(s, op)) return true;
     return find_time_ahead(s, ad__stream_queue_current(s, NULL));
 }
 
@@ -190,7 +219,7 @@ static bool move_to_arena(ad_worker_session *s, ad_op *op) {
 /* Tell whether the operation can be queued after a drain that was begun for it. */
 static bool can_join_after_drain(ad_worker_session *s, ad_op *op, job *j) {
     if (!check_candidate(s, op, j) || (s->fusion.count && !can_join(s, op, j))) return false;
-    if (!s->fusion.count && (ad__fusion_is_end(op) || !has_reason_to_wait(s))) return false;
+    if (!s->fusion.count && (ad__fusion_is_end(op) || !has_reason_to_wait(s, op))) return false;
     return move_to_arena(s, op);
 }
 
@@ -205,6 +234,7 @@ static ad_fusion_offer queue_op(ad_worker_session *s, ad_op *op, job *j, bool ma
     ad_fusion_queue *h = &s->fusion;
     if (!h->ops && !(h->ops = ad__os.malloc(sizeof *h->ops))) return refuse_op(s);
     if (add_outputs(s, op, j->buffer)) return refuse_op(s);
+    renew_patience(s, op);
     ad_fusion_op *queued = &h->ops->op[h->count];
     queued->op = *op;
     queued->number = s->progress.done + 1;
@@ -240,7 +270,7 @@ ad_fusion_offer ad__fusion_offer(ad_worker_session *s, ad_op *op) {
         !is_fusible(s, op, &masked))
         return refuse_op(s);
     if (way == AD_WAY_NONE) {
-        if (!h->count && !has_reason_to_wait(s)) return refuse_op(s);
+        if (!h->count && !has_reason_to_wait(s, op)) return refuse_op(s);
         if (!check_candidate(s, op, &j)) return refuse_op(s);
         bool along = !h->count || can_join(s, op, &j);
         if (!h->count || (along && has_room(s, op, j.buffer))) return queue_op(s, op, &j, masked);

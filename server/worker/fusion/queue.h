@@ -4,8 +4,9 @@
  *                     │    ▲
  *                     └─▶ RETRY: a drain goes on first, in the next turns
  *
- * An operation is queued only where that delays nothing: more messages are at hand, or the device is busy for a while.
- * So a client that issues more slowly than the server executes gets chains, too:
+ * An operation is queued only where that delays little: more messages are at hand, the device is busy for a while, or
+ * the operation takes so long that a sixteenth of its time is enough for the client to issue others. So a client that
+ * issues more slowly than the server executes gets chains, too:
  *
  *     device    ████████ a ████████│████████ chain of b, c, d ████
  *     client    a    b    c    d   ▲
@@ -44,6 +45,11 @@
 #define AD_FUSION_NODE_NS 300  /* ns of enqueueing one more operation of a chain, on an asynchronous backend */
 /* Operations wait for others while their devices have so many ns to do: more than a drain and noticing the end take. */
 #define AD_FUSION_AHEAD_NS 300000
+/* An operation that takes a device so many ns waits for others though the device is idle: a PATIENCEth of its time,
+ * MOST ns at most. Each operation that comes meanwhile renews that, up to four times as long. */
+#define AD_FUSION_LONG_NS 400000
+#define AD_FUSION_PATIENCE 16
+#define AD_FUSION_PATIENCE_MOST 500000
 #define AD_FUSION_SMALL 16384 /* elements up to which a launch takes longer than its execution */
 #define AD_FUSION_RECENT \
     16 /* groups grown by one of the last so many operations may grow further: they stay when room is made */
@@ -97,14 +103,16 @@ typedef struct ad_fusion_queue {
     uint64_t gone; /* bit set of operations that are executed or unneeded */
     int64_t turn_until;
     ad_fusion_drain way;
-    ad_fusion_ops *ops; /* NULL: nothing was queued yet */
-    ad_arena arena;     /* operands of operations whose message's arena was reset */
-    ad_desc like;       /* a description with the shape of the first one */
-    uint64_t first;     /* number of the first queued operation */
-    int64_t cost;       /* estimated ns of all */
-    unsigned roots;     /* number of roots */
-    int64_t roots_cost; /* estimated ns of the roots */
-    unsigned vain;      /* small operations not to be queued (AD_FUSION_VAIN) that are still to come */
+    ad_fusion_ops *ops;                  /* NULL: nothing was queued yet */
+    ad_arena arena;                      /* operands of operations whose message's arena was reset */
+    ad_desc like;                        /* a description with the shape of the first one */
+    uint64_t first;                      /* number of the first queued operation */
+    int64_t cost;                        /* estimated ns of all */
+    unsigned roots;                      /* number of roots */
+    int64_t roots_cost;                  /* estimated ns of the roots */
+    int64_t patience;                    /* ns that the first one waits for others on an idle device; 0: not at all */
+    int64_t patient_until, patient_most; /* when that ends as things are, and at the latest */
+    unsigned vain;                       /* small operations not to be queued (AD_FUSION_VAIN) that are still to come */
     size_t bytes;
     unsigned leaves,
         freed; /* leaves: different views that are read; freed: buffers freed while queued operations use them */
