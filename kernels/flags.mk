@@ -41,7 +41,9 @@ $(foreach i,$(KERNEL_ISAS),$(eval $(call isa_rule,$i)))
 $(OBJ)/kernels/cpu/special/%.o: CXXFLAGS += $(FETCHED_FLAGS)
 $(patsubst kernels/cpu/special/%.cpp,$(OBJ)/kernels/cpu/special/%.o,$(wildcard kernels/cpu/special/*.cpp)): $(FETCHED)/.stamp
 
-# Transforms are sums of products, which may round once.
+# Transforms and factors are sums of products, which may round once.
+ISA_FACTOR := $(foreach i,$(KERNEL_ISAS),$(OBJ)/kernels/cpu/isa/factor.$i.o)
+$(ISA_FACTOR): ISA_CXXFLAGS := $(KERNEL_O) -g1 -ffp-contract=fast
 ISA_FFT := $(foreach i,$(KERNEL_ISAS),$(OBJ)/kernels/cpu/isa/fft.$i.o)
 $(ISA_FFT): CXXFLAGS += $(FETCHED_FLAGS)
 $(ISA_FFT): ISA_CXXFLAGS := $(KERNEL_O) -g1 -ffp-contract=fast

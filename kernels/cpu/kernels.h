@@ -51,6 +51,7 @@ typedef struct ad_cpu_kernels {
     const ad_sort_kernel *sort, *argsort;      /* [dtype]; sort NULL: none */
     const struct ad_random_kernels *random;    /* kernels/cpu/isa/random_tables.h */
     const struct ad_fft_kernels *fft;          /* kernels/cpu/isa/fft.h */
+    const struct ad_factor_kernel *factor;     /* [dtype]; lanes 0: none; kernels/cpu/isa/factor.h */
 } ad_cpu_kernels;
 
 /* The best that this processor runs, chosen at the first call. */

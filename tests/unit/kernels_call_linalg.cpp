@@ -1,8 +1,11 @@
 /* Decompositions into outputs of any layout, with scratch memory that runs out, on several threads. What they give is
  * multiplied out; NumPy checks them in tests/ops. */
+#include <cmath>
 #include <sys/mman.h>
 
+#include "kernels/cpu/isa/factor.h"
 #include "kernels_call.h"
+#include "kernels_isa.h"
 #include "protocol/rows_call.h"
 
 namespace {
@@ -129,6 +132,88 @@ Test(kernels_call, linalg_layouts) {
         check<complex<float>>(h, layout);
         check<complex<double>>(h, layout);
     }
+}
+
+/* ---- small matrices, one in each lane ---- */
+
+/* A stack with as many matrices as there are lanes, and one more, so that some lanes have none. */
+template <class S> void check_many(host &h, int64_t size, int layout) {
+    constexpr int loop = dtype_of<S>::value;
+    const int64_t many = ad_cpu_kernels_get()->factor[loop].lanes + 1;
+    nd<S> a = numbers<S>({many, size, size}, layout), b = numbers<S>({many, size, 3}, layout), one({many, size, size});
+    for (int64_t n = 0; n < many; n++)
+        for (int64_t i = 0; i < size; i++) { /* the largest of each column is not on the diagonal */
+            a.at({n, (i + 1) % size, i}) = a.at({n, (i + 1) % size, i}) + S(real_t<S>(3 * size));
+            one.at({n, i, i}) = S(real_t<S>(1));
+        }
+    nd<S> x = laid_out<S>({many, size, 3}, layout), inverse = laid_out<S>({many, size, size}, layout);
+    ASSERT_OK(h.call(AD_CALL_solve, loop, {x}, {a, b}));
+    assert_product(a, x, b);
+    ASSERT_OK(h.call(AD_CALL_inv, loop, {inverse}, {a}));
+    assert_product(a, inverse, one);
+}
+
+Test(kernels_call, linalg_of_many_small_matrices) {
+    every_instruction_set([] {
+        host h;
+        for (int64_t size : {1, 2, 3, 8, 33})
+            for (int layout = 0; layout < 4; layout++) {
+                check_many<float>(h, size, layout);
+                check_many<double>(h, size, layout);
+                check_many<complex<float>>(h, size, layout);
+                check_many<complex<double>>(h, size, layout);
+            }
+    });
+}
+
+/* One matrix among others that only LAPACK can do, or that nobody can. */
+Test(kernels_call, linalg_of_many_with_an_odd_one) {
+    every_instruction_set([] {
+        host h;
+        nd<double> a({20, 2, 2}), out({20, 2, 2}), b({20, 2, 1}), x({20, 2, 1});
+        for (int64_t n = 0; n < 20; n++) a.at({n, 0, 0}) = a.at({n, 1, 1}) = b.at({n, 0, 0}) = b.at({n, 1, 0}) = 4;
+        a.at({13, 0, 0}) = 0x1p-1000;
+        ASSERT_OK(h.call(AD_CALL_solve, AD_FLOAT64, {x}, {a, b}));
+        cr_assert_eq(x.at({13, 0, 0}), 0x1p1002);
+        cr_assert_eq(x.at({12, 0, 0}), 1);
+        ASSERT_OK(h.call(AD_CALL_cholesky, AD_FLOAT64, {out}, {a}, {boolean(false)}));
+        cr_assert_eq(out.at({13, 0, 0}), 0x1p-500);
+        a.at({13, 0, 0}) = 0;
+        cr_assert_eq(h.call(AD_CALL_solve, AD_FLOAT64, {x}, {a, b}), AD_E_LINALG);
+        cr_assert_eq(h.call(AD_CALL_inv, AD_FLOAT64, {out}, {a}), AD_E_LINALG);
+        cr_assert_eq(h.call(AD_CALL_cholesky, AD_FLOAT64, {out}, {a}, {boolean(false)}), AD_E_LINALG);
+        a.at({13, 0, 0}) = NAN;
+        ASSERT_OK(h.call(AD_CALL_solve, AD_FLOAT64, {x}, {a, b}));
+        cr_assert(std::isnan(x.at({13, 0, 0})));
+        cr_assert_eq(x.at({12, 0, 0}), 1);
+    });
+}
+
+/* The kernels themselves do the usual matrices, and leave the odd ones alone. */
+Test(kernels_call, linalg_by_lanes) {
+    every_instruction_set([] {
+        const ad_factor_kernel &k = ad_cpu_kernels_get()->factor[AD_FLOAT64];
+        double a[AD_FACTOR_LANES][4], x[AD_FACTOR_LANES][4] = {};
+        alignas(64) double scratch[2 * 5 * AD_FACTOR_LANES];
+        ad_factor_stack in = {{}, 16, 8}, out = in;
+        for (int i = 0; i < k.lanes; i++) {
+            in.at[i] = reinterpret_cast<char *>(a[i]);
+            out.at[i] = reinterpret_cast<char *>(x[i]);
+            for (int j = 0; j < 4; j++) a[i][j] = j % 3 ? 0 : 4;
+        }
+        cr_assert(k.cholesky(&in, &out, 1, 2, false, scratch));
+        cr_assert_eq(x[0][0], 2);
+        cr_assert_eq(x[1][0], 0, "only one is asked for");
+        cr_assert(k.solve(&in, nullptr, &out, k.lanes, 2, 2, scratch));
+        cr_assert_eq(x[k.lanes - 1][3], 0.25);
+        for (double odd : {0.0, 0x1p-600, 0x1p600, double(NAN), double(INFINITY)}) {
+            a[k.lanes - 1][3] = odd;
+            x[0][0] = 7;
+            cr_assert_not(k.cholesky(&in, &out, k.lanes, 2, false, scratch));
+            cr_assert_not(k.solve(&in, nullptr, &out, k.lanes, 2, 2, scratch));
+            cr_assert_eq(x[0][0], 7, "nothing is written");
+        }
+    });
 }
 
 /* OpenBLAS reads one element too many of a vector that is a row of the matrix: almost a column beyond its end. */

@@ -1,5 +1,7 @@
 /* Factorisations and what solves by them. */
 #include "kernels/cpu/call/linalg.h"
+#include "kernels/cpu/isa/factor.h"
+#include "kernels/cpu/kernels.h"
 #include "kernels/math.h"
 
 #include <string.h>
@@ -13,6 +15,74 @@ template <class T> T *matrix(const array &a, int64_t i) {
 }
 
 double cube(int64_t n) { return double(n) * double(n) * double(n); }
+
+/* ---- small matrices, side by side ---- */
+
+constexpr int64_t SMALL_MOST = 64; /* rows; of larger ones LAPACK makes blocks that fit the processor's cache */
+
+/* The kernel for such matrices of n rows, or NULL: there are too few, or LAPACK is as fast. */
+const ad_factor_kernel *find_small(const array &out, int64_t n) {
+    const ad_factor_kernel *k = ad_cpu_kernels_get()->factor + out.dtype;
+    return n <= SMALL_MOST && k->lanes && matrices(out) * 2 >= k->lanes ? k : nullptr;
+}
+
+/* Where matrix i of a stack begins. */
+char *find_matrix(const array &a, int64_t i) {
+    char *at = a.data;
+    for (int d = a.ndim - 3; d >= 0; d--) {
+        at += i % a.shape[d] * a.stride[d];
+        i /= a.shape[d];
+    }
+    return at;
+}
+
+/* `lanes` matrices from `first` on, of which the stack has `count`; the others are the first one again. */
+ad_factor_stack take_matrices(const array &a, int64_t first, int count, int lanes) {
+    ad_factor_stack s = {{}, a.stride[a.ndim - 2], a.stride[a.ndim - 1]};
+    for (int i = 0; i < lanes; i++) s.at[i] = find_matrix(a, first + (i < count ? i : 0));
+    return s;
+}
+
+/* one(first, count, scratch) for the matrices of a stack, as many at a time as the kernel has lanes. 1: one of them did
+ * not give true, and LAPACK has to do it all. work, elements: as for linalg_try, and of the scratch memory, of one
+ * matrix.
+ */
+template <class F>
+int small_each(ad_call *c, const ad_factor_kernel *k, const array &out, double work, int64_t elements, F one) {
+    const int64_t n = matrices(out), groups = (n + k->lanes - 1) / k->lanes;
+    c->run->wrote = true;
+    return linalg_try(c, groups, work * k->lanes, uint64_t(elements * itemsize(out.dtype) * k->lanes),
+                      [&](int64_t i, char *scratch) {
+                          const int64_t first = i * k->lanes;
+                          return !one(first, int(std::min<int64_t>(k->lanes, n - first)), scratch);
+                      });
+}
+
+int small_cholesky(ad_call *c, const array &in, const array &out, bool upper) {
+    const int64_t n = rows(out);
+    const ad_factor_kernel *k = in.dtype == out.dtype ? find_small(out, n) : nullptr;
+    if (!k) return 1;
+    return small_each(c, k, out, cube(n) / 3, n * ad_factor_width(n), [&](int64_t first, int many, char *scratch) {
+        const ad_factor_stack a = take_matrices(in, first, many, k->lanes),
+                              to = take_matrices(out, first, many, k->lanes);
+        return k->cholesky(&a, &to, many, int(n), upper, scratch);
+    });
+}
+
+/* b NULL: the identity. a and b have the leading dimensions of out. */
+int small_solve(ad_call *c, const array &a, const array *b, const array &out) {
+    const int64_t n = rows(out), sides = columns(out);
+    const bool same = a.dtype == out.dtype && (!b || b->dtype == out.dtype);
+    const ad_factor_kernel *k = same && sides <= SMALL_MOST ? find_small(out, n) : nullptr;
+    if (!k) return 1;
+    const double work = cube(n) / 3 + double(n) * double(n) * double(sides);
+    return small_each(c, k, out, work, n * ad_factor_width(n + sides), [&](int64_t first, int many, char *scratch) {
+        const ad_factor_stack from = take_matrices(a, first, many, k->lanes),
+                              right = b ? take_matrices(*b, first, many, k->lanes) : ad_factor_stack{},
+                              to = take_matrices(out, first, many, k->lanes);
+        return k->solve(&from, b ? &right : nullptr, &to, many, int(n), int(sides), scratch);
+    });
+}
 
 /* ---- cholesky ---- */
 
@@ -179,10 +249,12 @@ int ad_call_cholesky(ad_call *c) {
     int status;
     if ((status = linalg_fits(c, in)) || (status = linalg_output(c, 0, c->op->loop, &out))) return status;
     if (count(out) == 0) return 0;
+    const bool upper = c->op->param[0].as.b;
+    const int left = small_cholesky(c, in, out, upper);
+    if (left <= 0) return left ? left : ad_call_finish(c, 0, &out);
     c->run->wrote = true;
     if ((status = ad_call_copy(c, &out, &in))) return status;
-    status = visit_field(c->op->loop,
-                         [&](auto t) { return cholesky<typename decltype(t)::type>(c, out, c->op->param[0].as.b); });
+    status = visit_field(c->op->loop, [&](auto t) { return cholesky<typename decltype(t)::type>(c, out, upper); });
     return status ? status : ad_call_finish(c, 0, &out);
 }
 
@@ -253,8 +325,10 @@ int ad_call_solve(ad_call *c) {
         return status;
     if (count(out) == 0) return 0;
     const bool shared = matrices(a) == 1;
-    const array sides = linalg_broadcast(b, out);
-    if ((status = linalg_copy(c, shared ? a : linalg_broadcast(a, out), loop, true, &factor)) ||
+    const array sides = linalg_broadcast(b, out), stack = linalg_broadcast(a, out);
+    const int left = shared ? 1 : small_solve(c, stack, &sides, out);
+    if (left <= 0) return left ? left : ad_call_finish(c, 0, &out);
+    if ((status = linalg_copy(c, shared ? a : stack, loop, true, &factor)) ||
         (status = linalg_copy(c, sides, loop, true, &x)))
         return status;
     const int64_t n = rows(out), k = columns(out) * (shared ? matrices(out) : 1);
@@ -290,6 +364,8 @@ int ad_call_inv(ad_call *c) {
     int status;
     if ((status = linalg_fits(c, in)) || (status = ad_call_output(c, 0, c->op->loop, &out))) return status;
     if (count(out) == 0) return 0;
+    const int left = small_solve(c, in, nullptr, out);
+    if (left <= 0) return left ? left : ad_call_finish(c, 0, &out);
     if ((status = linalg_copy(c, in, c->op->loop, true, &a))) return status;
     status = visit_field(c->op->loop, [&](auto t) { return invert<typename decltype(t)::type>(c, a); });
     if (status) return status;

@@ -72,8 +72,8 @@ template <class T> struct linalg_work {
 };
 
 /* one(i, scratch) for each of n matrices; scratch: `size` bytes of this thread. work: about how many multiplications
- * one is. AD_E_LINALG with `text` where one of them did not give 0. */
-template <class F> int linalg_each(ad_call *c, int64_t n, double work, uint64_t size, const char *text, F one) {
+ * one is. 1: one of them did not give 0. AD_E_MEMORY. */
+template <class F> int linalg_try(ad_call *c, int64_t n, double work, uint64_t size, F one) {
     constexpr double PIECE = 1 << 16; /* worth waking a thread for */
     int64_t parts = std::min<int64_t>(n, ad_cpu_parallel_threads());
     if (double(n) * work < double(parts) * PIECE) parts = std::max<int64_t>(1, int64_t(double(n) * work / PIECE));
@@ -87,7 +87,13 @@ template <class F> int linalg_each(ad_call *c, int64_t n, double work, uint64_t 
                 if (one(i, scratch + uint64_t(p) * size) != 0) failed = true;
             }
     });
-    return failed ? ad__fault(c->fault, AD_E_LINALG, "%s", text) : 0;
+    return failed;
+}
+
+/* As linalg_try, but AD_E_LINALG with `text` where one of them did not give 0. */
+template <class F> int linalg_each(ad_call *c, int64_t n, double work, uint64_t size, const char *text, F one) {
+    const int result = linalg_try(c, n, work, size, one);
+    return result > 0 ? ad__fault(c->fault, AD_E_LINALG, "%s", text) : result;
 }
 
 } // namespace AD_ISA
