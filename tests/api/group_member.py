@@ -99,6 +99,7 @@ def try_sparse(group, size, rank):
         group.all_gather(mine, found := [], 0)
         for got, expected in zip(found, dense, strict=True):
             equal(got.toarray(), expected)
+            assert got.data.device == ad.cuda.Device()
         group.all_to_all([mine * (r + 1) for r in range(size)], found := [])
         for got, expected in zip(found, dense, strict=True):
             np.testing.assert_allclose(got.toarray().get(), expected * (rank + 1))
@@ -148,6 +149,8 @@ def try_end(group, size, rank):
 
 
 def run(size, rank, port, *programs):
+    """The programs in a group whose processes take turns with the server's devices."""
+    ad.cuda.Device(rank % ad.session_info()["devices"]).use()
     group = distributed.init_process_group(size, rank, port=port)
     for program in programs:
         globals()["try_" + program](group, size, rank)

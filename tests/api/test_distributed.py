@@ -50,6 +50,15 @@ def test_one_server():
     assert ad.stat()["shared_bytes"] == 0
 
 
+@pytest.mark.skipif(os.environ.get("ARRAYD_TEST_BACKEND", "cpu") != "cpu", reason="the CPU's devices are as many as wanted")
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_device_for_each_process(tmp_path, size):
+    process, url = start_server(str(tmp_path), "--cpu-devices", str(size))
+    assert run_members(size, OPERATIONS, [url]) == {"by handle"}
+    process.kill()
+    process.wait()
+
+
 def test_two_servers(tmp_path):
     process, url = start_server(str(tmp_path))
     assert run_members(2, OPERATIONS + "end", [os.environ["ARRAYD_URL"], url]) == {"by value"}

@@ -4,6 +4,7 @@ import contextlib
 import numpy as np
 
 from ... import _core
+from ...cuda.device import Device
 from . import _sparse
 from ._link import Link
 from ._rendezvous import join_by_mpi, join_by_tcp
@@ -369,7 +370,13 @@ def _operation(op, a):
 
 def _combine(combine, found):
     """A combination of the arrays by rank, in that order, so that all who do it get equal bits."""
-    total = found[0]
+    total = _bring(found[0])
     for theirs in range(1, len(found)):
-        total = combine(total, found[theirs], dtype=total.dtype)
+        total = combine(total, _bring(found[theirs]), dtype=total.dtype)
     return total
+
+
+def _bring(a):
+    """An array as an operand of the current device: a copy where it is large and lies on another one. Two H100 copy twice as
+    fast as a kernel reads what lies on the other."""
+    return a.copy() if a.nbytes >= _AT_ONCE and a.device != Device() else a
