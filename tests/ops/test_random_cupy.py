@@ -1,6 +1,7 @@
 """cuRAND's generators give cuRAND's numbers, and RandomState and Generator those that CuPy makes of them."""
 import ctypes
 import json
+import os
 import pathlib
 import pickle
 import re
@@ -491,3 +492,22 @@ def test_views_of_outputs():
     plain, after = ad._core.call("curand", [wide[:, ::2].copy(), 0.0, 1.0], (2, 0, 0, 100, 0), dtype="f8", shape=(50, 2))
     np.testing.assert_array_equal(out.get()[:, ::-2], plain.get())
     np.testing.assert_array_equal(state.get().T, after.get())
+
+
+@pytest.mark.parametrize("order", [DEVICE, HOST])
+def test_a_draw_that_finds_no_memory_leaves_the_generator_as_it_was(own_server, order):
+    def numbers(broken):
+        states, found = States(XORWOW, 5, 4096, order), []
+        for _ in range(3):
+            found.append(states.draw("uniform", (0.0, 1.0), 1000, "float64").get())
+            if broken:
+                with pytest.raises(MemoryError, match="no room for shape"):
+                    states.draw("uniform", (0.0, 1.0), (1 << 13, 1 << 15), "float64").get()  # all states took equal turns
+        return np.array(found)
+
+    before = os.environ["ARRAYD_URL"]
+    try:
+        ad.connect(own_server("--memory", "1G")[1])
+        np.testing.assert_array_equal(numbers(True), numbers(False))
+    finally:
+        ad.connect(before)

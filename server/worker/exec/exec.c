@@ -328,7 +328,8 @@ ad_poison *ad__job_fail(job *j, int status) {
         j->fault.code = status;
         p = ad__poison_new(&j->fault, j->number, ad__op_name(j->op));
     }
-    for (int i = 0; i < j->op->nout; i++) poison_output(j, i, p);
+    const int outputs = ad__job_carry_states(j) ? 1 : j->op->nout;
+    for (int i = 0; i < outputs; i++) poison_output(j, i, p);
     if (!j->op->nout) ad__session_keep_failure(j->s, p);
     j->s->progress.failed++;
     return p;

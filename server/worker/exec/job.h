@@ -64,6 +64,11 @@ int ad__job_guard_operands(job *j);
 /* Copy the replacements of outputs back after a run with this status. Returns the status of both. */
 int ad__job_put_back(job *j, int status);
 
+/* ---- carried_states.c ---- */
+/* Where a draw of random numbers has failed before it began, make its second output, the generator's states, a copy of
+ * those before. false: this is no such job, or there is no memory even for the states. */
+bool ad__job_carry_states(job *j);
+
 /* Compute the bytes of a fresh output. */
 int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault);
 /* Put the shape and type of a fresh output before the reason why there is no memory for it, where the text has room for
