@@ -412,6 +412,19 @@ const char *ad__casting_name(int casting);
 /* Give the new outputs their buffer ids, encode op and send it. made: the arrays of op's new outputs, NULL for given
  * ones. */
 int ad__send_op(ad_session *s, ad_op *op, ad_array *const *made);
+/* Make the buffer of an owner that has none. */
+int ad__send_new(ad_array *a, bool zero);
+
+/* ---- array/graph.c: operations that are kept instead of sent ---- */
+extern _Thread_local ad_graph *ad__recording; /* what the thread's operations go to; NULL: the server */
+/* ad__send_op, ad__send_new and ad_launch do this while a graph records. */
+int ad__record_op(ad_session *s, ad_op *op, ad_array *const *made);
+int ad__record_new(ad_array *a, bool zero);
+int ad__record_launch(ad_session *s, const ad_launch_text *launch);
+/* AD_E_DEVICE while the thread records: what cannot be kept. */
+int ad__check_not_recording(const char *what);
+/* Keep a buffer that is to be freed as long as a graph needs it. False: none does. The caller holds the lock. */
+bool ad__graphs_take_free(ad_session *s, uint64_t buffer);
 /* Move made[k] to outs[k] when status is 0, else release them. Returns status. */
 int ad__hand_out(int status, int n, ad_array *const *made, ad_array **outs);
 

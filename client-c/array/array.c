@@ -144,7 +144,8 @@ void ad_array_release(ad_array *a) {
 
 /* ---- creation ---- */
 
-static int send_new_array(ad_array *a, bool zero) {
+int ad__send_new(ad_array *a, bool zero) {
+    if (!AD_LIKELY(!ad__recording)) return ad__record_new(a, zero);
     int status = ad__begin_telling(a->session);
     if (status) return status;
     size_t mark = a->session->output.gathered.size;
@@ -160,7 +161,7 @@ static int create_array(ad_session *s, int dtype, int ndim, const int64_t *shape
     int status = ad__shape_check(ndim, shape, dtype);
     if (!status) status = ad__array_new(s, dtype, ndim, shape, &a);
     if (status) return status;
-    return ad__hand_out(send_new_array(a, zero), 1, &a, out);
+    return ad__hand_out(ad__send_new(a, zero), 1, &a, out);
 }
 
 int ad_empty(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array **out) {

@@ -75,7 +75,8 @@ static void drop_sized_outputs(const library_call *c, const ad_slot *slot, int s
 static int ask_call(library_call *c, ad_array **outs, int64_t *values) {
     ad_session *s = c->session;
     ad_slot slot;
-    int status = ad__begin_ask(s);
+    int status = ad__check_not_recording("an operation that is waited for");
+    if (!status) status = ad__begin_ask(s);
     if (status) return status;
     ad__slot_init(&slot, NULL, 0);
     size_t mark = s->output.gathered.size;

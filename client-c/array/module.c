@@ -198,6 +198,7 @@ int ad_launch(ad_module *m, const char *kernel, const ad_grid *grid, int n, cons
         text.numbers[3 + i] = grid->block[i];
     }
     text.numbers[6] = grid->shared;
+    if (!AD_LIKELY(!ad__recording)) return ad__record_launch(s, &text);
     if ((status = ad__begin(s))) return status;
     size_t mark = s->output.gathered.size;
     return ad__commit(s, mark, ad__encode_launch(&s->output.gathered, &text));

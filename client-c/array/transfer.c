@@ -21,6 +21,7 @@ int ad_upload(ad_session *s, int dtype, int ndim, const int64_t *shape, const vo
 }
 
 int ad_write(const ad_array *a, const void *data, size_t size) {
+    if (ad__check_not_recording("an upload")) return AD_E_DEVICE;
     if (ad__check_writable(a, "assignment destination")) return AD_E_VALUE;
     if (!a->contiguous) return ad__fail(AD_E_VALUE, "the array is not contiguous");
     if (size != (size_t)(a->count * ad__dtypes[a->dtype].size)) return fail_size(size, a);
@@ -72,6 +73,7 @@ static int read_through_mirror(const ad_array *a, void *data, size_t size, uint6
 }
 
 int ad_download(const ad_array *a, void *data, size_t size) {
+    if (ad__check_not_recording("a download")) return AD_E_DEVICE;
     if (size != (size_t)(a->count * ad__dtypes[a->dtype].size)) return fail_size(size, a);
     int status = AD_E_UNSUPPORTED;
     uint64_t stamp;

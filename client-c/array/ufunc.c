@@ -25,6 +25,7 @@ typedef struct ufunc_call {
 /* ---- sending ---- */
 
 int ad__send_op(ad_session *s, ad_op *op, ad_array *const *made) {
+    if (!AD_LIKELY(!ad__recording)) return ad__record_op(s, op, made);
     int status = ad__begin_telling(s);
     if (status) return status;
     for (int k = 0; k < op->nout; k++) {

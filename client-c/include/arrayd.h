@@ -209,6 +209,21 @@ AD_API int ad_event_wait(ad_session *s, uint64_t event);
 AD_API int ad_event_done(ad_session *s, uint64_t event, bool *done);
 AD_API int ad_event_elapsed(ad_session *s, uint64_t from, uint64_t to, double *milliseconds); /* waits for both */
 
+/* ---- graphs ----
+ * A graph keeps operations, and launches of kernels, that a thread calls, and sends them at each launch on the stream
+ * that the calling thread uses then. They write the same arrays at each launch. An array that they make is there from
+ * the beginning, with any contents. A graph keeps all memory that its operations use until it is released. */
+typedef struct ad_graph ad_graph;
+/* Begin a graph, without operations. AD_E_MEMORY. */
+AD_API int ad_graph_new(ad_session *s, ad_graph **graph);
+/* What the calling thread calls from now on is kept behind the graph's other operations, and not executed; NULL: it is
+ * executed again. AD_E_DEVICE for what waits for the server meanwhile, AD_E_UNSUPPORTED for random numbers. */
+AD_API void ad_graph_record(ad_graph *graph);
+AD_API size_t ad_graph_size(const ad_graph *graph); /* how many operations it has */
+/* Execute n of its operations, from the first on. AD_E_VALUE: it has not as many. AD_E_DEVICE: the thread records. */
+AD_API int ad_graph_launch(ad_graph *graph, size_t first, size_t n);
+AD_API void ad_graph_release(ad_graph *graph); /* NULL is allowed */
+
 /* ---- host memory that the server shares ----
  * Over a Unix socket, large arrays travel through memory that both ends have mapped. Uploads from such memory, and
  * ad_download_host, copy nothing on this side. It stays valid when the session ends. */

@@ -208,6 +208,7 @@ static int fetch_in_steps(const ad_array *a, ad_host *h, uint64_t size) {
 }
 
 int ad_download_host(const ad_array *a, ad_host **host) {
+    if (ad__check_not_recording("a download")) return AD_E_DEVICE;
     const uint64_t size = (uint64_t)a->count * ad__dtypes[a->dtype].size;
     ad_session *s = a->session;
     ad_host *h;

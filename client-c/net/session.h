@@ -175,9 +175,10 @@ struct ad_session {
     struct {
         uint64_t *ids; /* buffers that are released, and whose free message has not been encoded */
         size_t count, capacity;
-        int64_t bytes; /* size of these buffers */
-        size_t end;    /* up to this offset output.gathered holds nothing but free messages */
-        bool held;     /* a fork is under way: the child has these buffers, too, and both free them */
+        int64_t bytes;    /* size of these buffers */
+        size_t end;       /* up to this offset output.gathered holds nothing but free messages */
+        ad_graph *graphs; /* those that there are: each keeps what its operations use, see array/graph.c */
+        bool held;        /* a fork is under way: the child has these buffers, too, and both free them */
     } frees;
     ad_send_window window;
     ad_unacked unacked; /* empty where the session cannot be resumed */

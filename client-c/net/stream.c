@@ -434,6 +434,10 @@ int ad__commit(ad_session *s, size_t mark, int status) {
 void ad__queue_free(ad_session *s, uint64_t buffer, int64_t size) {
     if (ad__is_foreign(s)) return;
     pthread_mutex_lock(&s->lock);
+    if (!AD_LIKELY(!s->frees.graphs) && ad__graphs_take_free(s, buffer)) {
+        pthread_mutex_unlock(&s->lock);
+        return;
+    }
     if (!s->dead && s->frees.count == s->frees.capacity) {
         size_t capacity = s->frees.capacity ? 2 * s->frees.capacity : 2 * AD_FREES;
         uint64_t *more = realloc(s->frees.ids, capacity * sizeof *more);

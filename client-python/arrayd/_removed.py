@@ -23,7 +23,6 @@ _REASONS = {
              **dict.fromkeys("get_cublas_handle get_cuda_path get_hipcc_path get_nvcc_path "
                              "get_rocm_path".split(), _NO_CUDA),
              "Module": "the server loads no client's binaries; RawModule compiles source",
-             **dict.fromkeys(("Graph", "graph"), "the server captures no streams"),
              "compile_with_cache": "CuPy 10 has removed it; use RawModule(code=...).get_function(name)",
              **dict.fromkeys(("cudnn", "cusparselt"), _NO_CUDA),
              "profile": "cupyx.profiler.profile counts what a block does; the server's profiler is not for clients"},

@@ -102,6 +102,20 @@ static PyObject *event_elapsed(ad_session *h, const uint64_t *v) {
     return status ? ad__py_fail(status) : PyFloat_FromDouble(ms);
 }
 
+#define GRAPH "arrayd.graph"
+
+static void release_graph(PyObject *capsule) { ad_graph_release(PyCapsule_GetPointer(capsule, GRAPH)); }
+
+static PyObject *graph_new(ad_session *h, const uint64_t *v) {
+    ad_graph *graph = NULL;
+    (void)v;
+    int status = ad_graph_new(h, &graph);
+    if (status) return ad__py_fail(status);
+    PyObject *capsule = PyCapsule_New(graph, GRAPH, release_graph);
+    if (!capsule) ad_graph_release(graph);
+    return capsule;
+}
+
 static PyObject *device_facts(ad_session *h, const uint64_t *v) {
     ad_device_facts f = {0};
     WAITING(ad_device_get_facts(h, v[0] > INT_MAX ? INT_MAX : (int)v[0], &f));
@@ -123,6 +137,7 @@ static PyObject *pool_ask(ad_session *h, const uint64_t *v) {
         (void)module;                                                                   \
         return run_action(args, n, wanted, name);                                       \
     }
+FUNCTION(graph_new, 0)
 FUNCTION(stream_open, 2)
 FUNCTION(stream_drop, 1)
 FUNCTION(stream_use, 1)
@@ -170,6 +185,32 @@ static PyObject *py_is_elsewhere(PyObject *module, PyObject *a) {
     return PyBool_FromLong(info.device != ad_stream_current(info.session) % AD_DEFAULT_STREAMS);
 }
 
+/* ---- graphs ---- */
+
+static PyObject *py_graph_record(PyObject *module, PyObject *capsule) {
+    ad_graph *graph = Py_IsNone(capsule) ? NULL : PyCapsule_GetPointer(capsule, GRAPH);
+    (void)module;
+    if (PyErr_Occurred()) return NULL;
+    ad_graph_record(graph);
+    Py_RETURN_NONE;
+}
+
+static PyObject *py_graph_size(PyObject *module, PyObject *capsule) {
+    const ad_graph *graph = PyCapsule_GetPointer(capsule, GRAPH);
+    (void)module;
+    return graph ? PyLong_FromSize_t(ad_graph_size(graph)) : NULL;
+}
+
+static PyObject *py_graph_launch(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    uint64_t v[2];
+    (void)module;
+    if (read_numbers(args, n, 2, v) != 0) return NULL;
+    ad_graph *graph = PyCapsule_GetPointer(args[0], GRAPH);
+    if (!graph) return NULL;
+    WAITING(ad_graph_launch(graph, v[0], v[1]));
+    return return_none(status);
+}
+
 #define METHOD(name, doc) \
     { #name, (PyCFunction)(void (*)(void))py_##name, METH_FASTCALL, doc }
 PyMethodDef ad__py_device_methods[] = {
@@ -191,6 +232,10 @@ PyMethodDef ad__py_device_methods[] = {
     METHOD(event_elapsed, "event_elapsed(serial, from, to): milliseconds; waits for both."),
     METHOD(device_facts,
            "device_facts(serial, device): memory, free, major, minor, multiprocessors, peers, runtime, driver."),
+    METHOD(graph_new, "graph_new(serial): a capsule."),
+    {"graph_record", py_graph_record, METH_O, "What keeps the thread's operations from now on: a graph, or None."},
+    {"graph_size", py_graph_size, METH_O, "How many operations a graph has."},
+    METHOD(graph_launch, "graph_launch(graph, first, n)"),
     METHOD(pool_ask, "pool_ask(serial, device, action, value): used, total, free blocks, limit."),
     {NULL, NULL, 0, NULL},
 };

@@ -15,8 +15,9 @@ static const struct {
 #undef AD_ERROR
 };
 
-/* LinAlgError is NumPy's as well. */
+/* LinAlgError is NumPy's as well, and DeviceError a RuntimeError, as CuPy's errors of CUDA are. */
 static PyObject *bases_of(const char *exception) {
+    if (strcmp(exception, "DeviceError") == 0) return PyTuple_Pack(2, base, PyExc_RuntimeError);
     if (strcmp(exception, "LinAlgError") != 0) return Py_NewRef(base);
     PyObject *linalg = PyImport_ImportModule("numpy.linalg"), *theirs = NULL, *both = NULL;
     if (linalg) theirs = PyObject_GetAttrString(linalg, exception);

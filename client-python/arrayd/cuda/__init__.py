@@ -14,8 +14,9 @@ A server without a GPU has one device, whose streams and events are always done.
 import importlib as _importlib
 import sys as _sys
 
-from . import _libraries, device, memory, memory_hook, memory_hooks, pinned_memory, runtime, stream, texture
+from . import _libraries, device, graph, memory, memory_hook, memory_hooks, pinned_memory, runtime, stream, texture
 from .device import Device, get_device_id
+from .graph import Graph
 from .memory import (BaseMemory, ManagedMemory, Memory, MemoryAsync, MemoryAsyncPool, MemoryPointer, MemoryPool,
                      UnownedMemory, alloc, get_allocator, malloc_async, malloc_managed, set_allocator, using_allocator)
 from .memory_hook import MemoryHook
@@ -28,9 +29,9 @@ _libraries.install(_sys.modules[__name__])
 cub_enabled = cutensor_enabled = nccl_enabled = thrust_enabled = False
 nvtx_enabled = True
 
-__all__ = ["BaseMemory", "Device", "Event", "ExternalStream", "Function", "ManagedMemory", "Memory", "MemoryAsync",
+__all__ = ["BaseMemory", "Device", "Event", "ExternalStream", "Function", "Graph", "ManagedMemory", "Memory", "MemoryAsync",
            "MemoryAsyncPool", "MemoryHook", "MemoryPointer", "MemoryPool", "PinnedMemory", "PinnedMemoryPointer", "PinnedMemoryPool",
-           "Stream", "UnownedMemory", "alloc", "alloc_pinned_memory", "compiler", "device", "get_allocator",
+           "Stream", "UnownedMemory", "alloc", "alloc_pinned_memory", "compiler", "device", "get_allocator", "graph",
            "get_current_stream", "get_device_id", "get_elapsed_time", "get_local_runtime_version", "is_available",
            "malloc_async", "malloc_managed", "memory", "memory_hook", "memory_hooks", "pinned_memory", "runtime", "set_allocator",
            "set_pinned_memory_allocator", "stream", "texture", "using_allocator", *_libraries.NAMES]

@@ -7,6 +7,7 @@ from .. import _core
 class _Choice(threading.local):
     serial = 0
     device = 0
+    capture = None  # what keeps the thread's operations: a graph.Capture
 
     def __init__(self):
         self.streams = {}  # of devices by number, where another than the default stream was chosen
@@ -52,3 +53,7 @@ def apply(choice):
     """Let the thread's operations run where it says."""
     stream = choice.streams.get(choice.device)
     _core.stream_use(choice.serial, choice.device if stream is None else stream.ptr)
+    capture = None if stream is None else stream._capture
+    if capture is not choice.capture:
+        choice.capture = capture
+        _core.graph_record(None if capture is None else capture.graph)

@@ -5,6 +5,7 @@ import warnings
 
 from .. import _core
 from ._thread import apply, current, enter, leave
+from .graph import Capture
 
 __all__ = ["Event", "ExternalStream", "Stream", "get_current_stream", "get_elapsed_time"]
 
@@ -19,6 +20,8 @@ class Stream:
     Raises: ValueError for both null and ptds.
     Source: cupy.cuda.Stream
     """
+
+    _capture = None  # while it keeps operations: a graph.Capture
 
     def __init__(self, null=False, non_blocking=False, ptds=False, priority=None):
         self._serial, self._number = 0, None
@@ -79,11 +82,16 @@ class Stream:
 
     @property
     def done(self):
-        """Whether all its operations so far are complete."""
+        """Whether all its operations so far are complete; False while it is capturing, which fails by that."""
+        if self._capture is not None:
+            self._capture.broken = True
+            return False
         return _core.stream_done(self._session(), self.ptr)
 
     def synchronize(self):
         """Wait until all its operations so far are complete; raises the first error that no array carries."""
+        if self._capture is not None:
+            raise self._capture.refuse("synchronize()")
         _core.stream_wait(self._session(), self.ptr)
 
     def record(self, event=None):
@@ -93,7 +101,15 @@ class Stream:
         return event
 
     def wait_event(self, event):
-        """Let what comes on the stream from now on wait for an event."""
+        """Let what comes on the stream from now on wait for an event; for one of a stream that is capturing, it takes
+        part in that."""
+        if event._captured is not None and not event._captured[0].over:
+            capture, other = event._captured
+            if self._capture is None:
+                return capture.join(self)
+            return capture.follow(other)
+        if self._capture is not None:
+            raise self._capture.refuse("waiting for an event from before")
         if event._number:
             _core.stream_follow(event._serial, self.ptr, event._number)
 
@@ -113,9 +129,44 @@ class Stream:
         raise NotImplementedError("a stream of this process is none of the server's; let it wait for the server by "
                                   "__dlpack__(stream=...), or synchronize it")
 
+    def begin_capture(self, mode=None):
+        """Keep what is called on the stream from now on, instead of having it executed, for a cuda.Graph.
+
+        Parameters: mode: accepted.
+        Returns: None.
+        Raises: RuntimeError for a default stream; cuda.runtime.CUDARuntimeError where it is capturing already. Until
+        end_capture(), for what waits for the server, such as reading an array; NotImplementedError for random numbers.
+        Differs: modes are as cudaStreamCaptureModeThreadLocal; and operations of libraries are kept, too.
+        Source: cupy.cuda.Stream.begin_capture
+        """
+        if self._number is None:
+            raise RuntimeError("cannot capture on the default (legacy) stream")
+        if self._capture is not None:
+            raise _core.DeviceError("cudaErrorIllegalState: the stream is capturing already")
+        self._capture = Capture(self)
+        apply(current())
+
+    def end_capture(self):
+        """The end of what begin_capture() has begun.
+
+        Returns: cuda.Graph.
+        Raises: cuda.runtime.CUDARuntimeError where the stream is not capturing, or something has failed meanwhile.
+        Source: cupy.cuda.Stream.end_capture
+        """
+        if self._capture is None:
+            raise _core.DeviceError("cudaErrorIllegalState: the stream is not capturing")
+        return self._capture.end(self)
+
     def is_capturing(self):
-        """False: arrayd has no graphs."""
-        return False
+        """Whether what is called on it is kept for a graph.
+
+        Returns: bool.
+        Raises: cuda.runtime.CUDARuntimeError for the default stream while one is capturing that is not non_blocking.
+        Source: cupy.cuda.Stream.is_capturing
+        """
+        if self._number is None and Capture.blocking:
+            raise _core.DeviceError("cudaErrorStreamCaptureImplicit: a stream is capturing that is not non_blocking")
+        return self._capture is not None
 
     def launch_host_func(self, callback, arg=None):
         """Call a function once all that the stream has been given so far is complete, and before what it is given later.
@@ -126,6 +177,9 @@ class Stream:
         Differs: it waits, and calls the function in the thread of the caller.
         Source: cupy.cuda.Stream.launch_host_func
         """
+        if self._capture is not None:
+            self._capture.calls.append((_core.graph_size(self._capture.graph), callback, arg))
+            return
         self.synchronize()
         callback(arg)
 
@@ -234,6 +288,7 @@ class Event:
         if interprocess:
             raise NotImplementedError("arrayd's events belong to one connection")
         self._serial = self._number = 0
+        self._captured = None  # of a stream that is capturing: its graph.Capture, and the stream
         self._timed = not disable_timing
 
     def __del__(self):
@@ -246,6 +301,9 @@ class Event:
     def record(self, stream=None):
         """Record it at this point of a stream, the current one unless given. It may be recorded again."""
         stream = get_current_stream() if stream is None else stream
+        self._captured = None if stream._capture is None else (stream._capture, stream)
+        if self._captured:
+            return
         serial = stream._session()
         self._number = _core.event_record(serial, stream.ptr, self._number if self._serial == serial else 0, self._timed)
         self._serial = serial

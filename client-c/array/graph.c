@@ -1,0 +1,196 @@
+/* Graphs: operations that are kept instead of sent, and sent as often as the graph is launched.
+ *
+ * An operation of a graph writes the same buffers at each launch: what it makes is made when it is recorded. So a graph
+ * holds the buffers of its operations: their frees wait for its end. */
+#include "client-c/client.h"
+#include "protocol/rows_request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+_Thread_local ad_graph *ad__recording;
+
+struct ad_graph {
+    ad_session *session; /* retained */
+    ad_graph *next;      /* of the session's, guarded by its lock as what follows is */
+    ad_bytes tape;       /* messages, one after another */
+    struct {
+        size_t *at;
+        size_t n, capacity;
+    } ends; /* of each message */
+    struct {
+        uint64_t *at;
+        size_t n, capacity;
+    } held, freed; /* buffers; held ascends once the graph is launched */
+    bool sorted;
+};
+
+/* ---- lists ---- */
+
+static int append_number(void **list, size_t *n, size_t *capacity, uint64_t value) {
+    if (*n == *capacity) {
+        size_t more = *capacity ? 2 * *capacity : 32;
+        void *grown = realloc(*list, more * sizeof(uint64_t));
+        if (!grown) return ad__fail_memory();
+        *list = grown;
+        *capacity = more;
+    }
+    ((uint64_t *)*list)[(*n)++] = value;
+    return 0;
+}
+
+static int compare_ids(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static bool holds_buffer(ad_graph *g, uint64_t buffer) {
+    if (!g->sorted) qsort(g->held.at, g->held.n, sizeof *g->held.at, compare_ids);
+    g->sorted = true;
+    return g->held.n && bsearch(&buffer, g->held.at, g->held.n, sizeof *g->held.at, compare_ids);
+}
+
+static int hold_buffer(ad_graph *g, uint64_t buffer) {
+    g->sorted = false;
+    return append_number((void **)&g->held.at, &g->held.n, &g->held.capacity, buffer);
+}
+
+bool ad__graphs_take_free(ad_session *s, uint64_t buffer) {
+    for (ad_graph *g = s->frees.graphs; g; g = g->next)
+        if (holds_buffer(g, buffer)) /* without memory for the list the buffer stays until the session ends */
+            return append_number((void **)&g->freed.at, &g->freed.n, &g->freed.capacity, buffer), true;
+    return false;
+}
+
+/* ---- recording ---- */
+
+int ad_graph_new(ad_session *s, ad_graph **out) {
+    ad_graph *g = calloc(1, sizeof *g);
+    if (!g) return ad__fail_memory();
+    g->session = ad__session_retain(s);
+    pthread_mutex_lock(&s->lock);
+    g->next = s->frees.graphs;
+    s->frees.graphs = g;
+    pthread_mutex_unlock(&s->lock);
+    *out = g;
+    return 0;
+}
+
+void ad_graph_record(ad_graph *g) { ad__recording = g; }
+
+size_t ad_graph_size(const ad_graph *g) { return g->ends.n; }
+
+int ad__check_not_recording(const char *what) {
+    if (AD_LIKELY(!ad__recording)) return 0;
+    return ad__fail(AD_E_DEVICE, "cudaErrorStreamCaptureUnsupported: %s is not possible while the stream is capturing",
+                    what);
+}
+
+/* Keep the message that has been encoded behind the others, and the buffers of its operands. */
+static int keep_message(ad_graph *g, const ad_op *op, size_t begin, int status) {
+    if (!status && g->tape.failed) status = ad__fail_memory();
+    for (int k = 0; k < op->nout + op->nin && !status; k++)
+        if (!op->operand[k].is_scalar) status = hold_buffer(g, op->operand[k].desc.buffer);
+    if (!status) status = append_number((void **)&g->ends.at, &g->ends.n, &g->ends.capacity, (uint64_t)g->tape.size);
+    if (status) {
+        g->tape.size = begin;
+        g->tape.failed = false;
+    }
+    return status;
+}
+
+static int check_session(const ad_session *s) {
+    return ad__recording->session == s ? 0 : ad__fail_strangers(ad__recording->session, s);
+}
+
+/* Make the buffers that an operation is to make: at each launch it writes them. */
+static int make_outputs(ad_graph *g, ad_op *op, ad_array *const *made) {
+    int status = 0;
+    ad__recording = NULL;
+    for (int k = 0; k < op->nout && !status; k++) {
+        if (!made[k]) continue;
+        status = ad__send_new(made[k], false);
+        op->operand[k].desc = ad__array_desc(made[k]);
+    }
+    ad__recording = g;
+    return status;
+}
+
+int ad__record_op(ad_session *s, ad_op *op, ad_array *const *made) {
+    ad_graph *g = ad__recording;
+    int status = check_session(s);
+    if (!status && op->opcode == AD_REQ_CALL && strstr(ad__call(op->row)->name, "rand"))
+        status =
+            ad__fail(AD_E_UNSUPPORTED, "a graph would draw the same random numbers (in CuPy by cuRAND) at each launch");
+    if (!status) status = make_outputs(g, op, made);
+    if (status) return status;
+    pthread_mutex_lock(&s->lock);
+    const size_t begin = g->tape.size;
+    status = keep_message(g, op, begin, ad__encode_op(&g->tape, op));
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+int ad__record_launch(ad_session *s, const ad_launch_text *launch) {
+    ad_graph *g = ad__recording;
+    int status = check_session(s);
+    if (status) return status;
+    pthread_mutex_lock(&s->lock);
+    const size_t begin = g->tape.size;
+    status = keep_message(g, launch->op, begin, ad__encode_launch(&g->tape, launch));
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+/* An array that is made while a graph records: it is there at once, and zeros are written at each launch. */
+int ad__record_new(ad_array *a, bool zero) {
+    ad_graph *g = ad__recording;
+    int status = check_session(a->session);
+    if (status) return status;
+    ad__recording = NULL;
+    status = ad__send_new(a, zero);
+    ad__recording = g;
+    if (status) return status;
+    pthread_mutex_lock(&a->session->lock);
+    status = hold_buffer(g, a->buffer);
+    pthread_mutex_unlock(&a->session->lock);
+    const ad_in nothing = {.value = {.kind = AD_VALUE_BOOL, .dtype = -1}};
+    return status || !zero || !a->count ? status : ad__copy(a, &nothing, AD_CAST_UNSAFE, false);
+}
+
+/* ---- launching ---- */
+
+int ad_graph_launch(ad_graph *g, size_t first, size_t n) {
+    ad_session *s = g->session;
+    int status = ad__check_not_recording("the launch of a graph");
+    if (!status && (first > g->ends.n || n > g->ends.n - first))
+        status =
+            ad__fail(AD_E_VALUE, "a graph of %zu operations has none from %zu to %zu", g->ends.n, first, first + n);
+    for (size_t i = first; i < first + n && !status; i++) {
+        const size_t begin = i ? g->ends.at[i - 1] : 0;
+        status = ad__begin(s);
+        if (status) return status;
+        const size_t mark = s->output.gathered.size;
+        ad__bytes_append(&s->output.gathered, g->tape.data + begin, g->ends.at[i] - begin);
+        status = ad__commit(s, mark, 0);
+    }
+    return status;
+}
+
+void ad_graph_release(ad_graph *g) {
+    if (!g) return;
+    ad_session *s = g->session;
+    pthread_mutex_lock(&s->lock);
+    ad_graph **at = &s->frees.graphs;
+    while (*at != g) at = &(*at)->next;
+    *at = g->next;
+    pthread_mutex_unlock(&s->lock);
+    for (size_t i = 0; i < g->freed.n; i++) ad__queue_free(s, g->freed.at[i], 0); /* another graph may hold it */
+    if (ad__recording == g) ad__recording = NULL;
+    ad__session_release(s);
+    ad__bytes_free(&g->tape);
+    free(g->ends.at);
+    free(g->held.at);
+    free(g->freed.at);
+    free(g);
+}
