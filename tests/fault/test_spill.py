@@ -152,6 +152,42 @@ def test_who_has_more_than_a_share_gives_way(start, place):
         np.testing.assert_array_equal(alice.get(x), np.full(n, i + 3.0))
 
 
+def share_all(giver, taker, arrays):
+    """Let another session have arrays, too, and return its descriptions of them."""
+    taken = []
+    for x in arrays:
+        half = [value % 2**64 for value in giver.reply(giver.ask("share", x[0], 0, 0, 60000))[0][:2]]
+        buffer = taker.fresh()
+        taker.reply(taker.ask("attach", buffer, *half))
+        taken.append([buffer, *x[1:]])
+        giver.op("revoke", *half)
+    return taken
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_what_two_sessions_have_leaves_as_well(start, late):
+    """The device is full of arrays that two sessions hold. Each gets its own copy of them when room is needed."""
+    server = start(*LIMITS, env={"ARRAYD_CPU_LATE": "1"} if late else {})
+    giver, taker = Client(server.path), Client(server.path)
+    shared = [giver.put(np.arange(N) + float(i)) for i in range(10)]
+    giver.sync()
+    taken = share_all(giver, taker, shared)
+    more = [taker.put(np.arange(N) - float(i)) for i in range(14)]
+    for x in taken[::2]:
+        taker.ufunc("add", "float64", [N], x, 100.0, out=[x[0], x[1], 0, [N]])
+    taker.sync()
+    assert taker.stat("ops_failed") == 0 and taker.stat("moved_out") > 10 * N * 8
+    for i, x in enumerate(shared):
+        np.testing.assert_array_equal(giver.get(x), np.arange(N) + float(i))
+    for i, x in enumerate(taken):
+        np.testing.assert_array_equal(taker.get(x), np.arange(N) + float(i) + (0 if i % 2 else 100))
+    for i, x in enumerate(more):
+        np.testing.assert_array_equal(taker.get(x), np.arange(N) - float(i))
+    giver.close()
+    taker.close()
+    nothing_left(server)
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_what_is_being_read_stays(start, late):
     """A client that takes its time with a large array gets it as it was, whatever others need meanwhile."""

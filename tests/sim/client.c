@@ -61,10 +61,18 @@ static int draw_ufunc(void) {
     return ufuncs[sim_draw_below(3)];
 }
 
-/* Copy the values of an array before a change in place, which may be refused for want of memory: what others have as
- * well is copied first. NULL: this user has enough. */
+/* Before a change in place that may be refused, wait for the other thread, which would be told so instead, and for
+ * errors of earlier operations. */
+static void prepare_change(client *c) {
+    if (!sim_model_tolerates()) return;
+    sim_reader_look(c, true);
+    ad_sync(c->session);
+}
+
+/* Copy the values of an array before a change in place, which may be refused for want of memory or descriptors: what
+ * others have as well is copied first. NULL: this user has enough. */
 static int64_t *keep_values(const model *m) {
-    if (!sim_planned.quota || sim_current->process->user == SIM_BYSTANDER) return NULL;
+    if (!sim_model_tolerates()) return NULL;
     int64_t *kept = sim_make_numbers(m->count);
     memcpy(kept, m->value, (size_t)m->count * sizeof *kept);
     return kept;
@@ -82,6 +90,7 @@ static void confirm_change(client *c, model *m, int64_t *kept) {
 /* z = x op y, or x = x op y. */
 static void combine_arrays(client *c, bool in_place) {
     sim_model_make_room(c);
+    if (in_place) prepare_change(c);
     model *x = in_place ? sim_model_choose_mine(c) : sim_model_choose(c);
     if (!x) return;
     model *y = choose_like(c, x);
@@ -110,6 +119,7 @@ static void combine_arrays(client *c, bool in_place) {
 
 /* Overwrite a part from this process. */
 static void write_part(client *c) {
+    prepare_change(c);
     model *m = sim_model_choose_mine(c);
     ad_array *part;
     if (!m) return;

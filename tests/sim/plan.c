@@ -37,28 +37,29 @@ void sim_make_plan(uint64_t seed) {
     p->upgrades = sim_draw_case(150000) ? 1 + (unsigned)sim_draw_below(3) : 0;
     p->spill = sim_draw_case(150000);
     p->moves = sim_draw_case(150000);
-    p->forks = sim_draw_case(150000) && !p->spill; /* what a child has is not moved, and fills a small device */
+    p->forks = sim_draw_case(150000);
     p->quota = sim_draw_case(150000) ? 16384u << sim_draw_below(8) : 0;
     if (p->fatal && p->most_kills > 3) p->most_kills = 3; /* eight deaths at one place end a session */
 }
 
-#define MEMBERS(X)                                                                                            \
-    X(switches)                                                                                               \
-    X(splits)                                                                                                 \
-    X(delays)                                                                                                 \
-    X(late_events)                                                                                            \
-    X(spurious)                                                                                               \
-    X(drops)                                                                                                  \
-    X(worker_kills)                                                                                           \
-    X(store_kills)                                                                                            \
-    X(kill_at_store)                                                                                          \
-    X(kill_again)                                                                                             \
-    X(client_kills)                                                                                           \
-    X(most_kills)                                                                                             \
-    X(no_descriptor)                                                                                          \
-    X(no_memory)                                                                                              \
-    X(fail_who) X(fail_what) X(fail_at) X(room) X(clients) X(operations) X(late) X(shares) X(script) X(fatal) \
-        X(upgrades) X(spill) X(moves) X(forks) X(quota)
+#define MEMBERS(X)                                                                                                     \
+    X(switches)                                                                                                        \
+    X(splits)                                                                                                          \
+    X(delays)                                                                                                          \
+    X(late_events)                                                                                                     \
+    X(spurious)                                                                                                        \
+    X(drops)                                                                                                           \
+    X(worker_kills)                                                                                                    \
+    X(store_kills)                                                                                                     \
+    X(kill_at_store)                                                                                                   \
+    X(kill_again)                                                                                                      \
+    X(client_kills)                                                                                                    \
+    X(most_kills)                                                                                                      \
+    X(no_descriptor)                                                                                                   \
+    X(no_memory)                                                                                                       \
+    X(fail_who)                                                                                                        \
+    X(fail_what) X(fail_at) X(room) X(clients) X(operations) X(late) X(shares) X(script) X(fatal) X(upgrades) X(spill) \
+        X(moves) X(forks) X(quota)
 
 /* Take all faults away, for a script. */
 static void calm_plan(void) {

@@ -330,6 +330,32 @@ Test(memory, what_is_not_one_arenas_stays_as_it_is) {
     cr_assert_eq(m.slab_bytes, 0);
 }
 
+/* A stream may still use what it gives back, and blocks of one slab may be of several streams. */
+Test(memory, a_slab_of_another_worker_stays_until_streams_have_passed) {
+    static const uint64_t used[][2] = {{0, 128}, {1024, 512}};
+    ad_memory m = open_memory(4 * MIB, 64 * MIB);
+    ad_stream *stream = (ad_stream *)(void *)&the_stream;
+    m.backend = &slow_backend;
+    ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", stream),
+                    *other = ad__stream_arena_open(&m, "uid:1", stream);
+    ad_block b[2];
+    ad_slab *s = adopt_slab(&m, e, used, 1, b);
+    cr_assert_eq(ad__memory_restore(other, s, used[1][0], used[1][1], &b[1]), 0);
+    closed = 0;
+    ad__memory_give(e, &b[0]);
+    ad__memory_give(other, &b[1]);
+    cr_assert(ad__stream_arena_reap(e) && ad__stream_arena_reap(other));
+    cr_assert_eq(closed, 0);
+    passed = true;
+    cr_assert_not(ad__stream_arena_reap(e));
+    cr_assert_eq(closed, 0, "the block of the other stream arena is still in it");
+    cr_assert_not(ad__stream_arena_reap(other));
+    cr_assert_eq(closed, 1);
+    ad__stream_arena_close(e);
+    ad__stream_arena_close(other);
+    cr_assert_eq(m.slab_bytes, 0);
+}
+
 Test(memory, what_was_exported_is_open_for_good) {
     ad_memory m = open_memory(8 * MIB, 64 * MIB);
     ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);

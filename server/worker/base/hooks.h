@@ -41,6 +41,7 @@ typedef struct ad_sharing_hooks {
     int (*uses)(struct ad_worker_session *s, struct ad_stream_queue *queue, struct ad_buffer *b, bool writes,
                 ad_fault *fault);
     void (*leave)(struct ad_worker_session *s, struct ad_buffer *b);
+    void (*leave_moved)(struct ad_worker_session *s, struct ad_buffer *b);
     void (*orphan)(struct ad_worker *w, struct ad_stream_queue *queue);
     struct ad_buffer *(*import_order)(const struct ad_buffer *b);
     int (*import_check_write)(const struct ad_buffer *b, ad_fault *fault);

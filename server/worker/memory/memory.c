@@ -22,7 +22,7 @@ struct ad_slab {
     uint64_t id;
     uint64_t fresh;        /* bytes at the beginning that were never handed out, so that they are zero */
     ad_chunk *whole;       /* cut slab: the chunk that is all of it, while it holds nothing */
-    ad_slab *parent;       /* share: the shared slab around it */
+    ad_slab *parent;       /* share: the shared slab around it; block that is leaving: the adopted slab around it */
     unsigned place;        /* share: its number in that slab */
     bool exposed;          /* own slab: other processes have its descriptor or handle */
     bool plain;            /* own slab: it has a handle instead of a descriptor */
@@ -93,10 +93,22 @@ static void free_share(ad_memory *m, ad_slab *share) {
     free(share);
 }
 
+/* End a block of an adopted slab, which goes with its last one. */
+static void end_adopted_block(ad_memory *m, ad_slab *s) {
+    s->blocks--;
+    ad__memory_adopted(m, s);
+}
+
 static void close_slab(ad_stream_arena *e, ad_slab *s) {
     e->bytes -= s->map.size;
-    if (s->parent) free_share(e->memory, s);
-    else free_slab(e->memory, s);
+    if (s->parent && s->parent->adopted) {
+        end_adopted_block(e->memory, s->parent);
+        free(s);
+    } else if (s->parent) {
+        free_share(e->memory, s);
+    } else {
+        free_slab(e->memory, s);
+    }
 }
 
 static void close_slabs(ad_stream_arena *e, ad_slab **list) {
@@ -424,13 +436,26 @@ static void give_own_slab(ad_stream_arena *e, ad_slab *s) {
     close_range(e->memory, s->map.base, s->map.size);
 }
 
+/* End a block of an adopted slab, once the stream has passed all that uses it. Meanwhile an object without memory is
+ * among the stream arena's doomed slabs in its place. */
+static void retire_adopted_block(ad_stream_arena *e, ad_slab *s) {
+    const ad_backend *b = e->memory->backend;
+    ad_slab *leaving = e->stream && b->asynchronous ? ad__os.calloc(1, sizeof *leaving) : NULL;
+    if (leaving) {
+        leaving->parent = s;
+        retire_slab(e, leaving);
+        return;
+    }
+    if (e->stream && b->asynchronous) b->stream_wait(e->stream, NULL);
+    end_adopted_block(e->memory, s);
+}
+
 void ad__memory_give(ad_stream_arena *e, ad_block *b) {
     if (!b->slab) return;
     ad__account_return(b->payer, b->use, b->size);
     e->memory->used -= b->size;
     if (b->slab->adopted) {
-        b->slab->blocks--;
-        ad__memory_adopted(e->memory, b->slab);
+        retire_adopted_block(e, b->slab);
     } else if (!b->chunk) {
         give_own_slab(e, b->slab);
     } else {

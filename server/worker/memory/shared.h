@@ -2,6 +2,7 @@
 #ifndef AD_SERVER_WORKER_MEMORY_SHARED_H
 #define AD_SERVER_WORKER_MEMORY_SHARED_H
 
+#include "server/worker/base/phase.h"
 #include "server/worker/memory/buffers.h"
 
 typedef struct ad_shared ad_shared;
@@ -30,6 +31,18 @@ struct ad_shared {
  * memory that was exported at any time. Sessions write common memory in turn, but no kernel may depend on that. */
 static inline bool ad__shared_is_open(const ad_buffer *b) {
     return b->import || b->block.open || (b->shared && (b->shared->common || b->shared->block.open));
+}
+
+#define AD_SHARED_APART 8 /* most holders that get copies of their own in host memory */
+
+/* True if nothing but a few buffers of sessions hold the memory, which nothing uses now. Then each of them may have a
+ * copy of its own instead. */
+static inline bool ad__shared_may_part(const ad_shared *m) {
+    uint64_t n = 0;
+    if (m->holders > AD_SHARED_APART || m->poison || m->common || m->block.open || !m->block.slab) return false;
+    for (const ad_buffer *b = m->buffers; b; b = b->sharing.next, n++)
+        if (b->in_use || b->poison || b->readonly || ad__run_is_dropping(b->sharing.holder)) return false;
+    return n == m->holders;
 }
 
 #endif

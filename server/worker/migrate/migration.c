@@ -83,6 +83,13 @@ static bool is_dropped(ad_worker_session *s, bool *ending) {
     return over;
 }
 
+/* True if the session's streams have passed all of it. Copies to host memory, which other sessions have asked for, are
+ * watched by nobody else while it waits for its client. */
+static bool is_idle(ad_worker_session *s) {
+    if (ad__stream_queues_idle(s)) return true;
+    return !ad__stream_queues_mark(s, NULL) && !ad__stream_queues_poll(s, NULL) && ad__stream_queues_idle(s);
+}
+
 /* Check that a session is quiet. 0: it is; 1: operations are under way; negative: no other worker could go on with
  * it. */
 static int check_quiet(ad_worker_session *s, ad_fault *fault) {
@@ -95,7 +102,7 @@ static int check_quiet(ad_worker_session *s, ad_fault *fault) {
                          "session %" PRIu64 " cannot be resumed (its client does not, or it was short of memory); "
                          "end it, or have users separated from the beginning (option domains = principal)",
                          s->id);
-    return ad__migration_ends_session(s) || !ad__stream_queues_idle(s);
+    return ad__migration_ends_session(s) || !is_idle(s);
 }
 
 /* True if a background operation uses memory that migrates, or that is separated from it. */

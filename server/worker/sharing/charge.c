@@ -29,6 +29,7 @@ static bool is_paid_by(const ad_shared *m, const char *principal) {
 }
 
 void ad__shared_hold(ad_shared *m, const char *principal) {
+    for (ad_buffer *b = m->holders <= AD_SHARED_APART ? m->buffers : NULL; b; b = b->sharing.next) ad__spill_remove(b);
     m->holders++;
     m->paying += is_paid_by(m, principal);
 }

@@ -114,9 +114,9 @@ static void pass_buffer(void *user, ad_buffer *b) {
 }
 
 /* List the child in the journal, before its parent's checkpoint has the fork. So the fork finds the child if it is
- * executed again. */
+ * executed again. Arrays of the child may have moved to host memory by then, on its own stream. */
 static int list_child(const ad_worker_session *parent, ad_worker_session *child, ad_fault *fault) {
-    ad__checkpoint_commit(child);
+    ad__checkpoint_flush(child, true);
     if (ad__session_is_recoverable(parent) && !ad__session_is_recoverable(child))
         return ad__fault(fault, AD_E_MEMORY, "fork: no memory to write the session down");
     ad__checkpoint_list(child);

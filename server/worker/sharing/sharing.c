@@ -273,7 +273,10 @@ int ad__shared_detach(ad_worker_session *s, ad_buffer *b, ad_fault *fault) {
     uint64_t size = b->size;
     ad_stream_queue *queue = b->home;
     if (size) {
+        const bool in_use = b->in_use;
+        b->in_use = true; /* it stays while memory is found */
         int status = ad__buffer_take_memory(s, queue, &own, size, false, fault);
+        b->in_use = in_use;
         if (!status && backend->asynchronous) status = ad__stream_queue_uses(s, queue, b, false, fault);
         if (!status) status = backend->move(queue->stream, own.address, b->address, size, fault);
         if (!status) status = ad__session_enqueued(s, queue, fault);
@@ -376,12 +379,24 @@ bool ad__sharing_has_deferred_of(const ad_worker_session *s, const char *princip
     return ad__checkpoint_has_deferred(s, release_shared, is_shared_of, principal);
 }
 
-void ad__shared_leave(ad_worker_session *s, ad_buffer *b) {
-    ad_shared *m = b->shared;
-    const bool defers = ad__checkpoint_must_defer(s, b);
+/* Take the buffer from the memory's list. Its hold has still to be released. */
+static void leave_list(ad_worker_session *s, ad_shared *m, ad_buffer *b) {
     if (is_asynchronous(s->worker, m) && !ad__run_is_dropping(s)) leave_in_order(s, m, b);
     if (is_session_queue(s, m->writer)) m->writer = NULL;
     unlink_buffer(m, b);
+}
+
+void ad__shared_leave_moved(ad_worker_session *s, ad_buffer *b) {
+    ad_shared *m = b->shared;
+    leave_list(s, m, b);
+    s->held.buffer_bytes += b->size;
+    release_shared(s, m);
+}
+
+void ad__shared_leave(ad_worker_session *s, ad_buffer *b) {
+    ad_shared *m = b->shared;
+    const bool defers = ad__checkpoint_must_defer(s, b);
+    leave_list(s, m, b);
     b->home = ad__run_is_dropping(s) ? NULL : b->home;
     b->readonly = false;
     if (m->payer == s && m->buffers) ad__shared_pay(m, m->buffers->sharing.holder);

@@ -3,6 +3,7 @@
 
 #include "server/common/os.h"
 #include "server/worker/exec/job.h"
+#include "server/worker/memory/shared.h"
 #include "server/worker/spill/inside.h"
 
 #define PIECE (1u << 20) /* bytes that are moved at a time, if there are as many */
@@ -152,6 +153,23 @@ static void leave_device(ad_worker *w, ad_buffer *b, ad_moved *m) {
     else give_left_memory(m);
 }
 
+/* Let the home stream queue wait for what the copy of a buffer needs. */
+static int await_contents(ad_worker_session *s, ad_buffer *b, ad_fault *fault) {
+    if (!b->shared) return ad__stream_queue_frees(s, b, fault);
+    return s->worker->backend->asynchronous ? ad__stream_queue_uses(s, b->home, b, false, fault) : 0;
+}
+
+/* Copy a buffer to host memory. A copy from another session's stream arena is waited for: the journal has to say that
+ * the bytes are elsewhere before that memory is given back. */
+static int copy_out(ad_worker *w, ad_buffer *b, ad_moved *m, ad_fault *fault) {
+    ad_stream_queue *queue = b->home;
+    int status = await_contents(queue->session, b, fault);
+    if (!status) status = w->backend->download(queue->stream, m->block.address, b->address, b->size, fault);
+    if (status) return status;
+    ad__spill_end_copy(w, queue->session, queue, m);
+    return b->shared ? w->backend->stream_wait(queue->stream, fault) : 0;
+}
+
 static int move_out(ad_worker *w, ad_buffer *b) {
     ad_spill *all = w->spill;
     ad_fault fault = {0};
@@ -159,16 +177,15 @@ static int move_out(ad_worker *w, ad_buffer *b) {
     ad_worker_session *s = queue->session;
     ad_moved *m = take_host_memory(w, queue, b->size);
     if (!m) return AD_E_MEMORY;
-    int status = ad__stream_queue_frees(s, b, &fault);
-    if (!status) status = w->backend->download(queue->stream, m->block.address, b->address, b->size, &fault);
+    const int status = copy_out(w, b, m, &fault);
     if (status) {
         recycle_moved(all, m);
         return ad__session_status(s, status, &fault);
     }
-    ad__spill_end_copy(w, s, queue, m);
     ad__spill_remove(b);
     ad__spill_set_place(s, b, m, &m->block);
     leave_device(w, b, m);
+    if (b->shared) w->hooks.sharing->leave_moved(s, b);
     ad__account_charge(ad__stream_arena_account(queue->stream_arena), AD_USE_MOVED, b->size);
     b->moving.to = m;
     b->is_moved = true;
@@ -325,20 +342,43 @@ void ad__spill_recovered(ad_worker *w) {
 
 /* ---- making room ---- */
 
+/* True if the buffer may leave when nothing else is left, although it is not listed: it is small, or others hold its
+ * memory, too. */
+static bool is_reserve(const ad_buffer *b, const ad_gpu *gpu) {
+    if (b->listed || !b->home || b->home->gpu != gpu) return false;
+    return b->shared ? ad__shared_may_part(b->shared) : is_movable(b);
+}
+
+/* Move a buffer out, and with it all that hold its memory, which would not be free otherwise. Each gets a copy. */
+static int move_holders_out(ad_worker *w, ad_buffer *b) {
+    int status = 0;
+    if (!b->shared) return move_out(w, b);
+    if (!ad__shared_may_part(b->shared)) {
+        ad__spill_remove(b);
+        return 0;
+    }
+    for (ad_buffer *at = b->shared->buffers, *next; at && !status; at = next) {
+        next = at->sharing.next;
+        status = move_out(w, at);
+    }
+    return status;
+}
+
 static ad_buffer *find_coldest(const ad_stream_queue *queue) {
     return ad__spill_coldest(&queue->gpu->spill, queue->gpu->memory.limit, queue->owner);
 }
 
-static void list_small_buffer(void *user, ad_buffer *b) {
-    const ad_gpu *gpu = user;
-    if (!b->listed && is_movable(b) && b->home->gpu == gpu) ad__spill_add(b->home->owner, b);
+static void list_reserve(void *user, ad_buffer *b) {
+    if (!is_reserve(b, user)) return;
+    if (b->shared) b->block.size = b->shared->block.size;
+    ad__spill_add(b->home->owner, b);
 }
 
-/* List small buffers, too: they leave after all others. */
+/* List the buffers that leave after all others, too. */
 static void list_all_buffers(ad_worker *w, ad_gpu *gpu) {
     pthread_mutex_lock(&w->sessions_lock);
     for (ad_worker_session *s = w->sessions; s; s = s->next)
-        if (!ad__run_is_dropping(s)) ad__buffers_each(&s->buffers, list_small_buffer, gpu);
+        if (!ad__run_is_dropping(s)) ad__buffers_each(&s->buffers, list_reserve, gpu);
     pthread_mutex_unlock(&w->sessions_lock);
 }
 
@@ -357,7 +397,7 @@ static bool can_make_room(ad_worker *w, const ad_stream_queue *queue, uint64_t s
 }
 
 /* Choose the buffer that leaves next. Small ones follow when all large ones have left: a few of them may keep whole
- * slabs. */
+ * slabs. So do those whose memory several sessions hold, which takes a copy for each. */
 static ad_buffer *choose_next(ad_worker *w, const ad_stream_queue *queue) {
     if (!find_coldest(queue)) list_all_buffers(w, queue->gpu);
     return find_coldest(queue);
@@ -372,8 +412,8 @@ bool ad__spill_make_room(ad_worker *w, ad_stream_queue *queue, uint64_t size) {
     if (size > most) size = most;
     do {
         ad_buffer *b = choose_next(w, queue);
-        if (!b || move_out(w, b)) break;
-        moved += b->size;
+        if (!b || move_holders_out(w, b)) break;
+        if (b->is_moved) moved += b->size;
     } while (moved < size);
     if (has_awaited_memory(w->spill)) await_copies(w, false);
     return moved;
@@ -382,7 +422,7 @@ bool ad__spill_make_room(ad_worker *w, ad_stream_queue *queue, uint64_t size) {
 void ad__spill_stir(ad_worker *w, ad_stream_queue *queue) {
     if (!w->spill || !w->spill->every || ++w->spill->takes % w->spill->every) return;
     ad_buffer *b = find_coldest(queue);
-    if (b) move_out(w, b);
+    if (b) move_holders_out(w, b);
 }
 
 /* ---- the whole ---- */

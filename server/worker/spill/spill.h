@@ -19,8 +19,9 @@
  * buffers. A buffer's memory may be in a checkpoint. Then it is used again only when the copy is complete and the
  * journal says so (checkpoint/checkpoint.h).
  *
- * Code that takes a buffer's address does so between ad__spill_begin and ad__spill_end. Shared memory
- * (sharing/sharing.h) and variables of modules are never moved. Small buffers are moved when nothing else is left.
+ * Code that takes a buffer's address does so between ad__spill_begin and ad__spill_end. Variables of modules are never
+ * moved, and neither is shared memory (sharing/sharing.h) that more than sessions' buffers hold. Other shared memory and
+ * small buffers are moved when nothing else is left.
  *
  * Runner: all functions here. They do nothing where buffers are not moved (option host-memory is 0). */
 #ifndef AD_SERVER_WORKER_SPILL_SPILL_H
