@@ -53,6 +53,14 @@ def test_seeds_of_a_kind_have_no_fault(simulator, kind):
     assert status == 0, said
 
 
+@pytest.mark.parametrize("seed, settings", [(980019, "spill=1 late=1"), (980043, "spill=1 forks=1 late=0"),
+                                            (982290, "spill=1 forks=1 late=1 store_kills=0 worker_kills=0")])
+def test_seeds_that_had_a_fault(simulator, seed, settings):
+    """docs/internals/found.md says which."""
+    status, said = run_seeds(simulator, "--seed", seed, *(part for each in settings.split() for part in ("--set", each)))
+    assert status == 0, said
+
+
 def test_an_upgrade_loses_no_session(simulator):
     status, said = run_seeds(simulator, "--seed", FIRST, "--trace", "--set", "script=1", "--set", "upgrades=3")
     assert status == 0, said

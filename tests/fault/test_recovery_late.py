@@ -314,6 +314,62 @@ def test_shared_arrays_while_their_maker_computes(server):
         other.free(copy)
 
 
+def ask_before_slow(session, name, *fields):
+    """A request, and something slow in the same frame, so that no checkpoint has the request for a while."""
+    x = session.put(FACTOR)
+    session.sync()
+    session.requests += 1
+    session.out += message(name, session.requests, *fields)
+    for _ in range(4):
+        call(session, "matmul", [SIDE, SIDE], [x, x], [False])
+    session.flush()
+    return session.requests
+
+
+@pytest.mark.parametrize("uses", [1, 2])
+def test_a_use_of_a_capability_counts_once(server, uses):
+    """The worker is killed when it has counted the use, before a checkpoint has it: the request is executed again."""
+    one, other = Session(server.path), Session(server.path)
+    x = one.put(np.arange(1000))
+    half = [value % 2**64 for value in one.reply(one.ask("share", x[0], uses, 0, 60_000))[0][:2]]
+    buffers = [other.fresh() for _ in range(uses)]
+    for buffer in buffers:
+        request = ask_before_slow(other, "attach", buffer, *half)
+        if buffer == buffers[-1]:
+            wait_until(lambda: one.stat("capabilities") == 0, "it is used up")
+        kill(server)
+        one.come_back()
+        other.come_back()
+        other.reply(request)
+        assert np.array_equal(other.get([buffer, *x[1:]]), np.arange(1000))
+    for session in (one, other):
+        with pytest.raises(Failed, match="no such capability"):
+            session.reply(session.ask("attach", session.fresh(), *half))
+    other.free(*buffers)
+    other.sync()
+    assert one.stat("capabilities") == 0 and one.get(x).tolist() == list(range(1000))
+
+
+def test_a_name_that_another_has_taken_meanwhile_stays(server):
+    """The worker is killed when a name is gone, before a checkpoint has it, and when the name is another array's."""
+    one, other = Session(server.path), Session(server.path)
+    x, y = one.put(np.arange(1000)), other.put(np.ones(1000))
+    one.reply(one.ask("publish", x, 0, "n", ""))
+    request = ask_before_slow(one, "unpublish", "n")
+    wait_until(lambda: other.stat("published") == 0, "the name is gone")
+    other.reply(other.ask("publish", y, 0, "n", ""))
+    kill(server)
+    one.come_back()
+    other.come_back()
+    one.reply(request)
+    buffer = one.fresh()
+    one.reply(one.ask("attach_name", buffer, "", "n"))
+    assert one.get([buffer, *y[1:]]).tolist() == [1] * 1000
+    one.reply(one.ask("unpublish", "n"))
+    with pytest.raises(Failed, match="nothing is published"):
+        one.reply(one.ask("unpublish", "n"))
+
+
 def test_it_can_be_turned_off(start):
     server = start(*OPEN, "--survive=no")
     session = Session(server.path)

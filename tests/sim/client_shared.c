@@ -44,26 +44,41 @@ void sim_share_by_capability(client *c) {
     model *m = choose_gift(c);
     sim_shared *s = m ? sim_shared_add(m->count, m->value, m->maybe_lost) : NULL;
     if (!s) return;
-    const int status = ad_capability_make(m->array, 0, 0, LINGER, &capability);
+    s->once = sim_draw_case(400000);
+    const int status = ad_capability_make(m->array, s->once, 0, LINGER, &capability);
     sim_note("makes a capability", s->number, status);
     if (!check_given(c, m, status, "making a capability")) return;
     memcpy(s->capability, &capability, sizeof capability);
     s->by_capability = true;
 }
 
-static int attach_by_capability(client *c, const sim_shared *s, ad_array **out) {
+static int attach_by_capability(client *c, sim_shared *s, ad_array **out) {
     const int64_t stride = sizeof(int64_t);
     const ad_layout layout = {.dtype = AD_INT64, .ndim = 1, .shape = &s->count, .strides = &stride};
     ad_capability capability;
     memcpy(&capability, s->capability, sizeof capability);
-    return ad_capability_attach(c->session, &capability, &layout, out);
+    s->trying++;
+    s->contended |= s->trying > 1;
+    const int status = ad_capability_attach(c->session, &capability, &layout, out);
+    s->trying--;
+    return status;
+}
+
+/* Judge the use of a capability for one use. True: it was right that it was refused. A process that was killed while it
+ * tried tries for ever. */
+static bool judge_use(sim_shared *s, int status) {
+    if (!s->by_capability || !s->once) return false;
+    const bool refused = status == AD_E_STALE && (s->uses || s->contended);
+    if (!status && s->uses++)
+        sim_fail("the capability of array %d, for one use, was used %d times", s->number, s->uses);
+    return refused;
 }
 
 void sim_share_attach(client *c) {
     char name[16], principal[32];
     ad_array *a;
     sim_model_make_room(c);
-    const sim_shared *s = sim_shared_choose();
+    sim_shared *s = sim_shared_choose();
     if (!s || !(s->by_name || s->by_capability)) return;
     print_name(name, s);
     snprintf(principal, sizeof principal, "uid:%u", s->user);
@@ -72,6 +87,7 @@ void sim_share_attach(client *c) {
     sim_note("attaches", s->number, status);
     const bool moved = sim_planned.moves && s->user != sim_current->process->user; /* a name moves with its user */
     if (status == AD_E_NAME && (s->withdrawn || moved)) return;
+    if (judge_use(s, status)) return;
     if (!(status == AD_E_DEVICE_LOST && s->maybe_lost)) sim_model_check_status(c, status, "attaching");
     if (status) return;
     model *m = sim_model_add(c, a, s->count);

@@ -42,24 +42,26 @@ void sim_make_plan(uint64_t seed) {
     if (p->fatal && p->most_kills > 3) p->most_kills = 3; /* eight deaths at one place end a session */
 }
 
-#define MEMBERS(X)                                                                                                     \
-    X(switches)                                                                                                        \
-    X(splits)                                                                                                          \
-    X(delays)                                                                                                          \
-    X(late_events)                                                                                                     \
-    X(spurious)                                                                                                        \
-    X(drops)                                                                                                           \
-    X(worker_kills)                                                                                                    \
-    X(store_kills)                                                                                                     \
-    X(kill_at_store)                                                                                                   \
-    X(kill_again)                                                                                                      \
-    X(client_kills)                                                                                                    \
-    X(most_kills)                                                                                                      \
-    X(no_descriptor)                                                                                                   \
-    X(no_memory)                                                                                                       \
-    X(fail_who)                                                                                                        \
-    X(fail_what) X(fail_at) X(room) X(clients) X(operations) X(late) X(shares) X(script) X(fatal) X(upgrades) X(spill) \
-        X(moves) X(forks) X(quota)
+#define MEMBERS(X)                                                                                               \
+    X(switches)                                                                                                  \
+    X(splits)                                                                                                    \
+    X(delays)                                                                                                    \
+    X(late_events)                                                                                               \
+    X(spurious)                                                                                                  \
+    X(drops)                                                                                                     \
+    X(worker_kills)                                                                                              \
+    X(store_kills)                                                                                               \
+    X(kill_at_store)                                                                                             \
+    X(kill_again)                                                                                                \
+    X(client_kills)                                                                                              \
+    X(most_kills)                                                                                                \
+    X(no_descriptor)                                                                                             \
+    X(no_memory)                                                                                                 \
+    X(fail_who)                                                                                                  \
+    X(fail_what)                                                                                                 \
+    X(fail_at)                                                                                                   \
+    X(room) X(clients) X(operations) X(late) X(shares) X(script) X(fatal) X(upgrades) X(spill) X(moves) X(forks) \
+        X(quota)
 
 /* Take all faults away, for a script. */
 static void calm_plan(void) {

@@ -273,6 +273,9 @@ typedef struct sim_shared {
     int64_t count, *value;
     unsigned char capability[24];
     bool by_name, by_capability, withdrawn, maybe_lost;
+    bool once;        /* the capability is for one use */
+    bool contended;   /* two have tried to use it at a time */
+    int trying, uses; /* processes that attach it now, and that have got it */
 } sim_shared;
 
 /* Remember an array that the current process gives to others. NULL: there are too many. */

@@ -122,9 +122,14 @@ Test(sharing, a_capability_is_used_up) {
     cr_assert_eq(ad__handle_attach(other, &wrong, &fault), AD_E_STALE);
     cr_assert_eq(ad__handle_attach(b, &attach, &fault), AD_E_STALE, "another principal has used it");
     cr_assert_eq(ad__handle_attach(other, &attach, &fault), 0, "%s", fault.text);
+    attach.u[1] = 4;
+    cr_assert_eq(ad__handle_attach(other, &attach, &fault), 0);
+    cr_assert_eq(c->uses, 1, "a message that is executed again counts once");
     attach.u[1] = 6;
+    other->messages.place++;
     cr_assert_eq(ad__handle_attach(other, &attach, &fault), 0);
     attach.u[1] = 7;
+    other->messages.place++;
     cr_assert_eq(ad__handle_attach(other, &attach, &fault), AD_E_STALE, "it was used three times");
     cr_assert_eq(w->sharing->capabilities, 0);
     cr_assert_eq(get_value(other, 6), 10);

@@ -79,7 +79,6 @@ typedef struct ad_resumed {
     uint64_t read;              /* bytes that it has sent in answer to the first read */
     uint64_t blamed;            /* last operation whose kernels are not launched again, because it died */
     uint64_t quiet, quiet_used; /* place up to which it has answered; 0: nowhere */
-    uint64_t received;          /* place up to which it had the client's bytes, and may have executed them */
     uint64_t untold;            /* failures that it has told after the committed checkpoint */
     bool silent;                /* it has answered the message at hand */
 } ad_resumed;

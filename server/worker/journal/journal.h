@@ -26,7 +26,7 @@
 
 #define AD_JOURNAL_ADDRESSES (64ull << 30) /* bytes of addresses that are reserved; only written pages take memory */
 #define AD_JOURNAL_MAGIC 0x6c616e72756f6a61u
-#define AD_JOURNAL_VERSION 7
+#define AD_JOURNAL_VERSION 8
 #define AD_JOURNAL_REUSED (UINT64_C(1) << 63) /* flag in ad_journal_row.writing: the memory may be used again */
 #define AD_JOURNAL_CHECKPOINTS 3
 #define AD_OFFERS 4 /* number of secrets a client may resume with that it has not shown yet */
@@ -188,8 +188,9 @@ typedef struct ad_journal_holder {
     ad_journal_row memory;
     uint64_t half[2], uses, owner; /* capability: its number, uses left, session; owner 0: that is over */
     int64_t expires, linger;
-    char name[256]; /* name: the name */
-    ad_at grant;    /* name: its size in bytes, then who may attach it */
+    uint64_t by, at, left; /* session and message that have used or ended it last, uses left then; by 0: none */
+    char name[256];        /* name: the name */
+    ad_at grant;           /* name: its size in bytes, then who may attach it */
     uint8_t writable, column_major, dtype, ndim;
     int64_t shape[AD_MAX_NDIM];
 } ad_journal_holder;

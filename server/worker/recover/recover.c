@@ -150,7 +150,6 @@ static int restore_state(ad_worker_session *s, const ad_journal_session *at, con
     s->checkpoint.committed = state->operations;
     s->checkpoint.resumed.read = state->read;
     s->checkpoint.resumed.untold = state->told;
-    s->checkpoint.resumed.received = at->received;
     s->checkpoint.resumed.quiet = state->answered;
     s->checkpoint.resumed.quiet_used = state->answered_used;
     if (*s->worker->before.died_of) { /* a kernel of the session may have ended the worker */

@@ -23,11 +23,19 @@ static ad_issued_capability **find_capability(ad_worker_session *s, const uint64
     return NULL;
 }
 
-static void drop_capability(ad_worker *w, ad_issued_capability **at) {
+/* Take a capability from the table, so that nobody finds it. */
+static ad_issued_capability *remove_capability(ad_worker *w, ad_issued_capability **at) {
     ad_issued_capability *c = *at;
     *at = c->next;
     w->sharing->capabilities--;
     if (c->owner) c->owner->sharing.capabilities--;
+    return c;
+}
+
+static void free_capability(ad_holder *h) { free(h); }
+
+static void drop_capability(ad_worker *w, ad_issued_capability **at) {
+    ad_issued_capability *c = remove_capability(w, at);
     ad__holder_end(w, &c->holder);
     free(c);
 }
@@ -39,6 +47,9 @@ static void write_capability(ad_worker *w, ad_holder *holder) {
     *h = (ad_journal_holder){.memory = ad__checkpoint_memory_row(w, c->holder.shared),
                              .half = {c->half[0], c->half[1]},
                              .uses = c->uses,
+                             .by = holder->by,
+                             .at = holder->at,
+                             .left = c->uses,
                              .owner = c->owner ? c->owner->id : 0,
                              .expires = c->expires,
                              .linger = c->linger};
@@ -55,24 +66,35 @@ static void add_capability(ad_worker *w, ad_issued_capability *c) {
     if (c->owner) c->owner->sharing.capabilities++;
     all->capabilities++;
     if (c->expires < all->due) all->due = c->expires;
-    c->holder.write = write_capability;
     ad__holder_begin(w, &c->holder);
+}
+
+/* Take up a capability that is used up, by a message that may be executed again. */
+static void take_up_ended(ad_worker *w, ad_issued_capability *c) {
+    if (ad__holder_take_up_ended(w, &c->holder)) {
+        ad__holder_begin(w, &c->holder);
+        return;
+    }
+    ad__shared_release(w, c->holder.shared, c->holder.principal);
+    free(c);
 }
 
 int ad__capability_restore(ad_worker *w, const ad_journal_holder *h, ad_shared *shared) {
     ad_issued_capability *c = ad__os.calloc(1, sizeof *c);
     if (!c) return AD_E_MEMORY;
-    *c = (ad_issued_capability){.half = {h->half[0], h->half[1]},
-                                .holder.shared = shared,
-                                .owner = h->owner ? ad__session_find(w, h->owner) : NULL,
-                                .readonly = h->memory.readonly,
-                                .uses = h->uses,
-                                .expires = h->expires,
-                                .linger = h->linger};
+    *c = (ad_issued_capability){
+        .half = {h->half[0], h->half[1]},
+        .holder = {.shared = shared, .write = write_capability, .free = free_capability, .by = h->by, .at = h->at},
+        .owner = h->owner ? ad__session_find(w, h->owner) : NULL,
+        .readonly = h->memory.readonly,
+        .uses = h->by ? h->left : h->uses,
+        .expires = h->expires,
+        .linger = h->linger};
     memcpy(c->holder.principal, h->who, sizeof c->holder.principal - 1);
     if (!c->owner && h->owner && c->expires > ad__os_now() + c->linger) c->expires = ad__os_now() + c->linger;
     ad__shared_hold(shared, c->holder.principal);
-    add_capability(w, c);
+    if (h->by && !h->left) take_up_ended(w, c);
+    else add_capability(w, c);
     return 0;
 }
 
@@ -111,6 +133,8 @@ static int make_capability(ad_worker_session *s, ad_buffer *b, const ad_message 
         return status;
     }
     c->holder.shared = shared;
+    c->holder.write = write_capability;
+    c->holder.free = free_capability;
     c->owner = s;
     c->readonly = b->readonly;
     c->uses = m->u[2];
@@ -135,12 +159,29 @@ int ad__handle_share(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     return 0;
 }
 
-static void count_use(ad_worker *w, ad_issued_capability **at) {
+/* Count a use, unless a worker before has counted it. */
+static void count_use(ad_worker_session *s, ad_issued_capability **at) {
     ad_issued_capability *c = *at;
-    if (!c->uses) return;
-    if (!--c->uses) drop_capability(w, at);
-    else if (w->journal && c->holder.place)
-        ad__journal_store(&ad__journal_holder(w->journal, c->holder.place)->uses, c->uses);
+    if (!c->uses || ad__holder_is_used(s, &c->holder)) return;
+    if (--c->uses) ad__holder_use(s, &c->holder, c->uses);
+    else ad__holder_end_late(s, &remove_capability(s->worker, at)->holder);
+}
+
+/* Find the capability that the message at hand has used up in a worker before. NULL: there is none. */
+static ad_issued_capability *find_used_up(const ad_worker_session *s, const uint64_t half[2]) {
+    ad_issued_capability *c = (ad_issued_capability *)ad__holder_find_ended(s, write_capability);
+    return c && c->half[0] == half[0] && c->half[1] == half[1] ? c : NULL;
+}
+
+/* Make a buffer of a capability's memory, and answer. */
+static int join_capability(ad_worker_session *s, const ad_message *m, const ad_issued_capability *c, ad_fault *fault) {
+    const ad_shared *shared = c->holder.shared;
+    const int status = ad__shared_join(s, c->holder.shared, m->u[1], c->readonly, fault);
+    if (status) return status;
+    const int64_t values[3] = {shared->poison ? -1 : (int64_t)shared->size, c->readonly ? 2 : shared->common,
+                               shared->home ? shared->home->gpu->index : 0};
+    ad__reply_ints(s, m->u[0], 3, values);
+    return 0;
 }
 
 int ad__handle_attach(ad_worker_session *s, ad_message *m, ad_fault *fault) {
@@ -151,17 +192,15 @@ int ad__handle_attach(ad_worker_session *s, ad_message *m, ad_fault *fault) {
         drop_capability(s->worker, at);
         at = NULL;
     }
-    if (!at)
+    ad_issued_capability *c = at ? *at : find_used_up(s, &m->u[2]);
+    if (!c)
         return ad__fault(fault, AD_E_STALE,
                          "attach: there is no such capability: it was used up or revoked, its lease is over, its "
                          "maker has gone, or it is not this user's");
-    ad_shared *shared = (*at)->holder.shared;
-    status = ad__shared_join(s, shared, m->u[1], (*at)->readonly, fault);
+    status = join_capability(s, m, c, fault);
     if (status) return status;
-    int64_t values[3] = {shared->poison ? -1 : (int64_t)shared->size, (*at)->readonly ? 2 : shared->common,
-                         shared->home ? shared->home->gpu->index : 0};
-    count_use(s->worker, at);
-    ad__reply_ints(s, m->u[0], 3, values);
+    if (at) count_use(s, at);
+    else ad__holder_end_late(s, &c->holder);
     return 0;
 }
 

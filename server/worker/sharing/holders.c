@@ -1,5 +1,6 @@
 #include "server/worker/sharing/holders.h"
 
+#include "server/worker/session/session.h"
 #include "server/worker/sharing/sharing.h"
 
 void ad__holder_begin(ad_worker *w, ad_holder *h) {
@@ -26,4 +27,75 @@ void ad__holders_write(ad_worker *w, ad_shared *m) {
         h->write(w, h);
         ad__journal_release(w->journal, before);
     }
+}
+
+/* ---- holders that a message uses or ends ---- */
+
+void ad__holder_use(ad_worker_session *s, ad_holder *h, uint64_t left) {
+    ad_journal_holder *row = s->worker->journal ? ad__journal_holder(s->worker->journal, h->place) : NULL;
+    h->by = s->id;
+    h->at = s->messages.place;
+    if (!row) return;
+    ad__journal_store(&row->by, 0);
+    ad__journal_store(&row->at, h->at);
+    ad__journal_store(&row->left, left);
+    ad__journal_store(&row->by, h->by);
+    if (left) ad__journal_store(&row->uses, left);
+}
+
+bool ad__holder_is_used(const ad_worker_session *s, const ad_holder *h) {
+    return h->by == s->id && h->at == s->messages.place;
+}
+
+static void list_ended(ad_worker *w, ad_holder *h) {
+    h->ended = w->sharing->over;
+    w->sharing->over = h;
+}
+
+/* Free the first holder at a link of the list of those that have ended. */
+static void free_ended(ad_worker *w, ad_holder **link) {
+    ad_holder *h = *link;
+    *link = h->ended;
+    ad__holder_end(w, h);
+    h->free(h);
+}
+
+static void release_ended(ad_worker_session *s, void *holder) {
+    ad_holder **link = &s->worker->sharing->over;
+    while (*link != holder) link = &(*link)->ended;
+    free_ended(s->worker, link);
+}
+
+void ad__holder_end_late(ad_worker_session *s, ad_holder *h) {
+    const bool listed = h->by && ad__holder_is_used(s, h) && ad__holder_find_ended(s, h->write) == h;
+    if (!listed) {
+        ad__holder_use(s, h, 0);
+        list_ended(s->worker, h);
+    }
+    h->deferred = ad__checkpoint_defer_release(s, release_ended, h, false);
+    if (!h->deferred) release_ended(s, h);
+}
+
+ad_holder *ad__holder_find_ended(const ad_worker_session *s, ad_holder_write *kind) {
+    ad_holder *h = s->worker->sharing->over;
+    while (h && !(h->write == kind && ad__holder_is_used(s, h))) h = h->ended;
+    return h;
+}
+
+/* True if the session's committed checkpoint has the message at that place in its stream. */
+static bool is_behind(const ad_worker_session *s, uint64_t place) {
+    return place < s->checkpoint.frame_end + AD_FRAME_HEADER + s->checkpoint.resumed.skip;
+}
+
+bool ad__holder_take_up_ended(ad_worker *w, ad_holder *h) {
+    const ad_worker_session *s = ad__session_find(w, h->by);
+    if (!s || is_behind(s, h->at)) return false;
+    list_ended(w, h);
+    return true;
+}
+
+void ad__holders_forget(ad_worker *w, const ad_worker_session *s) {
+    for (ad_holder **link = &w->sharing->over; *link;)
+        if (!s || (!(*link)->deferred && (*link)->by == s->id)) free_ended(w, link);
+        else link = &(*link)->ended;
 }

@@ -62,11 +62,13 @@ void ad__sharing_end(ad_worker_session *s) {
     ad__imports_end(s);
     ad__exports_end(s);
     ad__capabilities_end(s->worker, s);
+    ad__holders_forget(s->worker, s);
     ad__paying_end(s);
 }
 
 void ad__sharing_close(ad_worker *w) {
     if (!w->sharing) return;
+    ad__holders_forget(w, NULL);
     ad__capabilities_end(w, NULL);
     ad__names_close(w);
     ad__exports_close(w);

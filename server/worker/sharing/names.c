@@ -34,13 +34,24 @@ static ad_name **find_name(ad_worker *w, const char *principal, const char *name
     return at;
 }
 
-static void drop_name(ad_worker *w, ad_name **at) {
+static void free_name(ad_holder *h) {
+    ad_name *n = (ad_name *)h;
+    free(n->grant);
+    free(n);
+}
+
+/* Take a name from the list, so that nobody finds it. */
+static ad_name *remove_name(ad_worker *w, ad_name **at) {
     ad_name *n = *at;
     *at = n->next;
     w->sharing->published--;
+    return n;
+}
+
+static void drop_name(ad_worker *w, ad_name **at) {
+    ad_name *n = remove_name(w, at);
     ad__holder_end(w, &n->holder);
-    free(n->grant);
-    free(n);
+    free_name(&n->holder);
 }
 
 /* ---- checks ---- */
@@ -154,6 +165,8 @@ static void write_name(ad_worker *w, ad_holder *holder) {
     *grant = size;
     memcpy(grant + 1, n->grant, size);
     *h = (ad_journal_holder){.is_name = 1,
+                             .by = holder->by,
+                             .at = holder->at,
                              .memory = ad__checkpoint_memory_row(w, n->holder.shared),
                              .grant = ad__journal_at(w->journal, grant),
                              .writable = n->writable,
@@ -171,7 +184,20 @@ static void add_name(ad_worker *w, ad_name *n) {
     w->sharing->names = n;
     w->sharing->published++;
     n->holder.write = write_name;
+    n->holder.free = free_name;
     ad__holder_begin(w, &n->holder);
+}
+
+/* Take up a name that a message has ended, which may be executed again. */
+static void take_up_ended(ad_worker *w, ad_name *n) {
+    n->holder.write = write_name;
+    n->holder.free = free_name;
+    if (ad__holder_take_up_ended(w, &n->holder)) {
+        ad__holder_begin(w, &n->holder);
+        return;
+    }
+    ad__shared_release(w, n->holder.shared, n->holder.principal);
+    free_name(&n->holder);
 }
 
 int ad__name_restore(ad_worker *w, const ad_journal_holder *h, const char *grant, ad_shared *shared) {
@@ -191,7 +217,10 @@ int ad__name_restore(ad_worker *w, const ad_journal_holder *h, const char *grant
     n->holder.shared = shared;
     if (n->writable) shared->common = true;
     ad__shared_hold(shared, n->holder.principal);
-    add_name(w, n);
+    n->holder.by = h->by;
+    n->holder.at = h->at;
+    if (h->by) take_up_ended(w, n);
+    else add_name(w, n);
     return 0;
 }
 
@@ -270,11 +299,10 @@ int ad__handle_unpublish(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     int status = ad__sharing_begin(s, m, AD_GRANT_NAMES, fault);
     if (!status) status = copy_name(&m->s[0], name, fault);
     if (status) return status;
-    ad_name **at = find_allowed(s, "", name, fault);
-    /* A worker that was killed may have ended the name, and not have written down that it executed this. */
-    const bool ended_before = !at && s->messages.place < s->checkpoint.resumed.received;
-    if (!at && !ended_before) return fault->code;
-    if (at) drop_name(s->worker, at);
+    ad_holder *ended = ad__holder_find_ended(s, write_name);
+    ad_name **at = ended ? NULL : find_allowed(s, "", name, fault);
+    if (!at && !ended) return fault->code;
+    ad__holder_end_late(s, ended ? ended : &remove_name(s->worker, at)->holder);
     ad__reply_values(s, m->u[0], 0, NULL);
     return 0;
 }

@@ -47,6 +47,7 @@ typedef struct ad_sharing {
     uint64_t number; /* random number of this worker, by which a client sees that a capability is its server's */
     ad_issued_capability *capability[AD_CAPABILITY_BUCKETS];
     ad_name *names;
+    ad_holder *over; /* capabilities and names that messages have ended, until checkpoints have these */
     uint64_t capabilities, published, count, bytes, orphans;
     ad_stream_queue *orphan;     /* list of orphans whose memory others hold */
     ad_stream_queue *going;      /* retired orphans, which nothing needs, until their streams have passed */
