@@ -31,6 +31,7 @@ int ad__dlpack_dtype(const DLTensor *t) {
 /* A tensor, and what it refers to, in one piece. */
 typedef struct exported_tensor {
     DLManagedTensorVersioned managed;
+    ad_array *array;
     ad_lease *lease;
     int64_t dims[2 * AD_MAX_NDIM];
 } exported_tensor;
@@ -38,7 +39,13 @@ typedef struct exported_tensor {
 static void delete_tensor(DLManagedTensorVersioned *m) {
     exported_tensor *e = m->manager_ctx;
     ad_export_close(e->lease);
+    ad_array_release(e->array);
     free(e);
+}
+
+const ad_array *ad__dlpack_array(const ad_session *s, const DLManagedTensorVersioned *tensor) {
+    const exported_tensor *e = tensor->deleter == delete_tensor ? tensor->manager_ctx : NULL;
+    return e && e->array->session == s ? e->array : NULL;
 }
 
 /* Describe the array; strides of DLPack count elements. AD_E_VALUE. */
@@ -88,6 +95,7 @@ int ad_to_dlpack(const ad_array *a, ad_lease *lease, void *stream, DLManagedTens
         return status;
     }
     ad_export_get_info(e->lease, &info);
+    e->array = ad_array_retain((ad_array *)(uintptr_t)a);
     e->managed.version = (DLPackVersion){DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
     e->managed.manager_ctx = e;
     e->managed.deleter = delete_tensor;

@@ -15,7 +15,7 @@ static DLManagedTensorVersioned *open_export(PyObject *a) {
     PyObject *named = Py_BuildValue("{s(ii)}", "max_version", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
     PyObject *capsule = method && none && named ? PyObject_Call(method, none, named) : NULL;
     if (capsule && (tensor = PyCapsule_GetPointer(capsule, AD_PY_DL_VERSIONED)))
-        PyCapsule_SetName(capsule, "used_" AD_PY_DL_VERSIONED); /* its destructor drops the array alone then */
+        PyCapsule_SetName(capsule, "used_" AD_PY_DL_VERSIONED); /* its destructor leaves the tensor alone then */
     Py_XDECREF(capsule);
     Py_XDECREF(named);
     Py_XDECREF(none);

@@ -2,6 +2,7 @@
  * needs the array any more, nor its session. */
 #include <stdlib.h>
 
+#include "client-c/interop/dlpack.h"
 #include "dlpack.h"
 
 typedef struct exported {
@@ -143,9 +144,9 @@ static void delete_plain(DLManagedTensor *m) {
     free(p);
 }
 
-/* Free a capsule that nobody has taken: a consumer that takes it renames it. Its context is the array, or NULL. */
+/* Free a capsule that nobody has taken: a consumer that takes it renames it. Some consumers also take its destructor
+ * away, so that nothing but the tensor may be freed here. */
 static void destroy_capsule(PyObject *o) {
-    Py_XDECREF((PyObject *)PyCapsule_GetContext(o));
     if (PyCapsule_IsValid(o, AD_PY_DL_PLAIN)) {
         DLManagedTensor *m = PyCapsule_GetPointer(o, AD_PY_DL_PLAIN);
         m->deleter(m);
@@ -190,27 +191,44 @@ static PyObject *py_export_dlpack(PyObject *module, PyObject *args) {
     if (lease) ad_export_close(lease);
     ad__py_acquire();
     if (status) return ad__py_fail(status);
-    PyObject *capsule = ad__py_make_capsule(tensor, versioned);
-    if (capsule && PyCapsule_SetContext(capsule, a) == 0) Py_INCREF(a);
-    return capsule;
+    return ad__py_make_capsule(tensor, versioned);
 }
 
-/* take_own(capsule): the array that it was made of. The capsule is taken then, as by any consumer. */
+/* The tensor of a capsule that nobody has taken. NULL: somebody has, or it is no such capsule. */
+static DLManagedTensorVersioned *find_tensor(PyObject *capsule, bool *versioned) {
+    if (!PyCapsule_CheckExact(capsule) || PyCapsule_GetDestructor(capsule) != destroy_capsule) return NULL;
+    *versioned = PyCapsule_IsValid(capsule, AD_PY_DL_VERSIONED);
+    if (*versioned) return PyCapsule_GetPointer(capsule, AD_PY_DL_VERSIONED);
+    if (!PyCapsule_IsValid(capsule, AD_PY_DL_PLAIN)) return NULL;
+    return ((plain_capsule *)PyCapsule_GetPointer(capsule, AD_PY_DL_PLAIN))->tensor;
+}
+
+static PyObject *make_view(const ad_array *a, ad__py_session *s) {
+    ad_array_info info;
+    ad_array *view;
+    ad_array_get_info(a, &info);
+    return ad__py_result(ad_view(a, info.dtype, info.offset, info.ndim, info.shape, info.strides, &view), &view, s);
+}
+
+/* take_own(capsule): a view of the array that it was made of. The capsule is taken then, as by any consumer. */
 static PyObject *py_take_own(PyObject *module, PyObject *capsule) {
     (void)module;
-    const bool ours = PyCapsule_CheckExact(capsule) && PyCapsule_GetDestructor(capsule) == destroy_capsule;
-    PyObject *a = ours ? PyCapsule_GetContext(capsule) : NULL;
+    bool versioned = false;
+    DLManagedTensorVersioned *tensor = find_tensor(capsule, &versioned);
+    if (!tensor) return Py_NewRef(Py_None);
+    ad__py_session *s = ad__py_session_get();
+    if (!s) return NULL;
+    const ad_array *a = ad__dlpack_array(s->handle, tensor);
+    PyObject *made = a ? make_view(a, s) : NULL;
+    ad__py_session_leave(s);
     if (!a) return Py_NewRef(Py_None);
-    if (PyCapsule_IsValid(capsule, AD_PY_DL_PLAIN)) {
-        DLManagedTensor *m = PyCapsule_GetPointer(capsule, AD_PY_DL_PLAIN);
-        if (PyCapsule_SetName(capsule, "used_" AD_PY_DL_PLAIN) < 0) return NULL;
-        m->deleter(m);
-    } else if (PyCapsule_IsValid(capsule, AD_PY_DL_VERSIONED)) {
-        DLManagedTensorVersioned *m = PyCapsule_GetPointer(capsule, AD_PY_DL_VERSIONED);
-        if (PyCapsule_SetName(capsule, "used_" AD_PY_DL_VERSIONED) < 0) return NULL;
-        m->deleter(m);
-    } else return Py_NewRef(Py_None); /* somebody has taken it */
-    return Py_NewRef(a);
+    if (!made || PyCapsule_SetName(capsule, versioned ? "used_" AD_PY_DL_VERSIONED : "used_" AD_PY_DL_PLAIN) < 0) {
+        Py_XDECREF(made);
+        return NULL;
+    }
+    if (versioned) tensor->deleter(tensor);
+    else delete_plain(&((plain_capsule *)PyCapsule_GetPointer(capsule, "used_" AD_PY_DL_PLAIN))->managed);
+    return made;
 }
 
 /* ---- from a GPU ---- */
@@ -239,7 +257,8 @@ PyMethodDef ad__py_export_methods[] = {
     {"export_memory", py_export_memory, METH_VARARGS,
      "export_memory(a, stream): the array's memory, mapped into this process."},
     {"take_own", py_take_own, METH_O,
-     "take_own(capsule): the array of which export_dlpack() made the capsule, which nobody else can take then; None for "
+     "take_own(capsule): the array of which export_dlpack() made the capsule, which nobody else can take then; None "
+     "for "
      "another library's, and for one that was taken."},
     {"export_dlpack", py_export_dlpack, METH_VARARGS,
      "export_dlpack(a, stream, versioned, memory=None): a DLPack capsule of the array's memory itself, which "

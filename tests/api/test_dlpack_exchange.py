@@ -34,6 +34,20 @@ def test_an_array_ends_although_a_library_had_its_tensor():
     assert ended() is None
 
 
+def test_an_array_ends_although_a_library_takes_the_capsules_destructor_away():
+    """XLA does so with every capsule that it takes."""
+    x = ad.arange(6.0)
+    ended, capsule = weakref.ref(x), x.__dlpack__(max_version=(1, 0))
+    python = ctypes.pythonapi
+    python.PyCapsule_GetPointer.restype, python.PyCapsule_GetPointer.argtypes = exchange.MANAGED, (ctypes.py_object, ctypes.c_char_p)
+    managed = python.PyCapsule_GetPointer(capsule, b"dltensor_versioned")
+    python.PyCapsule_SetName(ctypes.py_object(capsule), b"used_dltensor_versioned")
+    python.PyCapsule_SetDestructor(ctypes.py_object(capsule), None)
+    exchange.delete(managed)
+    del x
+    assert ended() is None
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "i8", "u2", "c8", "?", "f2"])
 def test_functions_of_another_library_take_and_give_arrays(dtype):
     host = np.arange(24).reshape(2, 3, 4).astype(dtype)

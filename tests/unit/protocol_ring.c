@@ -255,6 +255,7 @@ Test(ring, an_end_that_waits_for_others_looks_for_a_moment) {
     ad_ring_patience p = {.looks = AD_RING_LOOKS_MOST};
     wait_often(&p, 2, false);
     cr_assert_eq(wait_often(&p, AD_RING_TRIAL - 3, false), AD_RING_LOOKS_LEAST);
-    cr_assert_eq(wait_often(&p, AD_RING_TRIAL, false), AD_RING_LOOKS_MOST, "one wait is a trial");
+    cr_assert_eq(wait_often(&p, 1, false), AD_RING_LOOKS_MOST, "one wait is a trial");
+    wait_often(&p, 2, false);
     cr_assert_eq(wait_often(&p, AD_RING_TRIAL / 2, false), AD_RING_LOOKS_LEAST);
 }

@@ -121,7 +121,7 @@ def from_dlpack(x, /, *, device=None, copy=None):
     capsule = found[0] if found else _host_capsule(x)
     ours = _core.take_own(capsule)
     if ours is not None:
-        return _own(ours.view(), device, copy)
+        return _own(ours, device, copy)
     if copy is False:
         raise BufferError("copy=False: the tensor is in this process, and has to be copied to the server")
     return asarray(_core.take_dlpack(capsule) if found else np.from_dlpack(_Wrapped(capsule)), device=device)
@@ -162,7 +162,7 @@ def fromDlpack(dltensor):
         raise TypeError(f"dltensor must be a DLPack capsule, not {type(dltensor).__name__}; from_dlpack takes arrays")
     ours = _core.take_own(dltensor)
     if ours is not None:
-        return ours.view()
+        return ours
     if _core.session_info()["backend"] == "cuda":
         return _core.take_dlpack(dltensor)
     if '"used_dltensor' in repr(dltensor):
