@@ -3,10 +3,10 @@
  * An operation of a graph writes the same buffers at each launch: what it makes is made when it is recorded. So a graph
  * holds the buffers of its operations: their frees wait for its end. */
 #include "client-c/client.h"
+#include "protocol/rows_call.h"
 #include "protocol/rows_request.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 _Thread_local ad_graph *ad__recording;
 
@@ -119,7 +119,7 @@ static int make_outputs(ad_graph *g, ad_op *op, ad_array *const *made) {
 int ad__record_op(ad_session *s, ad_op *op, ad_array *const *made) {
     ad_graph *g = ad__recording;
     int status = check_session(s);
-    if (!status && op->opcode == AD_REQ_CALL && strstr(ad__call(op->row)->name, "rand"))
+    if (!status && op->opcode == AD_REQ_CALL && (op->row == AD_CALL_random || op->row == AD_CALL_curand))
         status =
             ad__fail(AD_E_UNSUPPORTED, "a graph would draw the same random numbers (in CuPy by cuRAND) at each launch");
     if (!status) status = make_outputs(g, op, made);
