@@ -100,3 +100,31 @@ def test_an_illegal_address_on_one_gpu_loses_nothing_on_any(own_server, monkeypa
     assert done.stdout == "True\n", done.stderr
     assert process.poll() is None
     assert "event=recovered" in pathlib.Path(tmp_path / "log").read_text()
+
+
+KILLED = """
+import os, signal
+import numpy as np
+import arrayd as ad
+from arrayd.sharding import Mesh, NamedSharding, PartitionSpec as P
+h = np.random.default_rng(6).standard_normal((64, 100_000))
+rows = NamedSharding(Mesh("all", "a"), P("a"))
+x, workers = ad.device_put(h, rows), set()
+expected = h.copy()
+for i in range(6):
+    y = x * 2 + i
+    workers.add(ad.stat()["worker_pid"])
+    os.kill(ad.stat()["worker_pid"], signal.SIGKILL)
+    x, expected = y - x, expected + i
+    assert np.allclose(y.get(), expected * 2 - i) and np.allclose(x.get(), expected)
+print(len(workers))
+"""
+
+
+def test_a_killed_worker_loses_nothing_on_any_gpu(own_server):
+    """The worker is killed while operations on all devices are under way, again and again."""
+    process, url = own_server()
+    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, timeout=240,
+                          env={**os.environ, "ARRAYD_URL": url})
+    assert done.stdout == "6\n", done.stderr
+    assert process.poll() is None
