@@ -240,6 +240,7 @@ def test_allocators():
                     call(refused)
     finally:
         cuda.set_allocator(default)
+    gc.collect()  # arrays of tests before that end meanwhile
     used = pool.used_bytes()
     p = pool.malloc(1 << 20)
     ad.ndarray(1 << 20, "u1", p).fill(1)
