@@ -511,3 +511,22 @@ def test_a_draw_that_finds_no_memory_leaves_the_generator_as_it_was(own_server, 
         np.testing.assert_array_equal(numbers(True), numbers(False))
     finally:
         ad.connect(before)
+
+
+def test_a_draw_that_leaves_no_room_for_states_leaves_them_as_they_were(own_server):
+    """There is memory for the numbers, and then none for the states: they get that of the numbers."""
+    before = os.environ["ARRAYD_URL"]
+    try:
+        ad.connect(own_server("--memory", "256M", "--host-memory", "0")[1])
+        turns, found = 1 << 20, []  # 48 MiB of states
+        for broken in (True, False):
+            states = States(XORWOW, 5, turns, HOST)
+            states.draw("uniform", (0.0, 1.0), turns, "float32").get()
+            if broken:
+                with pytest.raises(MemoryError):
+                    states.draw("uniform", (0.0, 1.0), (45, turns), "float32").get()
+            found.append(states.draw("uniform", (0.0, 1.0), turns, "float32").get())
+            del states
+        np.testing.assert_array_equal(*found)
+    finally:
+        ad.connect(before)

@@ -69,23 +69,11 @@ static int check_kind(job *j) {
                      op->opcode == AD_REQ_QUERY ? "be called, not queried" : "be queried");
 }
 
-/* Tell whether outputs begin with zeros: a ufunc with a mask does not write all elements. */
-static bool needs_zeros(const ad_op *op) { return op->opcode == AD_REQ_UFUNC && op->nin > ad__ufunc(op->row)->nin; }
-
 static int make_outputs(job *j) {
-    const ad_op *op = j->op;
-    for (int i = 0; i < op->nout; i++) {
-        const ad_desc *d = &op->operand[i].desc;
-        uint64_t size = 0;
-        if (d->form == AD_VIEW) continue;
-        int status = d->form == AD_FRESH ? ad__fresh_size(d, &size, &j->fault) : 0;
-        if (!status) status = ad__buffers_add(&j->s->buffers, d->buffer, &j->buffer[i], &j->fault);
-        if (status) return status;
-        j->made[i] = true;
-        status = ad__buffer_take_memory(j->s, j->stream_queue, j->buffer[i], size, size && needs_zeros(op), &j->fault);
-        if (status) return ad__fresh_refused(d, status, &j->fault);
-    }
-    return 0;
+    int status = 0;
+    for (int i = 0; i < j->op->nout && !status; i++)
+        if (j->op->operand[i].desc.form != AD_VIEW) status = ad__job_make_output(j, i);
+    return status;
 }
 
 static void set_addresses(job *j) {
@@ -150,7 +138,7 @@ static int bring_operands(job *j) {
 /* Tell whether a repetition would give another result, because the operation reads its output. */
 static bool is_unrepeatable(const job *j, int output) {
     const ad_op *op = j->op;
-    if (op->opcode != AD_REQ_UFUNC || needs_zeros(op)) return true;
+    if (op->opcode != AD_REQ_UFUNC || ad__op_needs_zeros(op)) return true;
     for (int i = op->nout; i < op->nout + op->nin; i++)
         if (j->buffer[i] == j->buffer[output]) return true;
     return false;
@@ -328,8 +316,9 @@ ad_poison *ad__job_fail(job *j, int status) {
         j->fault.code = status;
         p = ad__poison_new(&j->fault, j->number, ad__op_name(j->op));
     }
-    const int outputs = ad__job_carry_states(j) ? 1 : j->op->nout;
-    for (int i = 0; i < outputs; i++) poison_output(j, i, p);
+    for (int i = 0; i < j->op->nout;
+         i++) /* the first output has given its memory back when the second one's turn comes */
+        if (!ad__job_carry_states(j, i)) poison_output(j, i, p);
     if (!j->op->nout) ad__session_keep_failure(j->s, p);
     j->s->progress.failed++;
     return p;

@@ -7,6 +7,7 @@
 
 #include "protocol/desc.h"
 #include "protocol/infer.h"
+#include "protocol/rows_request.h"
 #include "server/worker/engine/background.h"
 #include "server/worker/spill/quota.h"
 #include "server/worker/spill/spill.h"
@@ -39,6 +40,21 @@ int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault) {
     int status = ad__shape_count(d->ndim, d->shape, d->dtype, &count, fault);
     if (!status) *size = (uint64_t)count * ad__dtypes[d->dtype].size;
     return status;
+}
+
+bool ad__op_needs_zeros(const ad_op *op) { return op->opcode == AD_REQ_UFUNC && op->nin > ad__ufunc(op->row)->nin; }
+
+int ad__job_make_output(job *j, int i) {
+    const ad_desc *d = &j->op->operand[i].desc;
+    uint64_t size = 0;
+    int status = d->form == AD_FRESH ? ad__fresh_size(d, &size, &j->fault) : 0;
+    if (!status && !j->made[i]) status = ad__buffers_add(&j->s->buffers, d->buffer, &j->buffer[i], &j->fault);
+    if (status) return status;
+    j->made[i] = true;
+    if (j->buffer[i]->size) return 0;
+    status =
+        ad__buffer_take_memory(j->s, j->stream_queue, j->buffer[i], size, size && ad__op_needs_zeros(j->op), &j->fault);
+    return status ? ad__fresh_refused(d, status, &j->fault) : 0;
 }
 
 static void put_shape(const ad_desc *d, char *out, size_t size) {

@@ -65,10 +65,14 @@ int ad__job_guard_operands(job *j);
 int ad__job_put_back(job *j, int status);
 
 /* ---- carried_states.c ---- */
-/* Where a draw of random numbers has failed before it began, make its second output, the generator's states, a copy of
- * those before. false: this is no such job, or there is no memory even for the states. */
-bool ad__job_carry_states(job *j);
+/* Let a generator survive a draw that has failed before it began: its states become a copy of those before. False: the
+ * output is not that of a draw's states, or there is no memory even for them. */
+bool ad__job_carry_states(job *j, int output);
 
+/* Tell whether outputs begin with zeros: a ufunc with a mask does not write all elements. */
+bool ad__op_needs_zeros(const ad_op *op);
+/* Make the buffer of a fresh or sized output and its memory, unless there is either. AD_E_... */
+int ad__job_make_output(job *j, int i);
 /* Compute the bytes of a fresh output. */
 int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault);
 /* Put the shape and type of a fresh output before the reason why there is no memory for it, where the text has room for
