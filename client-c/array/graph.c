@@ -14,30 +14,24 @@ struct ad_graph {
     ad_session *session; /* retained */
     ad_graph *next;      /* of the session's, guarded by its lock as what follows is */
     ad_bytes tape;       /* messages, one after another */
-    struct {
-        size_t *at;
-        size_t n, capacity;
-    } ends; /* of each message */
-    struct {
-        uint64_t *at;
-        size_t n, capacity;
-    } held, freed; /* buffers; held ascends once the graph is launched */
+    ad_bytes ends;       /* numbers: where each message ends */
+    ad_bytes held;       /* numbers: buffers that its operations use; sorted: they ascend */
+    ad_bytes freed;      /* numbers: those of them that nobody else needs */
     bool sorted;
 };
 
-/* ---- lists ---- */
+/* ---- lists of numbers ---- */
 
-static int append_number(void **list, size_t *n, size_t *capacity, uint64_t value) {
-    if (*n == *capacity) {
-        size_t more = *capacity ? 2 * *capacity : 32;
-        void *grown = realloc(*list, more * sizeof(uint64_t));
-        if (!grown) return ad__fail_memory();
-        *list = grown;
-        *capacity = more;
-    }
-    ((uint64_t *)*list)[(*n)++] = value;
-    return 0;
+static int append_number(ad_bytes *list, uint64_t value) {
+    ad__bytes_append(list, &value, sizeof value);
+    if (!list->failed) return 0;
+    list->failed = false;
+    return ad__fail_memory();
 }
+
+static size_t count_numbers(const ad_bytes *list) { return list->size / sizeof(uint64_t); }
+
+static uint64_t *get_numbers(const ad_bytes *list) { return (uint64_t *)(void *)list->data; }
 
 static int compare_ids(const void *a, const void *b) {
     const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -45,21 +39,23 @@ static int compare_ids(const void *a, const void *b) {
 }
 
 static bool holds_buffer(ad_graph *g, uint64_t buffer) {
-    if (!g->sorted) qsort(g->held.at, g->held.n, sizeof *g->held.at, compare_ids);
+    const size_t n = count_numbers(&g->held);
+    if (!n) return false;
+    if (!g->sorted) qsort(get_numbers(&g->held), n, sizeof buffer, compare_ids);
     g->sorted = true;
-    return g->held.n && bsearch(&buffer, g->held.at, g->held.n, sizeof *g->held.at, compare_ids);
+    return bsearch(&buffer, get_numbers(&g->held), n, sizeof buffer, compare_ids) != NULL;
 }
 
 static int hold_buffer(ad_graph *g, uint64_t buffer) {
     g->sorted = false;
-    return append_number((void **)&g->held.at, &g->held.n, &g->held.capacity, buffer);
+    return append_number(&g->held, buffer);
 }
 
 bool ad__graphs_take_free(ad_session *s, uint64_t buffer) {
-    for (ad_graph *g = s->frees.graphs; g; g = g->next)
-        if (holds_buffer(g, buffer)) /* without memory for the list the buffer stays until the session ends */
-            return append_number((void **)&g->freed.at, &g->freed.n, &g->freed.capacity, buffer), true;
-    return false;
+    ad_graph *g = s->frees.graphs;
+    while (g && !holds_buffer(g, buffer)) g = g->next;
+    if (g) append_number(&g->freed, buffer); /* without memory for the list the buffer stays until the session ends */
+    return g != NULL;
 }
 
 /* ---- recording ---- */
@@ -78,7 +74,7 @@ int ad_graph_new(ad_session *s, ad_graph **out) {
 
 void ad_graph_record(ad_graph *g) { ad__recording = g; }
 
-size_t ad_graph_size(const ad_graph *g) { return g->ends.n; }
+size_t ad_graph_size(const ad_graph *g) { return count_numbers(&g->ends); }
 
 int ad__check_not_recording(const char *what) {
     if (AD_LIKELY(!ad__recording)) return 0;
@@ -91,7 +87,7 @@ static int keep_message(ad_graph *g, const ad_op *op, size_t begin, int status) 
     if (!status && g->tape.failed) status = ad__fail_memory();
     for (int k = 0; k < op->nout + op->nin && !status; k++)
         if (!op->operand[k].is_scalar) status = hold_buffer(g, op->operand[k].desc.buffer);
-    if (!status) status = append_number((void **)&g->ends.at, &g->ends.n, &g->ends.capacity, (uint64_t)g->tape.size);
+    if (!status) status = append_number(&g->ends, g->tape.size);
     if (status) {
         g->tape.size = begin;
         g->tape.failed = false;
@@ -162,16 +158,17 @@ int ad__record_new(ad_array *a, bool zero) {
 
 int ad_graph_launch(ad_graph *g, size_t first, size_t n) {
     ad_session *s = g->session;
+    const size_t all = ad_graph_size(g);
+    const uint64_t *end = get_numbers(&g->ends);
     int status = ad__check_not_recording("the launch of a graph");
-    if (!status && (first > g->ends.n || n > g->ends.n - first))
-        status =
-            ad__fail(AD_E_VALUE, "a graph of %zu operations has none from %zu to %zu", g->ends.n, first, first + n);
+    if (!status && (first > all || n > all - first))
+        status = ad__fail(AD_E_VALUE, "a graph of %zu operations has none from %zu to %zu", all, first, first + n);
     for (size_t i = first; i < first + n && !status; i++) {
-        const size_t begin = i ? g->ends.at[i - 1] : 0;
+        const size_t begin = i ? end[i - 1] : 0;
         status = ad__begin(s);
         if (status) return status;
         const size_t mark = s->output.gathered.size;
-        ad__bytes_append(&s->output.gathered, g->tape.data + begin, g->ends.at[i] - begin);
+        ad__bytes_append(&s->output.gathered, g->tape.data + begin, end[i] - begin);
         status = ad__commit(s, mark, 0);
     }
     return status;
@@ -185,12 +182,13 @@ void ad_graph_release(ad_graph *g) {
     while (*at != g) at = &(*at)->next;
     *at = g->next;
     pthread_mutex_unlock(&s->lock);
-    for (size_t i = 0; i < g->freed.n; i++) ad__queue_free(s, g->freed.at[i], 0); /* another graph may hold it */
+    for (size_t i = 0; i < count_numbers(&g->freed); i++)
+        ad__queue_free(s, get_numbers(&g->freed)[i], 0); /* another graph may hold it */
     if (ad__recording == g) ad__recording = NULL;
     ad__session_release(s);
     ad__bytes_free(&g->tape);
-    free(g->ends.at);
-    free(g->held.at);
-    free(g->freed.at);
+    ad__bytes_free(&g->ends);
+    ad__bytes_free(&g->held);
+    ad__bytes_free(&g->freed);
     free(g);
 }

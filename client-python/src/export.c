@@ -1,5 +1,5 @@
-/* Memory of arrays in this process: an object with the buffer protocol and an address, and DLPack's capsules. Neither
- * needs the array any more, nor its session. */
+/* Memory of arrays in this process: an object with the buffer protocol and an address, which needs neither the array
+ * any more nor its session, and DLPack's capsules, whose tensors keep their arrays. */
 #include <stdlib.h>
 
 #include "client-c/interop/dlpack.h"
@@ -195,10 +195,9 @@ static PyObject *py_export_dlpack(PyObject *module, PyObject *args) {
 }
 
 /* The tensor of a capsule that nobody has taken. NULL: somebody has, or it is no such capsule. */
-static DLManagedTensorVersioned *find_tensor(PyObject *capsule, bool *versioned) {
+static DLManagedTensorVersioned *find_tensor(PyObject *capsule) {
     if (!PyCapsule_CheckExact(capsule) || PyCapsule_GetDestructor(capsule) != destroy_capsule) return NULL;
-    *versioned = PyCapsule_IsValid(capsule, AD_PY_DL_VERSIONED);
-    if (*versioned) return PyCapsule_GetPointer(capsule, AD_PY_DL_VERSIONED);
+    if (PyCapsule_IsValid(capsule, AD_PY_DL_VERSIONED)) return PyCapsule_GetPointer(capsule, AD_PY_DL_VERSIONED);
     if (!PyCapsule_IsValid(capsule, AD_PY_DL_PLAIN)) return NULL;
     return ((plain_capsule *)PyCapsule_GetPointer(capsule, AD_PY_DL_PLAIN))->tensor;
 }
@@ -213,8 +212,7 @@ static PyObject *make_view(const ad_array *a, ad__py_session *s) {
 /* take_own(capsule): a view of the array that it was made of. The capsule is taken then, as by any consumer. */
 static PyObject *py_take_own(PyObject *module, PyObject *capsule) {
     (void)module;
-    bool versioned = false;
-    DLManagedTensorVersioned *tensor = find_tensor(capsule, &versioned);
+    DLManagedTensorVersioned *tensor = find_tensor(capsule);
     if (!tensor) return Py_NewRef(Py_None);
     ad__py_session *s = ad__py_session_get();
     if (!s) return NULL;
@@ -222,12 +220,10 @@ static PyObject *py_take_own(PyObject *module, PyObject *capsule) {
     PyObject *made = a ? make_view(a, s) : NULL;
     ad__py_session_leave(s);
     if (!a) return Py_NewRef(Py_None);
-    if (!made || PyCapsule_SetName(capsule, versioned ? "used_" AD_PY_DL_VERSIONED : "used_" AD_PY_DL_PLAIN) < 0) {
-        Py_XDECREF(made);
-        return NULL;
-    }
-    if (versioned) tensor->deleter(tensor);
-    else delete_plain(&((plain_capsule *)PyCapsule_GetPointer(capsule, "used_" AD_PY_DL_PLAIN))->managed);
+    if (!made) return NULL;
+    const bool plain = PyCapsule_IsValid(capsule, AD_PY_DL_PLAIN);
+    destroy_capsule(capsule);
+    PyCapsule_SetName(capsule, plain ? "used_" AD_PY_DL_PLAIN : "used_" AD_PY_DL_VERSIONED);
     return made;
 }
 
@@ -257,9 +253,8 @@ PyMethodDef ad__py_export_methods[] = {
     {"export_memory", py_export_memory, METH_VARARGS,
      "export_memory(a, stream): the array's memory, mapped into this process."},
     {"take_own", py_take_own, METH_O,
-     "take_own(capsule): the array of which export_dlpack() made the capsule, which nobody else can take then; None "
-     "for "
-     "another library's, and for one that was taken."},
+     "take_own(capsule): a view of the array of which export_dlpack() made the capsule, which nobody else can take "
+     "then; None for another library's, and for one that was taken."},
     {"export_dlpack", py_export_dlpack, METH_VARARGS,
      "export_dlpack(a, stream, versioned, memory=None): a DLPack capsule of the array's memory itself, which "
      "export_memory has given before, or which is mapped for it."},

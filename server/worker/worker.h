@@ -51,10 +51,10 @@ typedef struct ad_worker_loop {
     int64_t heard, idle;      /* ns: when a client last sent something, and when nothing more was left to do after it */
     int quick;                /* how often lately the next message came soon: see io/spin.h */
     ad_worker_session *rings; /* sessions whose rings are looked at (session/rings.h) */
-    ad_ring_patience patience;
-    int timer;       /* a timerfd, because libuv counts in ms */
-    uv_poll_t later; /* polls the timerfd, which wakes the loop for the next polling of devices */
-    int leases;      /* an epoll descriptor for sockets whose other end may be closed (sharing/leases.h) */
+    ad_ring_patience patience; /* how long the loop looks at them */
+    int timer;                 /* a timerfd, because libuv counts in ms */
+    uv_poll_t later;           /* polls the timerfd, which wakes the loop for the next polling of devices */
+    int leases;                /* an epoll descriptor for sockets whose other end may be closed (sharing/leases.h) */
     uv_poll_t leases_poll;
     uv_timer_t clock;          /* active while a client is watched for time-outs */
     pthread_mutex_t wake_lock; /* guards wakeable: compilations wake the loop, too */

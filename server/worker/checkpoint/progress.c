@@ -6,6 +6,7 @@
 
 static bool is_wait_over(ad_worker_session *s) {
     ad_fault fault = {0};
+    int64_t now;
     int done;
     switch (s->wait.kind) {
     case AD_WAIT_STREAM: return ad__stream_queue_idle(s->wait.stream_queue);
@@ -16,8 +17,8 @@ static bool is_wait_over(ad_worker_session *s) {
         if (done < 0) ad__session_status(s, done, &fault);
         return done != 0; /* the next call reports the error */
     case AD_WAIT_MORE:
-        if (ad__os_now() >= s->wait.until) return true;
-        return ad__stream_queues_idle(s) && ad__os_now() >= s->fusion.patient_until;
+        now = ad__os_now();
+        return now >= s->wait.until || (now >= s->fusion.patient_until && ad__stream_queues_idle(s));
     case AD_WAIT_COMPILER: return s->worker->hooks.modules->built(s);
     case AD_WAIT_BACKGROUND: return s->worker->engine.returns != s->wait.returns || !s->worker->engine.in_background;
     case AD_WAIT_MIGRATION: return !atomic_load(&s->move.halted) && atomic_load(&s->move.state) != AD_SESSION_MIGRATES;

@@ -69,16 +69,6 @@ static void add_capability(ad_worker *w, ad_issued_capability *c) {
     ad__holder_begin(w, &c->holder);
 }
 
-/* Take up a capability that is used up, by a message that may be executed again. */
-static void take_up_ended(ad_worker *w, ad_issued_capability *c) {
-    if (ad__holder_take_up_ended(w, &c->holder)) {
-        ad__holder_begin(w, &c->holder);
-        return;
-    }
-    ad__shared_release(w, c->holder.shared, c->holder.principal);
-    free(c);
-}
-
 int ad__capability_restore(ad_worker *w, const ad_journal_holder *h, ad_shared *shared) {
     ad_issued_capability *c = ad__os.calloc(1, sizeof *c);
     if (!c) return AD_E_MEMORY;
@@ -93,7 +83,7 @@ int ad__capability_restore(ad_worker *w, const ad_journal_holder *h, ad_shared *
     memcpy(c->holder.principal, h->who, sizeof c->holder.principal - 1);
     if (!c->owner && h->owner && c->expires > ad__os_now() + c->linger) c->expires = ad__os_now() + c->linger;
     ad__shared_hold(shared, c->holder.principal);
-    if (h->by && !h->left) take_up_ended(w, c);
+    if (h->by && !h->left) ad__holder_take_up_ended(w, &c->holder);
     else add_capability(w, c);
     return 0;
 }

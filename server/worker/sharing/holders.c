@@ -87,11 +87,15 @@ static bool is_behind(const ad_worker_session *s, uint64_t place) {
     return place < s->checkpoint.frame_end + AD_FRAME_HEADER + s->checkpoint.resumed.skip;
 }
 
-bool ad__holder_take_up_ended(ad_worker *w, ad_holder *h) {
+void ad__holder_take_up_ended(ad_worker *w, ad_holder *h) {
     const ad_worker_session *s = ad__session_find(w, h->by);
-    if (!s || is_behind(s, h->at)) return false;
-    list_ended(w, h);
-    return true;
+    if (s && !is_behind(s, h->at)) {
+        list_ended(w, h);
+        ad__holder_begin(w, h);
+        return;
+    }
+    ad__shared_release(w, h->shared, h->principal);
+    h->free(h);
 }
 
 void ad__holders_forget(ad_worker *w, const ad_worker_session *s) {

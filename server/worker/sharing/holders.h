@@ -42,8 +42,9 @@ bool ad__holder_is_used(const ad_worker_session *s, const ad_holder *h);
 void ad__holder_end_late(ad_worker_session *s, ad_holder *h);
 /* Find the holder of a kind that the message at hand has ended in another worker. NULL: there is none. */
 ad_holder *ad__holder_find_ended(const ad_worker_session *s, ad_holder_write *kind);
-/* Take up a holder that a message of another worker had ended. False: a checkpoint has that message, so it is over. */
-bool ad__holder_take_up_ended(ad_worker *w, ad_holder *h);
+/* Take up a holder that a message of another worker had ended, and that nothing lists yet. If a checkpoint has that
+ * message, the holder is over and freed. */
+void ad__holder_take_up_ended(ad_worker *w, ad_holder *h);
 /* End the holders that a session's messages would have ended again (NULL: those of all). */
 void ad__holders_forget(ad_worker *w, const ad_worker_session *s);
 /* Write the memory's holders into the journal again: it has moved. */

@@ -183,21 +183,7 @@ static void add_name(ad_worker *w, ad_name *n) {
     n->next = w->sharing->names;
     w->sharing->names = n;
     w->sharing->published++;
-    n->holder.write = write_name;
-    n->holder.free = free_name;
     ad__holder_begin(w, &n->holder);
-}
-
-/* Take up a name that a message has ended, which may be executed again. */
-static void take_up_ended(ad_worker *w, ad_name *n) {
-    n->holder.write = write_name;
-    n->holder.free = free_name;
-    if (ad__holder_take_up_ended(w, &n->holder)) {
-        ad__holder_begin(w, &n->holder);
-        return;
-    }
-    ad__shared_release(w, n->holder.shared, n->holder.principal);
-    free_name(&n->holder);
 }
 
 int ad__name_restore(ad_worker *w, const ad_journal_holder *h, const char *grant, ad_shared *shared) {
@@ -215,11 +201,13 @@ int ad__name_restore(ad_worker *w, const ad_journal_holder *h, const char *grant
     n->ndim = h->ndim <= AD_MAX_NDIM ? h->ndim : 0;
     memcpy(n->shape, h->shape, sizeof n->shape);
     n->holder.shared = shared;
-    if (n->writable) shared->common = true;
-    ad__shared_hold(shared, n->holder.principal);
+    n->holder.write = write_name;
+    n->holder.free = free_name;
     n->holder.by = h->by;
     n->holder.at = h->at;
-    if (h->by) take_up_ended(w, n);
+    if (n->writable) shared->common = true;
+    ad__shared_hold(shared, n->holder.principal);
+    if (h->by) ad__holder_take_up_ended(w, &n->holder);
     else add_name(w, n);
     return 0;
 }
@@ -240,12 +228,13 @@ int ad__handle_publish(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     status = check_name_limit(s, n, fault);
     if (!status) status = hold_buffer(s, b, n, fault);
     if (status) {
-        free(n->grant);
-        free(n);
+        free_name(&n->holder);
         return status;
     }
     if (*(old = find_name(w, n->holder.principal, n->name)))
         drop_name(w, old); /* sessions with the old array keep it */
+    n->holder.write = write_name;
+    n->holder.free = free_name;
     add_name(w, n);
     ad__reply_values(s, m->u[0], 0, NULL);
     return 0;
