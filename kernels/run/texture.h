@@ -20,7 +20,7 @@ enum address { WRAP, CLAMP, MIRROR, BORDER };
 struct picture {
     long long begin, row, plane; /* bytes from here to the first element; between rows; between planes */
     int width, height, depth;    /* of layers: how many there are */
-    unsigned char channels, bytes, kind, linear, relative, scaled, srgb, layered, address[3], unused;
+    unsigned char channels, bytes, kind, linear, relative, scaled, srgb, address[3], unused[2];
     float border[4];
 };
 
@@ -87,14 +87,14 @@ static inline __device__ float scaled_value(const picture *p, const char *at, in
 
 template <bool Real> struct channel_of; /* read as float, or as an integer */
 template <> struct channel_of<true> {
-    static __device__ float at(const picture *p, const char *at, int channel) {
+    static __device__ float read_channel(const picture *p, const char *at, int channel) {
         if (p->kind == REAL) return p->bytes == 4 ? *(const float *)at : half_value(*(const unsigned short *)at);
         return p->scaled && p->bytes < 4 ? scaled_value(p, at, channel) : (float)whole_value(p, at);
     }
 };
 template <> struct channel_of<false> {
-    static __device__ long long at(const picture *p, const char *at, int channel) {
-        return p->kind == REAL ? (long long)channel_of<true>::at(p, at, channel) : whole_value(p, at);
+    static __device__ long long read_channel(const picture *p, const char *at, int channel) {
+        return p->kind == REAL ? (long long)channel_of<true>::read_channel(p, at, channel) : whole_value(p, at);
     }
 };
 
@@ -106,7 +106,7 @@ struct place {
     float weight;
 };
 
-static inline __device__ int inside(long long i, int n, int mode) {
+static inline __device__ int find_index(long long i, int n, int mode) {
     if (i >= 0 && i < n) return (int)i;
     if (mode == BORDER) return -1;
     if (mode == CLAMP) return i < 0 ? 0 : n - 1;
@@ -116,11 +116,11 @@ static inline __device__ int inside(long long i, int n, int mode) {
     return (int)(i < n ? i : period - 1 - i);
 }
 
-/* A coordinate that is not a number, or is far away, is one that an integer can hold. */
-static inline __device__ float bounded(float x) { return fminf(fmaxf(x, -1e9f), 1e9f); }
+/* Make a coordinate that is not a number, or is far away, one that an integer can hold. */
+static inline __device__ float bound_coordinate(float x) { return fminf(fmaxf(x, -1e9f), 1e9f); }
 
-/* Where a coordinate is among n elements. Weights have 8 bits behind the point. */
-static inline __device__ place place_of(const picture *p, float x, int n, int axis) {
+/* Find the place of a coordinate among n elements. Weights have 8 bits behind the point. */
+static inline __device__ place find_place(const picture *p, float x, int n, int axis) {
     int mode = p->address[axis];
     if (p->relative) {
         if (mode == WRAP) x -= floorf(x);
@@ -129,18 +129,18 @@ static inline __device__ place place_of(const picture *p, float x, int n, int ax
     } else if (mode == WRAP || mode == MIRROR) mode = CLAMP;
     place found = {0, 0, 0.0f};
     if (!p->linear) {
-        found.first = found.second = inside((long long)floorf(bounded(x)), n, mode);
+        found.first = found.second = find_index((long long)floorf(bound_coordinate(x)), n, mode);
         return found;
     }
-    x = bounded(x - 0.5f);
+    x = bound_coordinate(x - 0.5f);
     const float low = floorf(x);
-    found.first = inside((long long)low, n, mode);
-    found.second = inside((long long)low + 1, n, mode);
+    found.first = find_index((long long)low, n, mode);
+    found.second = find_index((long long)low + 1, n, mode);
     found.weight = floorf((x - low) * 256.0f + 0.5f) / 256.0f;
     return found;
 }
 
-static inline __device__ place only(int i) {
+static inline __device__ place make_place(int i) {
     const place found = {i, i, 0.0f};
     return found;
 }
@@ -152,13 +152,14 @@ template <class S> static inline __device__ S channel_at(const picture *p, int x
     if (x < 0 || y < 0 || z < 0) return (S)p->border[channel];
     if (channel >= p->channels) return (S)0;
     const long long offset = p->begin + z * p->plane + y * p->row + ((long long)x * p->channels + channel) * p->bytes;
-    return (S)channel_of<is_real<S>::value>::at(p, (const char *)p + offset, channel);
+    return (S)channel_of<is_real<S>::value>::read_channel(p, (const char *)p + offset, channel);
 }
 
-static inline __device__ float mixed(float a, float b, float weight) { return (1.0f - weight) * a + weight * b; }
+static inline __device__ float mix_values(float a, float b, float weight) { return (1.0f - weight) * a + weight * b; }
 
 /* Linear filtering, along as many axes as lie between two elements. */
-static inline __device__ float filtered(const picture *p, const place &x, const place &y, const place &z, int channel) {
+static inline __device__ float filter_channel(const picture *p, const place &x, const place &y, const place &z,
+                                              int channel) {
     float plane[2] = {0, 0};
     for (int k = 0; k < (z.weight > 0 ? 2 : 1); k++) {
         const int at = k ? z.second : z.first;
@@ -166,21 +167,21 @@ static inline __device__ float filtered(const picture *p, const place &x, const 
         for (int j = 0; j < (y.weight > 0 ? 2 : 1); j++) {
             const int line = j ? y.second : y.first;
             const float one = channel_at<float>(p, x.first, line, at, channel);
-            row[j] = x.weight > 0 ? mixed(one, channel_at<float>(p, x.second, line, at, channel), x.weight) : one;
+            row[j] = x.weight > 0 ? mix_values(one, channel_at<float>(p, x.second, line, at, channel), x.weight) : one;
         }
-        plane[k] = y.weight > 0 ? mixed(row[0], row[1], y.weight) : row[0];
+        plane[k] = y.weight > 0 ? mix_values(row[0], row[1], y.weight) : row[0];
     }
-    return z.weight > 0 ? mixed(plane[0], plane[1], z.weight) : plane[0];
+    return z.weight > 0 ? mix_values(plane[0], plane[1], z.weight) : plane[0];
 }
 
 template <class S, bool Real> struct sampler;
 template <class S> struct sampler<S, true> {
-    static __device__ S at(const picture *p, const place &x, const place &y, const place &z, int channel) {
-        return filtered(p, x, y, z, channel);
+    static __device__ S sample_channel(const picture *p, const place &x, const place &y, const place &z, int channel) {
+        return filter_channel(p, x, y, z, channel);
     }
 };
 template <class S> struct sampler<S, false> {
-    static __device__ S at(const picture *p, const place &x, const place &y, const place &z, int channel) {
+    static __device__ S sample_channel(const picture *p, const place &x, const place &y, const place &z, int channel) {
         return channel_at<S>(p, x.first, y.first, z.first, channel);
     }
 };
@@ -189,7 +190,8 @@ template <class T> static inline __device__ T sample(const picture *p, const pla
     typedef typename texel<T>::part part;
     T out;
     part *to = (part *)&out;
-    for (int c = 0; c < texel<T>::count; c++) to[c] = sampler<part, is_real<part>::value>::at(p, x, y, z, c);
+    for (int c = 0; c < texel<T>::count; c++)
+        to[c] = sampler<part, is_real<part>::value>::sample_channel(p, x, y, z, c);
     return out;
 }
 
@@ -204,18 +206,18 @@ template <class T> static inline __device__ T sample(const picture *p, const pla
         const picture *p = picture_of(object);                                                                      \
         *to = sample<T>(p, x, y, z);                                                                                \
     }
-#define AD_X place_of(p, x, p->width, 0)
-#define AD_Y place_of(p, y, p->height, 1)
-#define AD_Z place_of(p, z, p->depth, 2)
-#define AD_LAYER only(inside(layer, p->depth, CLAMP))
-AD_TEXTURE(tex1Dfetch, (int x), only(inside(x, p->width, BORDER)), only(0), only(0))
-AD_TEXTURE(tex1D, (float x), AD_X, only(0), only(0))
-AD_TEXTURE(tex2D, (float x, float y), AD_X, AD_Y, only(0))
+#define AD_X find_place(p, x, p->width, 0)
+#define AD_Y find_place(p, y, p->height, 1)
+#define AD_Z find_place(p, z, p->depth, 2)
+#define AD_LAYER make_place(find_index(layer, p->depth, CLAMP))
+AD_TEXTURE(tex1Dfetch, (int x), make_place(find_index(x, p->width, BORDER)), make_place(0), make_place(0))
+AD_TEXTURE(tex1D, (float x), AD_X, make_place(0), make_place(0))
+AD_TEXTURE(tex2D, (float x, float y), AD_X, AD_Y, make_place(0))
 AD_TEXTURE(tex3D, (float x, float y, float z), AD_X, AD_Y, AD_Z)
 AD_TEXTURE(tex2DLayered, (float x, float y, int layer), AD_X, AD_Y, AD_LAYER)
 /* There is one level. */
-AD_TEXTURE(tex1DLod, (float x, float), AD_X, only(0), only(0))
-AD_TEXTURE(tex2DLod, (float x, float y, float), AD_X, AD_Y, only(0))
+AD_TEXTURE(tex1DLod, (float x, float), AD_X, make_place(0), make_place(0))
+AD_TEXTURE(tex2DLod, (float x, float y, float), AD_X, AD_Y, make_place(0))
 AD_TEXTURE(tex3DLod, (float x, float y, float z, float), AD_X, AD_Y, AD_Z)
 #undef AD_LAYER
 #undef AD_Z
@@ -225,24 +227,26 @@ AD_TEXTURE(tex3DLod, (float x, float y, float z, float), AD_X, AD_Y, AD_Z)
 
 /* ---- surfaces ---- */
 
-/* `size` bytes of an element, x bytes from the row's begin; NULL: outside, and the mode says that they are zero. */
-static inline __device__ char *element(const picture *p, int x, int y, int z, int size, cudaSurfaceBoundaryMode mode) {
+/* Find `size` bytes of an element, x bytes from the row's begin. NULL: they are outside, and the mode says zero. */
+static inline __device__ char *find_element(const picture *p, int x, int y, int z, int size,
+                                            cudaSurfaceBoundaryMode mode) {
     const int one = p->channels * p->bytes, last = one * p->width - size;
     const bool out = x < 0 || x > last || x % size || y < 0 || y >= p->height || z < 0 || z >= p->depth || size > one;
     if (out && mode == cudaBoundaryModeTrap) __trap();
     if (out && (mode != cudaBoundaryModeClamp || size > one)) return 0;
     x = (x < 0 ? 0 : x > last ? last : x) / size * size;
-    return (char *)p + p->begin + inside(z, p->depth, CLAMP) * p->plane + inside(y, p->height, CLAMP) * p->row + x;
+    return (char *)p + p->begin + find_index(z, p->depth, CLAMP) * p->plane + find_index(y, p->height, CLAMP) * p->row +
+           x;
 }
 
 template <class T>
 static inline __device__ T surface_read(cudaSurfaceObject_t object, int x, int y, int z, cudaSurfaceBoundaryMode mode) {
-    const char *from = element(picture_of(object), x, y, z, (int)sizeof(T), mode);
+    const char *from = find_element(picture_of(object), x, y, z, (int)sizeof(T), mode);
     return from ? *(const T *)from : T();
 }
 template <class T> static inline __device__ void surface_write(T value, cudaSurfaceObject_t object, int x, int y, int z,
                                                                cudaSurfaceBoundaryMode mode) {
-    char *to = element(picture_of(object), x, y, z, (int)sizeof(T), mode);
+    char *to = find_element(picture_of(object), x, y, z, (int)sizeof(T), mode);
     if (to) *(T *)to = value;
 }
 

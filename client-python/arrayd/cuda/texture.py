@@ -268,13 +268,12 @@ class CUDAarray:
     def _picture(self, user, texture):
         """The array's memory from a picture on, which is there as long as user is. texture: a TextureDescriptor."""
         bytes_each, kinds = self._dtype.itemsize, "iuf".index(self._dtype.kind)
-        layered = bool(self.flags & runtime.cudaArrayLayered)
         with self._lock:
             for place in range(_MOST_PICTURES):
                 begin = self._begin - place * _PICTURE.size
                 fields = _PICTURE.pack(begin, self._row, self._row * max(self.height, 1), self.width, max(self.height, 1),
                                        max(self.depth, 1), self._channels, bytes_each, kinds, texture._filter,
-                                       texture._relative, texture._read, texture._srgb, layered, *texture._modes, 0,
+                                       texture._relative, texture._read, texture._srgb, *texture._modes, 0, 0,
                                        *texture._border)
                 there, users = self._pictures.get(place, (None, ()))
                 if there == fields or not users:

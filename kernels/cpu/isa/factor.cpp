@@ -29,7 +29,7 @@ template <class T> struct element {
     void subtract(element a, element b) { re -= a.re * b.re; }
     element inverse() const { return {1 / re}; }
     vec<R> size() const { return re < 0 ? -re : re; }
-    static element broadcast(R v) { return {vec<R>{} + v}; }
+    static element repeat_number(R v) { return {vec<R>{} + v}; }
 };
 template <class U> struct element<complex<U>> {
     using R = U;
@@ -45,7 +45,7 @@ template <class U> struct element<complex<U>> {
         return {re * part, -im * part};
     }
     vec<R> size() const { return (re < 0 ? -re : re) + (im < 0 ? -im : im); }
-    static element broadcast(R v) { return {vec<R>{} + v, vec<R>{}}; }
+    static element repeat_number(R v) { return {vec<R>{} + v, vec<R>{}}; }
 };
 
 /* Numbers of an element by lanes: the real parts, then the imaginary ones. */
@@ -104,7 +104,7 @@ template <class T> bool factor_cholesky(element<T> *a, int n, int width) {
         if (!are_pivots<R>(root)) return false;
         for (int lane = 0; lane < LANES<R>; lane++) root[lane] = sqrt(root[lane]);
         const vec<R> part = 1 / root;
-        pivot = element<T>::broadcast(0);
+        pivot = element<T>::repeat_number(0);
         pivot.re = root;
         for (int i = j + 1; i < n; i++) {
             element<T> &factor = a[i * width + j];
@@ -131,7 +131,7 @@ bool cholesky(const ad_factor_stack *a, const ad_factor_stack *out, int count, i
     for (int i = 0; upper && i < n * width; i++) m[i] = m[i].conj();
     if (!factor_cholesky(m, n, width)) return false;
     for (int i = 0; i < n; i++)
-        for (int j = i + 1; j < n; j++) m[i * width + j] = element<T>::broadcast(0);
+        for (int j = i + 1; j < n; j++) m[i * width + j] = element<T>::repeat_number(0);
     for (int i = 0; upper && i < n * width; i++) m[i] = m[i].conj();
     store(m, width, 0, to, count, n, n);
     return true;
@@ -194,7 +194,7 @@ template <class T> bool solve(const ad_factor_stack *a, const ad_factor_stack *b
     if (b) load(m, width, n, *b, n, k);
     else
         for (int i = 0; i < n; i++)
-            for (int j = 0; j < k; j++) m[i * width + n + j] = element<T>::broadcast(i == j);
+            for (int j = 0; j < k; j++) m[i * width + n + j] = element<T>::repeat_number(i == j);
     if (!eliminate(m, n, columns, width)) return false;
     substitute(m, n, columns, width);
     store(m, width, n, *out, count, n, k);
