@@ -84,7 +84,7 @@ def main():
     try:
         follow(process.stdout, progress)
     except KeyboardInterrupt:
-        process.send_signal(signal.SIGINT)  # a terminal has told make as well
+        process.terminate()  # make waits for a program that it began at that moment, which the terminal has not told: this ends it
         process.wait()
         progress.end()
         print("interrupted; the same command goes on from here", file=sys.stderr)
