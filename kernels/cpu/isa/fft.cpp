@@ -1,6 +1,7 @@
 /* Fourier transforms by pocketfft: as many lines at a time as a vector has lanes, the rest one by one. */
 #include "kernels/cpu/isa/fft.h"
 #include "kernels/cpu/isa/isa.h"
+#include "kernels/cpu/isa/transpose.h"
 
 #include <string.h>
 
@@ -25,7 +26,26 @@ template <class V, class T> inline T &lane(V &value, int64_t v) {
     else return reinterpret_cast<T *>(&value)[v];
 }
 
-/* Point i of N lines, one in each lane of a vector. Those that lie behind each other are moved at once. */
+/* Call move(i, v) for the points i from `begin` on and the lanes v of N lines. Eight points of a line come one after
+ * the other. Lines whose distance is a power of two share a few sets of a cache, which holds fewer lines than there are
+ * lanes. */
+template <int N, class Move> void walk_lanes(int64_t begin, int64_t n, Move move) {
+    constexpr int64_t TOGETHER = 8;
+    for (; begin < n; begin += TOGETHER) {
+        const int64_t end = n - begin < TOGETHER ? n : begin + TOGETHER;
+        for (int64_t v = 0; v < N; v++)
+            for (int64_t i = begin; i < end; i++) move(i, v);
+    }
+}
+
+/* A vector of pocketfft's is one of this instruction set's, so that as many of them can be transposed. */
+template <class V> constexpr bool TRANSPOSED = sizeof(V) == AD_VECTOR_BYTES;
+constexpr int64_t SHORT_LINE = 16; /* complex points; shorter ones take less time number by number */
+
+/* Where the parts of a complex number of each lane are. */
+template <class V> struct parts { V &re, &im; };
+
+/* The points of N lines, one in each lane of a vector. Points that lie behind each other are moved at once. */
 template <class T> struct line_ends {
     const char *from;
     char *to;
@@ -35,64 +55,106 @@ template <class T> struct line_ends {
     }
     T *out(int64_t i, int64_t v) const { return reinterpret_cast<T *>(to + i * to_step + v * to_next); }
 
-    template <class V, int N> void load(int64_t i, V &x) const {
-        if (from_next == int64_t(sizeof(T))) memcpy(&x, in(i, 0), sizeof(V));
-        else
-            for (int64_t v = 0; v < N; v++) lane<V, T>(x, v) = *in(i, v);
+    /* N numbers of each of N lines, from point i on, and the vectors that have one of each line. */
+    template <class V, int N> void load_block(int64_t i, V *m) const {
+        for (int v = 0; v < N; v++) m[v] = load_vector<T>(reinterpret_cast<const char *>(in(i, v)));
+        transposition<T>::run(m);
     }
-    template <class V, int N> void store(int64_t i, V x) const {
-        if (to_next == int64_t(sizeof(T))) memcpy(out(i, 0), &x, sizeof(V));
-        else
-            for (int64_t v = 0; v < N; v++) *out(i, v) = lane<V, T>(x, v);
+    template <class V, int N> void store_block(int64_t i, V *m) const {
+        transposition<T>::run(m);
+        for (int v = 0; v < N; v++) memcpy(out(i, v), &m[v], sizeof m[v]);
     }
-    template <class V, int N> void load(int64_t i, V &re, V &im) const {
-        if (from_next == int64_t(2 * sizeof(T))) {
-            T pairs[2 * N];
-            memcpy(pairs, in(i, 0), sizeof pairs);
-            for (int64_t v = 0; v < N; v++) lane<V, T>(re, v) = pairs[2 * v], lane<V, T>(im, v) = pairs[2 * v + 1];
-        } else {
-            for (int64_t v = 0; v < N; v++) lane<V, T>(re, v) = in(i, v)[0], lane<V, T>(im, v) = in(i, v)[1];
-        }
+
+    template <class V, int N> void load(int64_t n, V *x) const {
+        int64_t i = 0;
+        if (from_next == int64_t(sizeof(T)))
+            for (; i < n; i++) memcpy(&x[i], in(i, 0), sizeof(V));
+        if constexpr (TRANSPOSED<V>)
+            for (; from_step == int64_t(sizeof(T)) && i + N <= n; i += N) load_block<V, N>(i, x + i);
+        walk_lanes<N>(i, n, [&](int64_t k, int64_t v) { lane<V, T>(x[k], v) = *in(k, v); });
     }
-    template <class V, int N> void store(int64_t i, V re, V im) const {
-        if (to_next == int64_t(2 * sizeof(T))) {
-            T pairs[2 * N];
-            for (int64_t v = 0; v < N; v++) pairs[2 * v] = lane<V, T>(re, v), pairs[2 * v + 1] = lane<V, T>(im, v);
-            memcpy(out(i, 0), pairs, sizeof pairs);
-        } else {
-            for (int64_t v = 0; v < N; v++) out(i, v)[0] = lane<V, T>(re, v), out(i, v)[1] = lane<V, T>(im, v);
-        }
+    template <class V, int N> void store(int64_t n, V *x) const {
+        int64_t i = 0;
+        if (to_next == int64_t(sizeof(T)))
+            for (; i < n; i++) memcpy(out(i, 0), &x[i], sizeof(V));
+        if constexpr (TRANSPOSED<V>)
+            for (; to_step == int64_t(sizeof(T)) && i + N <= n; i += N) store_block<V, N>(i, x + i);
+        walk_lanes<N>(i, n, [&](int64_t k, int64_t v) { *out(k, v) = lane<V, T>(x[k], v); });
+    }
+    /* at(i): the parts<V> of point i. */
+    template <class V, int N, class At> void load_complex(int64_t n, At at) const {
+        const auto take = [&](int64_t i, int64_t v, const T *x) {
+            const parts<V> p = at(i);
+            lane<V, T>(p.re, v) = x[0], lane<V, T>(p.im, v) = x[1];
+        };
+        int64_t i = 0;
+        if (from_next == int64_t(2 * sizeof(T)))
+            for (; i < n; i++) {
+                T pairs[2 * N];
+                memcpy(pairs, in(i, 0), sizeof pairs);
+                for (int64_t v = 0; v < N; v++) take(i, v, pairs + 2 * v);
+            }
+        if constexpr (TRANSPOSED<V>)
+            for (; n > SHORT_LINE && from_step == int64_t(2 * sizeof(T)) && i + N / 2 <= n; i += N / 2) {
+                V m[N];
+                load_block<V, N>(i, m);
+                for (int k = 0; k < N / 2; k++) at(i + k).re = m[2 * k], at(i + k).im = m[2 * k + 1];
+            }
+        walk_lanes<N>(i, n, [&](int64_t k, int64_t v) { take(k, v, in(k, v)); });
+    }
+    template <class V, int N, class At> void store_complex(int64_t n, At at) const {
+        const auto give = [&](int64_t i, int64_t v, T *x) {
+            const parts<V> p = at(i);
+            x[0] = lane<V, T>(p.re, v), x[1] = lane<V, T>(p.im, v);
+        };
+        int64_t i = 0;
+        if (to_next == int64_t(2 * sizeof(T)))
+            for (; i < n; i++) {
+                T pairs[2 * N];
+                for (int64_t v = 0; v < N; v++) give(i, v, pairs + 2 * v);
+                memcpy(out(i, 0), pairs, sizeof pairs);
+            }
+        if constexpr (TRANSPOSED<V>)
+            for (; n > SHORT_LINE && to_step == int64_t(2 * sizeof(T)) && i + N / 2 <= n; i += N / 2) {
+                V m[N];
+                for (int k = 0; k < N / 2; k++) m[2 * k] = at(i + k).re, m[2 * k + 1] = at(i + k).im;
+                store_block<V, N>(i, m);
+            }
+        walk_lanes<N>(i, n, [&](int64_t k, int64_t v) { give(k, v, out(k, v)); });
     }
 };
 
 /* N lines of complex numbers at once; V: a vector of N numbers, or T where N is 1. */
 template <class T, class V, int N> void transform_complex(const pocketfft_c<T> *plan, const line_ends<T> &e, int64_t n,
                                                           T factor, bool forward, cmplx<V> *buffer) {
-    for (int64_t i = 0; i < n; i++) e.template load<V, N>(i, buffer[i].r, buffer[i].i);
+    const auto at = [&](int64_t i) { return parts<V>{buffer[i].r, buffer[i].i}; };
+    e.template load_complex<V, N>(n, at);
     plan->exec(buffer, factor, forward);
-    for (int64_t i = 0; i < n; i++) e.template store<V, N>(i, buffer[i].r, buffer[i].i);
+    e.template store_complex<V, N>(n, at);
 }
 
-/* A frequency k of n real points lies at 2k - 1 and 2k of the buffer, without what is always zero. The inverse
- * transform of real numbers is the conjugate. */
+/* Frequency k of n real points lies at 2k - 1 and 2k of the buffer. What is always zero lies nowhere. */
+template <class V> parts<V> find_frequency(V *buffer, int64_t n, int64_t k, V &zero) {
+    if (k == 0) return {buffer[0], zero};
+    return {buffer[2 * k - 1], 2 * k == n ? zero : buffer[2 * k]};
+}
+
+/* The inverse transform of real numbers is the conjugate. */
 template <class T, class V, int N> void transform_from_real(const pocketfft_r<T> *plan, const line_ends<T> &e,
                                                             int64_t n, T factor, bool forward, V *buffer) {
-    for (int64_t i = 0; i < n; i++) e.template load<V, N>(i, buffer[i]);
+    V zero{};
+    e.template load<V, N>(n, buffer);
     plan->exec(buffer, factor, true);
-    e.template store<V, N>(0, buffer[0], V{});
-    for (int64_t k = 1; 2 * k < n; k++)
-        e.template store<V, N>(k, buffer[2 * k - 1], forward ? buffer[2 * k] : -buffer[2 * k]);
-    if (n % 2 == 0) e.template store<V, N>(n / 2, buffer[n - 1], V{});
+    for (int64_t k = 1; !forward && 2 * k < n; k++) buffer[2 * k] = -buffer[2 * k];
+    e.template store_complex<V, N>(n / 2 + 1, [&](int64_t k) { return find_frequency(buffer, n, k, zero); });
 }
 
 template <class T, class V, int N>
 void transform_to_real(const pocketfft_r<T> *plan, const line_ends<T> &e, int64_t n, T factor, V *buffer) {
     V ignored;
-    e.template load<V, N>(0, buffer[0], ignored);
-    for (int64_t k = 1; 2 * k < n; k++) e.template load<V, N>(k, buffer[2 * k - 1], buffer[2 * k]);
-    if (n % 2 == 0) e.template load<V, N>(n / 2, buffer[n - 1], ignored);
+    e.template load_complex<V, N>(n / 2 + 1, [&](int64_t k) { return find_frequency(buffer, n, k, ignored); });
     plan->exec(buffer, factor, false);
-    for (int64_t i = 0; i < n; i++) e.template store<V, N>(i, buffer[i]);
+    e.template store<V, N>(n, buffer);
 }
 
 /* N lines at a time as long as there are so many; how many have been done. */
@@ -136,8 +198,8 @@ template <class T> void run_in_place(const void *plan, const ad_fft_lines *l, in
     static_cast<const pocketfft_c<T> *>(plan)->exec(out, T(l->factor), l->kind == AD_FFT_FORWARD);
 }
 
-/* A line of real numbers whose frequencies are contiguous, without a buffer: frequency 0 moves one place when the others
- * are where they belong. */
+/* A line of real numbers whose frequencies are contiguous, without a buffer: frequency 0 moves one place when the
+ * others are where they belong. */
 template <class T> void run_from_real(const void *plan, const ad_fft_lines *l, int64_t n, int64_t line) {
     T *out = reinterpret_cast<T *>(l->to + line * l->to_next);
     const char *in = l->from + line * l->from_next;
