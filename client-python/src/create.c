@@ -114,8 +114,8 @@ static bool is_structured(PyObject *o) { return !ad__py_is_array(o) && PyObject_
 
 /* The arguments of view(), where a or the view is of structures. */
 static PyObject *view_structured(PyObject *const *v) {
-    return ad__py_structured("view_strided", Py_BuildValue("(OOOOO)", v[0], v[1], v[2], v[3] ? v[3] : Py_False,
-                                                           v[4] ? v[4] : Py_None));
+    return ad__py_structured("view_strided",
+                             Py_BuildValue("(OOOOO)", v[0], v[1], v[2], v[3] ? v[3] : Py_False, v[4] ? v[4] : Py_None));
 }
 
 static PyObject *py_view(PyObject *module, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
@@ -136,9 +136,7 @@ static PyObject *py_view(PyObject *module, PyObject *const *args, Py_ssize_t npo
     }
     if (shape_and_dtype(v[1], v[4], &shape, &dtype) != 0)
         return v[4] && ad__py_refused_structured(v[4]) ? view_structured(v) : NULL;
-    if (ad__py_shape_of(v[2], &strides) != 0 ||
-        (v[3] && ad__py_int64(v[3], &offset) != 0))
-        return NULL;
+    if (ad__py_shape_of(v[2], &strides) != 0 || (v[3] && ad__py_int64(v[3], &offset) != 0)) return NULL;
     if (shape.ndim != strides.ndim) {
         PyErr_SetString(PyExc_ValueError, "mismatch in length of strides and shape");
         return NULL;
@@ -182,6 +180,16 @@ static PyObject *py_shares_buffer(PyObject *module, PyObject *const *args, Py_ss
     return PyBool_FromLong(a.session == b.session && a.buffer == b.buffer);
 }
 
+/* buffer_of(a): the number of its buffer. Buffers of other sessions may have it, too. */
+static PyObject *py_buffer_of(PyObject *module, PyObject *a) {
+    (void)module;
+    PyObject *elements = ad__py_elements(a);
+    if (!elements) return NULL;
+    const uint64_t buffer = ad__py_info(elements).buffer;
+    Py_DECREF(elements);
+    return PyLong_FromUnsignedLongLong(buffer);
+}
+
 static int find_extent(const ad_array_info *info, int64_t *low, int64_t *high) {
     const ad_desc d = {.offset = info->offset,
                        .shape = info->shape,
@@ -218,6 +226,7 @@ PyMethodDef ad__py_create_methods[] = {
      "view(a, shape, strides, offset=0, dtype=None): any view of a's buffer; strides and offset in bytes."},
     {"ndarray_reshape", FAST(py_reshape), METH_FASTCALL, "ndarray_reshape(a, shape): a.reshape(shape)."},
     {"shares_buffer", FAST(py_shares_buffer), METH_FASTCALL, "Whether two arrays are views of one buffer."},
+    {"buffer_of", py_buffer_of, METH_O, "The number of an array's buffer in its session."},
     {"may_share_memory", FAST(py_may_share), METH_FASTCALL, "Whether the byte ranges of two arrays meet."},
     {NULL, NULL, 0, NULL},
 };

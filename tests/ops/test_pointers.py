@@ -256,3 +256,19 @@ def test_managed_memory():
     assert here(p.ptr, float, 5).tolist() == [2] * 5
     with cuda.using_allocator(cuda.MemoryPool(cuda.malloc_managed).malloc):
         assert cuda.get_allocator()(8).mem.size == 8
+
+
+def test_arrays_of_one_buffer_have_one_address():
+    """An array made of another one's capsule lies where that does, whoever is asked first and whoever goes first."""
+    for asked_before in (False, True):
+        a = ad.arange(12.0).reshape(3, 4)
+        begin = a.data.ptr if asked_before else None
+        b = ad.from_dlpack(a.__dlpack__(max_version=(1, 0)))
+        assert b.data.ptr == a.data.ptr and begin in (None, a.data.ptr)
+        begin = a.data.ptr
+        del a
+        assert b[1:].data.ptr == begin + 32
+        c = ad.from_dlpack(b.__dlpack__())
+        assert c.data.ptr == begin
+        del b
+        assert c.data.ptr == begin

@@ -1,5 +1,6 @@
 """Where the memory of arrays lies in this process, and which array's memory an address is in."""
 import os
+import threading
 import weakref
 
 from .. import _base, _core
@@ -7,8 +8,19 @@ from .. import _base, _core
 # Why a session's memory is not to be had here.
 NOT_EXPORTED = (NotImplementedError, ValueError, PermissionError, MemoryError, OSError, BufferError, _core.LimitError,
                 _core.DeviceError)
-_memories = {}  # by the id of an array with a buffer of its own, whose address somebody was told: a reference, memory
-os.register_at_fork(after_in_child=_memories.clear)  # the child's arrays lie elsewhere
+# The memory of buffers of which somebody was told an address: by the buffer's number lists of a reference to an array
+# that owns the buffer, and the memory. An array that was made of another one's capsule owns its buffer, too.
+_memories, _lock = {}, threading.RLock()
+
+
+def _forget_all():
+    """In the child of a fork arrays lie elsewhere, and the thread that has locked may not be there."""
+    global _lock
+    _memories.clear()
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_forget_all)
 
 
 def owner_of(a):
@@ -17,17 +29,47 @@ def owner_of(a):
 
 
 def memory_of(a, stream=0):
-    """The memory of the array's buffer, with all in it that was called so far. It stays where it is for as long as the
+    """The memory of the array's buffer, with all in it that was called so far. It stays where it is for as long as an
     array that owns the buffer does: whoever is told an address keeps an array."""
     owner = owner_of(a)
-    key = id(owner)
-    if key in _memories:
-        _core.export_wait(a)
+    memory = _find_memory(owner)
+    if memory is None:
+        found = _core.export_memory(owner, stream)
+        memory = _find_memory(owner) or _remember(owner, found)  # another thread may have told its address meanwhile
     else:
-        found = weakref.ref(owner), _core.export_memory(owner, stream)
-        if _memories.setdefault(key, found) is found:  # otherwise another thread has told its address
-            weakref.finalize(owner, _memories.pop, key, None).atexit = False
-    return _memories[key][1]
+        _core.export_wait(a)
+    return memory
+
+
+def _find_memory(owner):
+    """The memory of the buffer as it is known, for its owner or for another array that owns it; None where it is not."""
+    for reference, memory in list(_memories.get(_core.buffer_of(owner), ())):
+        known = reference()
+        if known is owner:
+            return memory
+        if known is not None and _core.shares_buffer(known, owner):  # buffers of two sessions may have the same number
+            return _remember(owner, memory)
+    return None
+
+
+def _remember(owner, memory):
+    """The memory, which is known as long as the owner is there."""
+    key, entry = _core.buffer_of(owner), (weakref.ref(owner), memory)
+    with _lock:
+        entries = _memories.get(key, [])
+        entries.append(entry)
+        _memories[key] = entries  # the collector of garbage may have run, and taken an empty list away
+    weakref.finalize(owner, _forget, key, entry).atexit = False
+    return memory
+
+
+def _forget(key, entry):
+    """Its owner is gone."""
+    with _lock:
+        entries = _memories.get(key, [])
+        entries[:] = [other for other in entries if other is not entry]
+        if not entries:
+            _memories.pop(key, None)
 
 
 def offset_of(a):
@@ -56,7 +98,7 @@ def bytes_of(owner):
 
 def find_bytes(address, size):
     """The bytes from an address on, as a view of the array whose memory they are; None where they are no array's."""
-    for reference, memory in list(_memories.values()):
+    for reference, memory in [entry for entries in list(_memories.values()) for entry in entries]:
         owner = reference()
         begin = address - memory.base
         if owner is None or begin < 0:
