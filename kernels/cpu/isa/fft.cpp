@@ -133,7 +133,7 @@ template <class T, class V, int N> void transform_complex(const pocketfft_c<T> *
     e.template store_complex<V, N>(n, at);
 }
 
-/* Frequency k of n real points lies at 2k - 1 and 2k of the buffer. What is always zero lies nowhere. */
+/* Frequency k of n real points lies at 2k - 1 and 2k of the buffer. The parts that are always zero have no place. */
 template <class V> parts<V> find_frequency(V *buffer, int64_t n, int64_t k, V &zero) {
     if (k == 0) return {buffer[0], zero};
     return {buffer[2 * k - 1], 2 * k == n ? zero : buffer[2 * k]};
