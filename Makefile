@@ -256,8 +256,8 @@ asan ubsan tsan: $(VENV)/.stamp ## build that variant and run the tests of the C
 	@$(VPYTHON) tests/run.py --build build/$@ unit native wire fault
 
 coverage: $(VENV)/.stamp ## count which branches that strangers reach no test takes; rewrites the table of docs/internals/testing.md
-	@$(MAKE) --no-print-directory VARIANT=release all
-	@$(MAKE) --no-print-directory VARIANT=coverage all tests
+	@$(MAKE) --no-print-directory VARIANT=release all simulator
+	@$(MAKE) --no-print-directory VARIANT=coverage all tests simulator
 	@$(VPYTHON) tests/coverage.py --build build/coverage
 
 fuzz: $(VENV)/.test ## fuzz what reads untrusted bytes, FUZZ_SECONDS (60) for each target; needs clang
@@ -507,6 +507,13 @@ UNIT_protocol := $(A_PROTOCOL)
 UNIT_kernels := $(A_KERNELS) $(A_PROTOCOL)
 UNIT_server := $(A_SERVER) $(A_PROTOCOL)
 UNIT_client := $(A_CLIENT)
+# Calls that the tests of a program answer themselves, as nothing else makes them fail (the linker's --wrap).
+WRAPS_client := dlopen dlsym
+WRAPS_embedded := calloc connect fcntl getrandom getsockopt malloc memfd_create mmap poll posix_spawn \
+	posix_spawn_file_actions_addclosefrom_np posix_spawn_file_actions_adddup2 posix_spawn_file_actions_addopen \
+	posix_spawn_file_actions_init posix_spawnattr_init posix_spawnattr_setflags posix_spawnattr_setsigdefault \
+	posix_spawnattr_setsigmask pthread_attr_init pthread_create pthread_mutex_init realloc recv recvmsg send sendmsg \
+	socket socketpair waitid waitpid
 # These take real kernels, compilers and servers: tests/run.py has them as the suite native.
 UNIT_embedded := $(A_CLIENT)
 UNIT_service := $(A_SERVER) $(A_PROTOCOL)
@@ -537,7 +544,7 @@ endif
 $(TESTS)/%: $$(call objects,tests/unit/$$*_*.c tests/unit/$$*_*.cpp) $$(UNIT_$$*)
 	@mkdir -p $(@D)
 	$(call say,LD )
-	$Q$(CXX) $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(LIBS_$*) $(CRITERION) -lm -ldl
+	$Q$(CXX) $(LINK_FLAGS) $(WRAPS_$*:%=-Wl$(comma)--wrap=%) -o $@ $^ $(MSGPACK_LIBS) $(LIBS_$*) $(CRITERION) -lm -ldl
 
 $B/checks/%: $$(call objects,tests/build/$$*_*.cpp) $$(UNIT_$$*)
 	@mkdir -p $(@D)
@@ -554,19 +561,29 @@ SIM_CALLS := __tls_get_addr accept4 bind calloc close connect dlclose dlopen dls
 SIM := $B/sim
 SIM_CLIENT := $(call objects,tests/sim/client*.c)
 SIM_OBJECTS := $(filter-out $(SIM_CLIENT),$(call objects,tests/sim/*.c))
-sim_program = @mkdir -p $(@D) && $(CC) -shared $(LINK_FLAGS) -Wl,-Bsymbolic -Wl,--strip-debug $(SIM_CALLS:%=-Wl,--wrap=%) -o $@ $^
+# Counts of branches are written when a copy of a program is dropped, by calls that are not the program's.
+SIM_GCOV := $(if $(filter coverage,$(VARIANT)),$(SIM)/libgcov.a)
+$(SIM)/libgcov.a: $(shell $(CC) -print-file-name=libgcov.a)
+	@mkdir -p $(@D)
+	$Qobjcopy $(addprefix --redefine-sym ,open=open64 fcntl=fcntl64 getpid=__getpid close=__close \
+		malloc=__libc_malloc calloc=__libc_calloc free=__libc_free) $< $@
+sim_program = @mkdir -p $(@D) && $(CC) -shared $(filter-out --coverage,$(LINK_FLAGS)) -Wl,-Bsymbolic -Wl,--strip-debug $(SIM_CALLS:%=-Wl,--wrap=%) -o $@ $^
 $(SIM)/sim: $(SIM_OBJECTS)
 	@mkdir -p $(@D)
 	$(call say,LD )
 	$Q$(CC) $(LINK_FLAGS) -rdynamic -o $@ $^ -ldl
 # Nobody asks over HTTP there, and libmicrohttpd.a is not made for shared objects.
-$(SIM)/arrayd.so: $(FRONT) $(COMMON_SERVER) $(A_PROTOCOL)
+$(SIM)/arrayd.so: $(FRONT) $(COMMON_SERVER) $(A_PROTOCOL) | $(SIM_GCOV)
 	$(sim_program) $(MSGPACK_LIBS) $(INI_LIBS) \
-		$$(nm -u $(OBJ)/server/front/observe/http.o | sed -n 's/^ *U \(MHD_.*\)/-Wl,--defsym=\1=ad__http_no_tls/p')
-$(SIM)/arrayd-worker.so: $(WORKER) $(COMPILE_SHARED) $(COMMON_SERVER) $(A_PROTOCOL)
-	$(sim_program) $(MSGPACK_LIBS) $(INI_LIBS)
-$(SIM)/client.so: $(SIM_CLIENT) $(A_CLIENT)
-	$(sim_program) $(MSGPACK_LIBS)
+		$$(nm -u $(OBJ)/server/front/observe/http.o | sed -n 's/^ *U \(MHD_.*\)/-Wl,--defsym=\1=ad__http_no_tls/p') $(SIM_GCOV)
+$(SIM)/arrayd-worker.so: $(WORKER) $(COMPILE_SHARED) $(COMMON_SERVER) $(A_PROTOCOL) | $(SIM_GCOV)
+	$(sim_program) $(MSGPACK_LIBS) $(INI_LIBS) $(SIM_GCOV)
+$(SIM)/client.so: $(SIM_CLIENT) $(A_CLIENT) | $(SIM_GCOV)
+	$(sim_program) $(MSGPACK_LIBS) $(SIM_GCOV)
+ifeq ($(VARIANT),coverage)
+$(SIM)/libarrayd-cpu.so: build/release/sim/libarrayd-cpu.so
+	@mkdir -p $(@D) && cp $< $@
+else
 # The backend as it is, but for what makes and maps memory files.
 SIM_BACKEND := $(OBJ)/kernels/cpu/backend/slab.o $(OBJ)/protocol/memfd.o
 $(SIM_BACKEND:$(OBJ)/%=$(SIM)/%): $(SIM)/%.o: $(OBJ)/%.o
@@ -576,6 +593,7 @@ $(SIM)/libarrayd-cpu.so: $(SIM_BACKEND:$(OBJ)/%=$(SIM)/%) $(filter-out $(SIM_BAC
 	$(call say,LD )
 	$Q$(CXX) -shared $(LINK_FLAGS) -Wl,--strip-debug -Wl,--version-script=$(OBJ)/backend.map -o $@ $(filter %.o,$^) \
 		$(MSGPACK_LIBS) $(BLAS_LIBS) $(KERNEL_LIBS)
+endif
 simulator: $(SIM)/sim $(SIM)/arrayd.so $(SIM)/arrayd-worker.so $(SIM)/client.so $(SIM)/libarrayd-cpu.so
 
 .PHONY: fuzzers simulator

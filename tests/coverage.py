@@ -16,7 +16,8 @@ TOP = pathlib.Path(__file__).resolve().parents[1]
 PAGE = TOP / "docs" / "internals" / "testing.md"
 BEGIN, END = "<!-- measured by tests/coverage.py -->\n", "<!-- end -->\n"
 REASONS = TOP / "tests" / "uncovered.txt"
-SUITES = ["unit", "native", "wire", "ops", "api", "fault"]
+SUITES = ["unit", "native", "wire", "ops", "api", "fault", "sim"]
+SEEDS = 200  # of the simulator, besides a failure of each of its resources
 # Files that read bytes of strangers, by their name in the table.
 SCOPE = {
     "the protocol": ["protocol/*.c"],
@@ -123,7 +124,12 @@ def run_suites(build, suites):
     for folder in (build / "obj").rglob("*"):
         if folder.is_dir():
             os.chmod(folder, 0o1777)  # servers of the tests run as other users, too
-    subprocess.run([sys.executable, TOP / "tests" / "run.py", "--build", build, *suites], check=False)
+    others = [suite for suite in suites if suite != "sim"]
+    if others:
+        subprocess.run([sys.executable, TOP / "tests" / "run.py", "--build", build, *others], check=False)
+    if "sim" in suites:
+        for what in (["--seeds", str(SEEDS)], ["--fail"]):
+            subprocess.run([build / "sim" / "sim", build, *what], check=False)
 
 
 def main():

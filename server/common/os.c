@@ -55,8 +55,10 @@ static void report_injected_fault(const char *call) {
 
 #define X(name, error, parameters, arguments, type, failure) \
     static atomic_long left_##name;                          \
+    static long each_##name;                                 \
     static type fault_##name parameters {                    \
         if (atomic_fetch_sub(&left_##name, 1) == 1) {        \
+            atomic_store(&left_##name, each_##name);         \
             report_injected_fault(#name);                    \
             errno = error;                                   \
             return failure;                                  \
@@ -66,10 +68,12 @@ static void report_injected_fault(const char *call) {
 FAULT_SITES(X)
 #undef X
 
-static void arm_fault(const char *call, long n) {
+/* each: how many uses further the call fails again; 0: never. */
+static void arm_fault(const char *call, long n, long each) {
 #define X(name, ...)                   \
     if (!strcmp(call, #name)) {        \
         atomic_store(&left_##name, n); \
+        each_##name = each;            \
         ad__os.name = fault_##name;    \
     }
     FAULT_SITES(X)
@@ -87,7 +91,8 @@ void ad__os_init(const char *program) {
         const char *name = strsep(&item, ":"), *call = strsep(&item, ":");
         if (!call || !item || strcmp(name, program)) continue;
         deadly = strstr(item, ":killed");
-        arm_fault(call, strtol(item, NULL, 10));
+        const char *each = strstr(item, ":each=");
+        arm_fault(call, strtol(item, NULL, 10), each ? strtol(each + strlen(":each="), NULL, 10) : 0);
     }
 }
 

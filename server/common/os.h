@@ -2,8 +2,8 @@
  *
  * ARRAYD_FAULT_OS=PROGRAM:CALL:N (comma-separated for several) in the environment makes the N-th use of CALL in
  * PROGRAM (arrayd, arrayd-worker) fail with the error that the kernel would give, as in "arrayd-worker:malloc:17".
- * It fails once in each process; with ":killed" behind it the process is killed instead. With ARRAYD_FAULT_ONCE=FILE
- * no process that starts later fails again. */
+ * It fails once in each process; with ":killed" behind it the process is killed instead, and with ":each=M" it
+ * fails again at each M-th use after that. With ARRAYD_FAULT_ONCE=FILE no process that starts later fails again. */
 #ifndef AD_SERVER_OS_H
 #define AD_SERVER_OS_H
 

@@ -1,4 +1,4 @@
-/* An allocation, a descriptor or a mapping that fails once, at the use of a given number. */
+/* An allocation, a descriptor, a mapping or a watch of the loop that fails once, at the use of a given number. */
 #include <string.h>
 
 #include "tests/sim/sim.h"

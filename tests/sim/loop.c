@@ -172,6 +172,7 @@ int uv_idle_stop(uv_idle_t *h) { return stop_entry(h); }
 int uv_poll_init(uv_loop_t *loop, uv_poll_t *h, int fd) {
     sim_file *f = sim_file_get(fd);
     if (!f) return UV_EBADF;
+    if (sim_must_fail(SIM_WATCH)) return UV_ENOMEM;
     f->flags |= 04000; /* O_NONBLOCK, as libuv sets it */
     add_entry(loop, h, POLL)->fd = fd;
     return 0;

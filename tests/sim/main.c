@@ -6,7 +6,7 @@
  *         a script, once for each store into the journal (or each N-th), with a kill there; --twice: and once more with
  *         a kill of the next worker, too
  *     sim BUILD --fail [--seed S] [--set NAME=VALUE]...
- *         a script, once for each allocation, descriptor and mapping of workers, the front and a client, which fails
+ *         a script, once for each allocation, descriptor, mapping and watch of workers, the front and a client, which fails
  *     sim BUILD --twice ...                                       each seed twice: both must be the same
  *     sim BUILD --until-failure ...                               no more after a seed that fails
  *

@@ -79,7 +79,7 @@ void sim_print_plan(void);
 
 /* ---- what fails once (failing.c) ---- */
 
-typedef enum sim_resource { SIM_MEMORY, SIM_DESCRIPTOR, SIM_MAPPING, SIM_RESOURCES } sim_resource;
+typedef enum sim_resource { SIM_MEMORY, SIM_DESCRIPTOR, SIM_MAPPING, SIM_WATCH, SIM_RESOURCES } sim_resource;
 
 /* Count a use of a resource by the program that the plan names, and tell whether this one fails. */
 bool sim_must_fail(sim_resource what);
