@@ -86,9 +86,12 @@ struct spline {
 };
 
 inline spline make_spline(int order, int mode) {
-    static const double pole[AD_SPLINE_MOST + 1][2] = {
-        {}, {}, {-0.17157287525380990, 0}, {-0.26794919243112270, 0}, {-0.36134122590022018, -0.013725429297339121},
-        {-0.43057534709997397, -0.043096288203264654}};
+    static const double pole[AD_SPLINE_MOST + 1][2] = {{},
+                                                       {},
+                                                       {-0.17157287525380990, 0},
+                                                       {-0.26794919243112270, 0},
+                                                       {-0.36134122590022018, -0.013725429297339121},
+                                                       {-0.43057534709997397, -0.043096288203264654}};
     spline s = {{pole[order][0], pole[order][1]}, 1, order > 3 ? 2 : order > 1 ? 1 : 0, spline_edge(mode)};
     for (int i = 0; i < s.poles; i++) s.gain *= (1 - s.pole[i]) * (1 - 1 / s.pole[i]);
     return s;
@@ -142,6 +145,10 @@ template <class T> AD_HD bool find_neighbours(const samples<T> &s, int axis, dou
     const int64_t n = s.shape[axis];
     if (!map_coordinate(&c, n, s.mode)) return false;
     const int64_t first = limit_offset(weigh_neighbours(c, order, w));
+    if (first >= 0 && first < n - order) {
+        for (int j = 0; j <= order; j++) at[j] = (first + j) * s.step[axis];
+        return true;
+    }
     const int edge = s.mode == AD_EDGE_NEAREST ? AD_EDGE_NEAREST : spline_edge(s.mode);
     for (int j = 0; j <= order; j++) {
         const int64_t i = first + j;
@@ -151,31 +158,45 @@ template <class T> AD_HD bool find_neighbours(const samples<T> &s, int axis, dou
     return true;
 }
 
-/* Sample N axes with an order known to the compiler, from axis D on. */
-template <int N, int O, int D, class T>
-AD_HD T add_neighbours(const samples<T> &s, const T (&w)[N][O + 1], const int64_t (&at)[N][O + 1], int64_t from) {
-    if constexpr (D == N) return from < 0 ? s.value : s.x[from];
-    else {
-        T sum = T(0);
-#ifdef __CUDACC__
-#pragma unroll
-#endif
-        for (int j = 0; j <= O; j++)
-            sum = sum + w[D][j] * add_neighbours<N, O, D + 1>(s, w, at, from < 0 || at[D][j] < 0 ? -1 : from + at[D][j]);
-        return sum;
-    }
-}
-
-template <int N, int O, class T> AD_HD T sample_few(const samples<T> &s, const double *c) {
+/* Neighbours of a point of N axes with an order known to the compiler. */
+template <int N, int O, class T> struct neighbours {
     T w[N][O + 1];
     int64_t at[N][O + 1];
+    bool any; /* false: the constant stands there */
+
+    AD_HD void find(const samples<T> &s, const double *c) {
 #ifdef __CUDACC__
 #pragma unroll
 #endif
-    for (int d = 0; d < N; d++)
-        if (!find_neighbours(s, d, c[d], O, w[d], at[d])) return s.value;
-    return add_neighbours<N, O, 0>(s, w, at, 0);
-}
+        for (int d = 0; d < N; d++) {
+            any = find_neighbours(s, d, c[d], O, w[d], at[d]);
+            if (!any) return;
+        }
+    }
+    AD_HD T add(const samples<T> &s) const {
+        if (!any) return s.value;
+#ifndef __CUDACC__
+        if (s.mode != AD_EDGE_GRID_CONSTANT) return add_from<0, false>(s, 0);
+#endif
+        return add_from<0, true>(s, 0);
+    }
+
+  private:
+    /* Add axes from D on. Holes: places may be -1. */
+    template <int D, bool Holes> AD_HD T add_from(const samples<T> &s, int64_t from) const {
+        if constexpr (D == N) return Holes && from < 0 ? s.value : s.x[from];
+        else {
+            T sum = T(0);
+#ifdef __CUDACC__
+#pragma unroll
+#endif
+            for (int j = 0; j <= O; j++)
+                sum = sum +
+                      w[D][j] * add_from<D + 1, Holes>(s, Holes && (from < 0 || at[D][j] < 0) ? -1 : from + at[D][j]);
+            return sum;
+        }
+    }
+};
 
 /* Sample any number of axes with any order. */
 template <class T> AD_HD T sample_any(const samples<T> &s, const double *c) {

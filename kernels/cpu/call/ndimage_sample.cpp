@@ -107,25 +107,62 @@ void find_point(const points *p, int64_t i, const int64_t *at, double *c) {
     }
 }
 
-template <class T, class F> void sample_points(const points *p, T *out, F sample) {
+/* f(i, coordinates) for points [begin, end), in order. */
+template <class F> void each_point(const points *p, int64_t begin, int64_t end, F f) {
+    int64_t at[AD_MAX_NDIM];
+    double c[AD_MAX_NDIM];
+    split_point(p, begin, at);
+    for (int64_t i = begin; i < end; i++) {
+        find_point(p, i, at, c);
+        f(i, c);
+        for (int d = p->out_ndim - 1; d >= 0 && ++at[d] == p->shape[d]; d--) at[d] = 0;
+    }
+}
+
+template <class T> void sample_any_axes(const samples<T> *s, const points *p, T *out) {
     ad_cpu_parallel(p->count, GRAIN, [&](int64_t begin, int64_t end) {
-        int64_t at[AD_MAX_NDIM];
-        double c[AD_MAX_NDIM];
-        split_point(p, begin, at);
-        for (int64_t i = begin; i < end; i++) {
+        each_point(p, begin, end, [&](int64_t i, const double *c) {
             if (i % 256 == 0) ad_cpu_check_cancelled();
-            find_point(p, i, at, c);
-            out[i] = sample(c);
-            for (int d = p->out_ndim - 1; d >= 0 && ++at[d] == p->shape[d]; d--) at[d] = 0;
-        }
+            out[i] = sample_any(*s, c);
+        });
+    });
+}
+
+/* Ask for the memory of a point's neighbours: one of each row, or two where they are on two lines of the cache. */
+template <int N, int O, class T> void prefetch(const samples<T> &s, const neighbours<N, O, T> &point) {
+    constexpr int ROWS = N == 1 ? 1 : N == 2 ? O + 1 : (O + 1) * (O + 1);
+    for (int row = 0; row < ROWS; row++) {
+        int64_t from = N > 1 ? point.at[N - 2 + (N == 1)][row % (O + 1)] : 0;
+        if (N > 2) from += point.at[0][row / (O + 1)];
+        const T *first = s.x + from + point.at[N - 1][0], *last = s.x + from + point.at[N - 1][O];
+        __builtin_prefetch(first);
+        if ((uintptr_t(first) ^ uintptr_t(last)) >= 64) __builtin_prefetch(last);
+    }
+}
+
+/* Random reads of a large array wait for memory. So the neighbours of some points are asked for before the first of
+ * them are read. */
+template <int N, int O, class T> void sample_some_axes(const samples<T> *s, const points *p, T *out) {
+    constexpr int64_t BLOCK = 32;
+    ad_cpu_parallel(p->count, GRAIN, [&](int64_t begin, int64_t end) {
+        neighbours<N, O, T> found[BLOCK]; /* for the 3 axes of order 3 12 KiB */
+        each_point(p, begin, end, [&](int64_t i, const double *c) {
+            neighbours<N, O, T> &one = found[(i - begin) % BLOCK];
+            one.find(*s, c);
+            if (one.any) prefetch(*s, one);
+            if ((i - begin) % BLOCK < BLOCK - 1 && i < end - 1) return;
+            ad_cpu_check_cancelled();
+            const int64_t first = i - (i - begin) % BLOCK;
+            for (int64_t k = first; k <= i; k++) out[k] = found[k - first].add(*s);
+        });
     });
 }
 
 template <class T, int N> bool sample_axes(const samples<T> *s, const points *p, T *out) {
     switch (s->order) {
-    case 0: return sample_points(p, out, [&](const double *c) { return sample_few<N, 0>(*s, c); }), true;
-    case 1: return sample_points(p, out, [&](const double *c) { return sample_few<N, 1>(*s, c); }), true;
-    case 3: return sample_points(p, out, [&](const double *c) { return sample_few<N, 3>(*s, c); }), true;
+    case 0: return sample_some_axes<N, 0>(s, p, out), true;
+    case 1: return sample_some_axes<N, 1>(s, p, out), true;
+    case 3: return sample_some_axes<N, 3>(s, p, out), true;
     default: return false;
     }
 }
@@ -135,7 +172,7 @@ template <class T> void sample_array(const samples<T> *s, const points *p, T *ou
                       : s->ndim == 2 ? sample_axes<T, 2>(s, p, out)
                       : s->ndim == 3 ? sample_axes<T, 3>(s, p, out)
                                      : false;
-    if (!done) sample_points(p, out, [&](const double *c) { return sample_any(*s, c); });
+    if (!done) sample_any_axes(s, p, out);
 }
 
 template <class T> samples<T> make_samples(const ad_call *c, const array *x) {

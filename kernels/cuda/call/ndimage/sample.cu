@@ -181,7 +181,11 @@ template <class T, int N, int O> __global__ void __launch_bounds__(THREADS)
         double c[M];
         find_point<M>(p, i, c);
         if constexpr (N < 0) out[i] = sample_any(s, c);
-        else out[i] = sample_few<N, O>(s, c);
+        else {
+            neighbours<N, O, T> found;
+            found.find(s, c);
+            out[i] = found.add(s);
+        }
     }
 }
 
