@@ -4,6 +4,7 @@
 #define AD_KERNELS_CALL_LINALG_H
 
 #include "kernels/call.h"
+#include "kernels/math.h"
 
 namespace ad {
 inline namespace AD_ISA {
@@ -77,6 +78,30 @@ inline array linalg_broadcast(const array &x, const array &to) {
     }
     return b;
 }
+
+/* A determinant, as far as some elements of the diagonal of LU factors tell. */
+template <class T> struct determinant {
+    T sign = T(1);
+    real_t<T> size = 0; /* the logarithm */
+    bool singular = false;
+
+    /* exchanged: the row has changed places with another one. */
+    AD_HD void take(T element, bool exchanged) {
+        const real_t<T> length = adm::abs(element);
+        singular |= length == 0;
+        sign = sign * (exchanged ? T(-1) : T(1));
+        if constexpr (is_complex<T>) sign = sign * T(element.re / length, element.im / length);
+        else if (element < 0) sign = -sign;
+        size += adm::log(length);
+    }
+    AD_HD void join(const determinant &other) {
+        sign = sign * other.sign;
+        size += other.size;
+        singular |= other.singular;
+    }
+    AD_HD T find_sign() const { return singular ? T(0) : sign; }
+    AD_HD real_t<T> find_size() const { return singular ? -adm::infinity<real_t<T>>() : size; }
+};
 
 } // namespace AD_ISA
 } // namespace ad

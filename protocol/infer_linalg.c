@@ -175,6 +175,17 @@ int ad__infer_lu(const ad_op *op, ad_result *result, ad_fault *fault) {
     return status;
 }
 
+int ad__infer_slogdet(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const ad_desc *x;
+    int status = check_squares(op, &x, fault);
+
+    if (!status) {
+        ad__set_result(&result[0], op->loop, x->ndim - 2, x->shape);
+        ad__set_result(&result[1], get_real_type(op->loop), x->ndim - 2, x->shape);
+    }
+    return status;
+}
+
 static int check_matrix(const ad_op *op, int i, const ad_desc **out, ad_fault *fault) {
     int status = check_matrices(op, i, out, fault);
 

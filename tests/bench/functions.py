@@ -1,8 +1,9 @@
-"""Measure SciPy's functions on the CPU backend beside SciPy, one thread each: functions.py [--build build/release]
+"""Measure functions of SciPy and numpy.linalg on the CPU backend beside those, one thread each: functions.py [--build build/release]
 [--markdown PAGE]. Figures are processor time, as in fft.py, the median of several rounds in turn."""
 import argparse
 import datetime
 import importlib
+import itertools
 import os
 import pathlib
 import statistics
@@ -38,11 +39,19 @@ def list_cases():
     yield "median_filter 3x3 of 512^2", "ndimage", lambda m, a: m.median_filter(a, 3), [small]
     yield "map_coordinates of 2^20 points, order 1", "ndimage", lambda m, a, c: m.map_coordinates(a, c, order=1), [
         image, generator.uniform(0, 2047, (2, 1 << 20))]
+    yield "map_coordinates of 2^18 points, order 3", "ndimage", lambda m, a, c: m.map_coordinates(a, c), [
+        image, generator.uniform(0, 2047, (2, 1 << 18))]
     yield "zoom of 512^2 by 2, order 3", "ndimage", lambda m, a: m.zoom(a, 2), [small]
     for name, low, high in ("erf", -3, 3), ("gammaln", 0.5, 30):
         for dtype in "float32", "float64":
             yield f"{name} of 2^20 {dtype}", "special", lambda m, a, name=name: getattr(m, name)(a), [
                 generator.uniform(low, high, 1 << 20).astype(dtype)]
+    yield "betainc of 2^16 float64", "special", lambda m, a, b, x: m.betainc(a, b, x), [
+        generator.uniform(0.5, 20, 1 << 16), generator.uniform(0.5, 20, 1 << 16), generator.random(1 << 16)]
+    yield "cdist of 1000 and 1000 points of 8", "spatial.distance", lambda m, a, b: m.cdist(a, b), [
+        generator.random((1000, 8)), generator.random((1000, 8))]
+    yield "sosfilt of 2^20, 2 sections", "signal", lambda m, a, x: m.sosfilt(a, x), [
+        numpy.array([[0.02, 0.04, 0.02, 1, -1.48, 0.56]] * 2), wave]
     yield "lfilter of 2^20, order 2", "signal", lambda m, b, a, x: m.lfilter(b, a, x), [
         numpy.array([0.02, 0.04, 0.02]), numpy.array([1, -1.48, 0.56]), wave]
     yield "fftconvolve of 2^20 and 4097", "signal", lambda m, a, b: m.fftconvolve(a, b), [wave, numpy.hanning(4097)]
@@ -50,6 +59,25 @@ def list_cases():
     for title, a in (("3 diagonals of 2^17", diagonals), ("10 a row, 20,000 rows", random_matrix(generator, 20_000, 10)),
                      ("100 a row, 2,000 rows", random_matrix(generator, 2000, 100))):
         yield f"sparse product, {title}", "sparse", multiply_and_sort, [a]
+
+
+def list_matrices():
+    """Cases of many small matrices, as list_cases has them."""
+    generator = numpy.random.default_rng(1)
+    for name, sizes in (("cholesky", (2, 4, 16)), ("det", (2, 4, 16)), ("slogdet", (8,)), ("solve", (4, 16)), ("inv", (4,)),
+                        ("eigh", (4, 32)), ("svd", (4, 32)), ("qr", (4, 32))):
+        for n in sizes:
+            a = generator.standard_normal((1000, n, n))
+            a = a @ a.swapaxes(1, 2) + numpy.eye(n)
+            yield f"{name} of 1000 of {n} x {n}", "numpy.linalg", lambda m, *a, name=name: getattr(m, name)(*a), [a] * (
+                1 + (name == "solve"))
+
+
+def find_modules(name):
+    """Ours, and theirs."""
+    if name.startswith("numpy."):
+        return [importlib.import_module(one) for one in (name.replace("numpy", "arrayd"), name)]
+    return [importlib.import_module(f"{library}.{name}") for library in ("arrayd.scipy", "scipy")]
 
 
 def multiply_and_sort(_, a):
@@ -61,7 +89,7 @@ def multiply_and_sort(_, a):
 
 def measure_case(arrayd, server, module, function, operands):
     """Seconds of the function by arrayd and by SciPy."""
-    ours, theirs = (importlib.import_module(f"{library}.{module}") for library in ("arrayd.scipy", "scipy"))
+    ours, theirs = find_modules(module)
     remote = [ours.csr_matrix(x) if scipy.sparse.issparse(x) else arrayd.asarray(x) for x in operands]
     rounds = []
     for _ in range(1 + ROUNDS):
@@ -79,7 +107,7 @@ def measure_case(arrayd, server, module, function, operands):
 def format_table(rows):
     """The table of the page."""
     lines = [f"{datetime.date.today()}, {bench.processor()}, {os.cpu_count()} processors, NumPy {numpy.__version__}, "
-             f"SciPy {scipy.__version__}; milliseconds of processor time.", "", "| function | arrayd | SciPy | ratio |",
+             f"SciPy {scipy.__version__}; milliseconds of processor time.", "", "| function | arrayd | SciPy or NumPy | ratio |",
              "| --- | ---: | ---: | ---: |"]
     return "\n".join(lines + [f"| {title} | {bench.cell(a * 1e3)} | {bench.cell(b * 1e3)} | {a / b:.2f} |" for title, a, b in rows])
 
@@ -89,6 +117,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=TOP / "build/release")
     parser.add_argument("--markdown", type=pathlib.Path)
+    parser.add_argument("--only", default="", help="a part of the cases' titles")
     options = parser.parse_args()
     build = options.build.resolve()
     bench.use(build)
@@ -97,7 +126,9 @@ def main():
         server = bench.start_server(build / "bin/arrayd", f"{folder}/arrayd.sock", options=("--threads=1",))
         try:
             import arrayd
-            for title, module, function, operands in list_cases():
+            for title, module, function, operands in itertools.chain(list_cases(), list_matrices()):
+                if options.only not in title:
+                    continue
                 rows.append((title, *measure_case(arrayd, server.pid, module, function, operands)))
                 print(f"{title:<44}{rows[-1][1] * 1e3:>9.2f} ms{rows[-1][2] * 1e3:>9.2f} ms{rows[-1][1] / rows[-1][2]:>7.2f}", flush=True)
         finally:

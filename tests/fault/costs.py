@@ -70,7 +70,7 @@ def strides():
 def decompositions():
     """Decompose many small matrices, a large one, and a long one."""
     flags = {"cholesky": (False,), "qr": (False,), "svd": (True,), "svdvals": (), "eigh": (False,), "eigvalsh": (False,),
-             "inv": (), "lu": (), "eig": (), "eigvals": (), "qr_raw": ()}
+             "inv": (), "lu": (), "slogdet": (), "eig": (), "eigvals": (), "qr_raw": ()}
     for name, params in flags.items():
         for dtype in ("float64", "complex128"):
             for n, count in ((1, FEW), (3, FEW), (100, 1)):

@@ -230,7 +230,7 @@ def matrices(rng, place, dtype="float64"):
 def linalg_cases(rng, place):
     """Decompositions of all kinds; those with indices among their results say where they lie."""
     flags = {"cholesky": (False,), "qr": (False,), "svd": (True,), "svdvals": (), "eigh": (False,), "eigvalsh": (False,),
-             "inv": (), "lu": (), "eig": (), "eigvals": (), "qr_raw": ()}
+             "inv": (), "lu": (), "slogdet": (), "eig": (), "eigvals": (), "qr_raw": ()}
     for name, params in flags.items():
         x = matrices(rng, place)
         yield name, (x,), params, {}, (lambda r: within(0, SMALL)(r[1])) if name == "lu" else None
@@ -399,7 +399,7 @@ CALLS = {name: make for make, names in {
     index_cases: "gather scatter compress place nonzero bincount",
     order_cases: "sort argsort searchsorted merge merge_pairs",
     number_cases: "iota fft rfft irfft cumsum cumprod nancumsum nancumprod matmul",
-    linalg_cases: "cholesky qr svd svdvals eigh eigvalsh inv lu eig eigvals qr_raw solve solve_triangular lstsq",
+    linalg_cases: "cholesky qr svd svdvals eigh eigvalsh inv lu slogdet eig eigvals qr_raw solve solve_triangular lstsq",
     random_cases: "random",
     curand_cases: "curand curand_seed",
     sparse_cases: "spmm sptrsm spgemm ilu0",

@@ -122,7 +122,7 @@ def test_qr_raw(dtype):
 
 
 @by_field
-def test_lu_of_det(dtype):
+def test_det(dtype):
     for shape in SQUARES + [(0, 0), (2, 0, 0), (0, 3, 3)]:
         a = values(dtype, shape) / max(shape[-1], 1) ** 0.5
         sign, size = np.linalg.slogdet(a)
@@ -137,6 +137,46 @@ def test_lu_of_det(dtype):
     assert float(ad.linalg.det(singular).real) == 0
     assert fetch(ad.linalg.slogdet(singular))[1] == -np.inf
     check(lambda xp, a: xp.linalg.det(a), np.array([[1, 2], [3, 4]]), ulps=64)
+
+
+@by_field
+def test_det_of_many(dtype):
+    """One matrix in each lane, where there are enough that are small; LAPACK otherwise."""
+    for n in (1, 2, 3, 5, 8, 17, 64, 65):
+        bound = 300 * n * np.finfo(dtype).eps
+        for count in (1, 5, 37):
+            a = values(dtype, (count, n, n)) / n ** 0.5
+            sign, size = np.linalg.slogdet(a)
+            for x in layouts(a):
+                result = ad.linalg.slogdet(x)
+                np.testing.assert_allclose(result.sign.get(), sign, atol=bound)
+                np.testing.assert_allclose(result.logabsdet.get(), size, atol=bound * 10)
+
+
+@by_field
+def test_det_of_odd_ones_among_others(dtype):
+    """Zeros, NaN, infinities and numbers near the ends of the type are no reason for another result of their neighbours."""
+    a = values(dtype, (40, 3, 3))
+    most = np.sqrt(np.finfo(dtype).max)
+    a[1], a[2, 1], a[9] = 0, 0, np.eye(3)
+    a[17, 1, 1], a[18, 0, 2], a[25], a[33] = np.nan, np.inf, a[25] * most, a[33] / most
+    with np.errstate(all="ignore"):
+        sign, size = np.linalg.slogdet(a)
+    for x in layouts(a):
+        result = ad.linalg.slogdet(x)
+        close = {"rtol": 1e3 * np.finfo(dtype).eps, "atol": 1e3 * np.finfo(dtype).eps}
+        known = np.delete(np.arange(40), (17, 18))
+        np.testing.assert_allclose(result.sign.get()[known], sign[known], **close)
+        np.testing.assert_allclose(result.logabsdet.get()[known], size[known], **close)
+        assert np.isnan(result.logabsdet.get()[17]) and not np.isfinite(result.logabsdet.get()[18])
+    assert result.logabsdet.get()[9] == 0 and result.sign.get()[9] == 1
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "int64"])
+def test_det_of_integers(dtype):
+    a = seed("integers").integers(0, 2 if dtype == "bool" else 5, (30, 3, 3)).astype(dtype)
+    near(ad.linalg.det(ad.asarray(a)).get(), np.linalg.det(a), 100)
+    assert ad.linalg.det(ad.asarray(a)).dtype == np.float64
 
 
 # ---- singular values ----

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <sys/mman.h>
 
+#include "kernels/call_linalg.h"
 #include "kernels/cpu/isa/factor.h"
 #include "kernels_call.h"
 #include "kernels_isa.h"
@@ -136,6 +137,25 @@ Test(kernels_call, linalg_layouts) {
 
 /* ---- small matrices, one in each lane ---- */
 
+/* Determinants are products of the diagonals of LU factors. */
+template <class S> void check_slogdet(host &h, const nd<S> &a, int layout) {
+    using R = real_t<S>;
+    constexpr int loop = dtype_of<S>::value;
+    const int64_t many = a.shape[0], n = a.shape[1];
+    nd<S> sign = laid_out<S>({many}, layout), factors({many, n, n});
+    nd<R> size = laid_out<R>({many}, layout);
+    nd<int64_t> pivots({many, n});
+    ASSERT_OK(h.call(AD_CALL_slogdet, loop, {sign, size}, {a}));
+    ASSERT_OK(h.call(AD_CALL_lu, loop, {factors, pivots}, {a}));
+    for (int64_t i = 0; i < many; i++) {
+        determinant<S> d;
+        for (int64_t j = 0; j < n; j++) d.take(factors.at({i, j, j}), pivots.at({i, j}) != j);
+        const double bound = 1e3 * double(n) * (sizeof(R) == 4 ? 0x1p-23 : 0x1p-52);
+        cr_assert_leq(distance(sign.at({i}), d.find_sign()), bound, "%ld of %ld", long(i), long(n));
+        cr_assert_leq(distance(size.at({i}), d.find_size()), bound, "%ld of %ld", long(i), long(n));
+    }
+}
+
 /* A stack with as many matrices as there are lanes, and one more, so that some lanes have none. */
 template <class S> void check_many(host &h, int64_t size, int layout) {
     constexpr int loop = dtype_of<S>::value;
@@ -151,6 +171,7 @@ template <class S> void check_many(host &h, int64_t size, int layout) {
     assert_product(a, x, b);
     ASSERT_OK(h.call(AD_CALL_inv, loop, {inverse}, {a}));
     assert_product(a, inverse, one);
+    check_slogdet(h, a, layout);
 }
 
 Test(kernels_call, linalg_of_many_small_matrices) {
@@ -206,11 +227,16 @@ Test(kernels_call, linalg_by_lanes) {
         cr_assert_eq(x[1][0], 0, "only one is asked for");
         cr_assert(k.solve(&in, nullptr, &out, k.lanes, 2, 2, scratch));
         cr_assert_eq(x[k.lanes - 1][3], 0.25);
+        double sign[AD_FACTOR_LANES] = {}, size[AD_FACTOR_LANES] = {};
+        cr_assert(k.slogdet(&in, sign, size, 1, 2, scratch));
+        cr_assert_float_eq(size[0], log(16), 1e-15);
+        cr_assert(sign[0] == 1 && sign[1] == 0 && size[1] == 0, "only one is asked for");
         for (double odd : {0.0, 0x1p-600, 0x1p600, double(NAN), double(INFINITY)}) {
             a[k.lanes - 1][3] = odd;
             x[0][0] = 7;
             cr_assert_not(k.cholesky(&in, &out, k.lanes, 2, false, scratch));
             cr_assert_not(k.solve(&in, nullptr, &out, k.lanes, 2, 2, scratch));
+            cr_assert_not(k.slogdet(&in, sign, size, k.lanes, 2, scratch));
             cr_assert_eq(x[0][0], 7, "nothing is written");
         }
     });

@@ -283,16 +283,7 @@ def slogdet(a):
     Raises: LinAlgError when a is not square.
     Source: numpy.linalg.slogdet
     """
-    from .._array.creation import arange
-    from .._array.indexing import diagonal
-    a = _squares(a)
-    factors, pivots = _run("lu", (a,))
-    diagonals = diagonal(factors, 0, -2, -1)
-    size = _core.ufuncs["absolute"](diagonals)
-    swaps = reduce("sum", (pivots != arange(a.shape[-1])).astype(np.int64), -1)
-    parity = (1 - 2 * (swaps & 1)).astype(size.dtype)
-    sign = reduce("prod", _core.ufuncs["sign"](diagonals), -1) * parity
-    return SlogdetResult(sign, reduce("sum", _core.ufuncs["log"](size), -1))
+    return SlogdetResult(*_run("slogdet", (_squares(a),)))
 
 
 def det(a):

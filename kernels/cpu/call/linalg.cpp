@@ -29,11 +29,11 @@ const ad_factor_kernel *find_small(const array &out, int64_t n) {
 /* Where matrix i of a stack begins. */
 char *find_matrix(const array &a, int64_t i) {
     char *at = a.data;
-    for (int d = a.ndim - 3; d >= 0; d--) {
+    for (int d = a.ndim - 3; d > 0; d--) {
         at += i % a.shape[d] * a.stride[d];
         i /= a.shape[d];
     }
-    return at;
+    return a.ndim > 2 ? at + i * a.stride[0] : at;
 }
 
 /* `lanes` matrices from `first` on, of which the stack has `count`; the others are the first one again. */
@@ -193,6 +193,51 @@ template <class T> int lu(ad_call *c, const array &a, const array &pivots) {
                        });
 }
 
+/* Signs and logarithms of determinants, packed. */
+struct slogdet_job {
+    array a, sign, size;
+    const ad_factor_kernel *small; /* NULL: LAPACK does each matrix */
+};
+
+/* The determinant of one matrix, or of its transpose, which is the same: that whose rows are read in their order. */
+template <class T> determinant<T> find_determinant(const array &a, int64_t i, T *copy, int *pivots) {
+    const int64_t n = rows(a), one = a.stride[a.ndim - 2], other = a.stride[a.ndim - 1];
+    const bool by_columns = std::abs(one) < std::abs(other);
+    const int64_t row = by_columns ? other : one, column = by_columns ? one : other;
+    const char *from = find_matrix(a, i);
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t k = 0; k < n; k++) memcpy(copy + j * n + k, from + j * row + k * column, sizeof(T));
+    if (n > 0) ad_lapack<T>::getrf(int(n), int(n), copy, pivots);
+    determinant<T> d;
+    for (int64_t j = 0; j < n; j++) d.take(copy[j * (n + 1)], pivots[j] != j + 1);
+    return d;
+}
+
+template <class T> int slogdet(ad_call *c, const slogdet_job &job) {
+    const int64_t n = rows(job.a), many = matrices(job.a), lanes = job.small ? job.small->lanes : 1;
+    linalg_layout layout;
+    const uint64_t pivots = layout.add(n * int64_t(sizeof(int)));
+    const uint64_t room = layout.add(n * ad_factor_width(n) * lanes * int64_t(sizeof(T)));
+    return linalg_try(
+        c, (many + lanes - 1) / lanes, cube(n) / 3 * double(lanes), layout.size, [&](int64_t g, char *to) {
+            const int64_t first = g * lanes;
+            const int part = int(std::min(lanes, many - first));
+            T *sign = reinterpret_cast<T *>(job.sign.data) + first, *scratch = reinterpret_cast<T *>(to + room);
+            real_t<T> *size = reinterpret_cast<real_t<T> *>(job.size.data) + first;
+            if (job.small) {
+                const ad_factor_stack a = take_matrices(job.a, first, part, int(lanes));
+                if (job.small->slogdet(&a, sign, size, part, int(n), scratch)) return 0;
+            }
+            for (int i = 0; i < part; i++) {
+                const determinant<T> d =
+                    find_determinant<T>(job.a, first + i, scratch, reinterpret_cast<int *>(to + pivots));
+                sign[i] = d.find_sign();
+                size[i] = d.find_size();
+            }
+            return 0;
+        });
+}
+
 template <class T> int solve(ad_call *c, const array &a, const array &b, int64_t n, int64_t k) {
     return linalg_each(c, matrices(a), cube(n) / 3 + 2 * double(n) * double(n) * double(k), uint64_t(n) * sizeof(int),
                        SINGULAR, [&](int64_t i, char *scratch) {
@@ -313,6 +358,23 @@ int ad_call_lu(ad_call *c) {
     by_rows = transposed(a);
     if ((status = ad_call_copy(c, &out, &by_rows)) || (status = ad_call_finish(c, 0, &out))) return status;
     return ad_call_finish(c, 1, &pivots);
+}
+
+int ad_call_slogdet(ad_call *c) {
+    slogdet_job job;
+    int status;
+    job.a = linalg_input(c, 0);
+    if ((status = linalg_fits(c, job.a)) || (status = linalg_output(c, 0, c->op->loop, &job.sign)) ||
+        (status = linalg_output(c, 1, real_dtype(c->op->loop), &job.size)))
+        return status;
+    if (count(job.sign) == 0) return 0;
+    if (job.a.dtype != c->op->loop && (status = linalg_copy(c, linalg_input(c, 0), c->op->loop, false, &job.a)))
+        return status;
+    job.small = find_small(job.a, rows(job.a));
+    c->run->wrote = true;
+    status = visit_field(c->op->loop, [&](auto t) { return slogdet<typename decltype(t)::type>(c, job); });
+    if (status || (status = ad_call_finish(c, 0, &job.sign))) return status;
+    return ad_call_finish(c, 1, &job.size);
 }
 
 /* One matrix with many right sides is a single system: the right sides lie side by side, by columns. */

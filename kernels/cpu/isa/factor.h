@@ -27,6 +27,8 @@ struct ad_factor_kernel {
     /* x of a @ x = b for n x n and n x k matrices; b NULL: the identity. */
     bool (*solve)(const ad_factor_stack *a, const ad_factor_stack *b, const ad_factor_stack *out, int count, int n,
                   int k, void *scratch);
+    /* Signs and the logarithms of sizes of n x n matrices' determinants, to `count` places of each. k is 0. */
+    bool (*slogdet)(const ad_factor_stack *a, void *sign, void *size, int count, int n, void *scratch);
 };
 
 #endif

@@ -52,6 +52,32 @@ template <class I> __global__ void pivots_kernel(int64_t *to, const I *from, int
     AD_EACH(i, n) to[i] = int64_t(from[i]) - 1;
 }
 
+/* Get the determinant so far of the lane that is `by` lanes above. */
+template <class T> __device__ determinant<T> get_above(const determinant<T> &d, int by) {
+    determinant<T> other;
+    if constexpr (is_complex<T>)
+        other.sign = {__shfl_down_sync(~0u, d.sign.re, by), __shfl_down_sync(~0u, d.sign.im, by)};
+    else other.sign = __shfl_down_sync(~0u, d.sign, by);
+    other.size = __shfl_down_sync(~0u, d.size, by);
+    other.singular = __shfl_down_sync(~0u, int(d.singular), by);
+    return other;
+}
+
+/* A warp for each matrix; a lane takes each 32nd element of the diagonal. */
+template <class T, class I>
+__global__ void slogdet_kernel(const T *a, const I *pivots, int64_t n, int64_t batch, T *sign, real_t<T> *size) {
+    const int lane = int(threadIdx.x % 32);
+    const int64_t warps = int64_t(gridDim.x) * blockDim.x / 32;
+    for (int64_t i = (int64_t(blockIdx.x) * blockDim.x + threadIdx.x) / 32; i < batch; i += warps) {
+        determinant<T> d;
+        for (int64_t j = lane; j < n; j += 32) d.take(a[(i * n + j) * n + j], int64_t(pivots[i * n + j]) != j + 1);
+        for (int by = 16; by > 0; by /= 2) d.join(get_above(d, by));
+        if (lane > 0) continue;
+        sign[i] = d.find_sign();
+        size[i] = d.find_size();
+    }
+}
+
 template <class R> __global__ void clean_kernel(R *a, int64_t n, int *flag) {
     AD_EACH(i, n)
     if (!isfinite(a[i])) {
@@ -181,6 +207,26 @@ int ad_linalg_pivots(ad_call *c, int64_t *to, const void *from, bool wide, int64
     if (wide) pivots_kernel<<<blocks, THREADS, 0, c->stream->cuda>>>(to, static_cast<const int64_t *>(from), n);
     else pivots_kernel<<<blocks, THREADS, 0, c->stream->cuda>>>(to, static_cast<const int *>(from), n);
     return ad_cuda_launched("pivots", c->fault);
+}
+
+int ad_linalg_slogdet(ad_call *c, const array *a, const void *pivots, bool wide, char *sign, char *size) {
+    const int64_t n = rows(*a), batch = matrices(*a);
+    const int blocks = blocks_for(c, batch * 32);
+    visit_field(a->dtype, [&](auto t) {
+        using T = typename decltype(t)::type;
+        const T *from = reinterpret_cast<const T *>(a->data);
+        T *signs = reinterpret_cast<T *>(sign);
+        real_t<T> *sizes = reinterpret_cast<real_t<T> *>(size);
+        cudaStream_t stream = c->stream->cuda;
+        if (wide)
+            slogdet_kernel<<<blocks, THREADS, 0, stream>>>(from, static_cast<const int64_t *>(pivots), n, batch, signs,
+                                                           sizes);
+        else
+            slogdet_kernel<<<blocks, THREADS, 0, stream>>>(from, static_cast<const int *>(pivots), n, batch, signs,
+                                                           sizes);
+        return 0;
+    });
+    return ad_cuda_launched("determinants", c->fault);
 }
 
 int ad_linalg_clean(ad_call *c, const array *a, int *flag) {

@@ -383,6 +383,26 @@ int ad_call_lu(ad_call *c) {
     return ad_call_finish(c, 1, &pivots);
 }
 
+int ad_call_slogdet(ad_call *c) {
+    const array in = linalg_input(c, 0);
+    factors f = {};
+    array sign, size;
+    ad_solver s;
+    int status;
+    if ((status = linalg_output(c, 0, c->op->loop, &sign)) ||
+        (status = linalg_output(c, 1, real_dtype(c->op->loop), &size)))
+        return status;
+    if (count(sign) == 0) return 0;
+    f.m = f.n = rows(in);
+    if ((status = linalg_copy(c, in, c->op->loop, false, &f.a)) || (status = s.open(c)) ||
+        (f.n > 0 && (status = factor(s, &f))))
+        return status;
+    c->run->wrote = true;
+    status = ad_linalg_slogdet(c, &f.a, f.pivots, !f.batched, sign.data, size.data);
+    if (status || (status = ad_call_finish(c, 0, &sign))) return status;
+    return ad_call_finish(c, 1, &size);
+}
+
 /* The matrix is factored as it lies, which is its transpose by columns. Where one matrix has many right sides they lie
  * side by side, and are those of one system. */
 int ad_call_solve(ad_call *c) {

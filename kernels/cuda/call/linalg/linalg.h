@@ -19,6 +19,8 @@ int ad_linalg_zeros(ad_call *c, const ad::array *a, int *info);
 int ad_linalg_identity(ad_call *c, const ad::array *a);
 /* Pivots from 0 of cuSOLVER's (wide) or cuBLAS's, which count from 1. */
 int ad_linalg_pivots(ad_call *c, int64_t *to, const void *from, bool wide, int64_t n);
+/* Signs and logarithms of the sizes of determinants, packed, of a's LU factors and of pivots as above. */
+int ad_linalg_slogdet(ad_call *c, const ad::array *a, const void *pivots, bool wide, char *sign, char *size);
 /* Numbers that are infinite or NaN become 0; then *flag is 1. */
 int ad_linalg_clean(ad_call *c, const ad::array *a, int *flag);
 /* Make complex eigenvectors, by columns, of those that geev gives for real matrices. Of a conjugate pair it gives the
