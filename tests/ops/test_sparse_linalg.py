@@ -55,6 +55,78 @@ def test_systems(name):
             wrong()
 
 
+def make_grid(dtype, hermitian):
+    """A grid's matrix, for which solvers take some dozens of iterations, and a right side."""
+    one = ss.diags([-1.0, 2.1, -1.0 if hermitian else -0.7], [-1, 0, 1], (20, 20))
+    rng = seed("grid")
+    b = rng.standard_normal(400)
+    a, b = (ss.kronsum(one, one), b) if np.dtype(dtype).kind == "f" else (
+        ss.kronsum(one, one) + (0 if hermitian else 0.1j) * ss.eye(400), b + 1j * rng.standard_normal(400))
+    return a.tocsr().astype(dtype), b.astype(dtype)
+
+
+def run_solver(solve, a, b, name, **options):
+    """The solution, the info and how often the callback was called."""
+    told = []
+    more = {"callback_type": "pr_norm"} if name == "gmres" else {}
+    x, info = solve(a, b, callback=lambda x: told.append(1), **more, **options)
+    return ad.asnumpy(x), info, len(told)
+
+
+@pytest.mark.parametrize("name", ("cg", "cgs", "bicgstab", "gmres", "minres"))
+@pytest.mark.parametrize("dtype", (np.float64, np.complex128))
+def test_iterations_ahead(name, dtype, monkeypatch):
+    """Iterations that are sent before the norm of an earlier one is known change neither the solution nor their number."""
+    from arrayd.scipy.sparse.linalg import _systems
+    a, b = make_grid(dtype, name in ("cg", "minres"))
+    ours, theirs = getattr(linalg, name), getattr(sl, name)
+    remote = sp.csr_matrix(a), ad.asarray(b)
+    waits, choose = [], _systems._Pace.choose
+    monkeypatch.setattr(_systems._Pace, "choose", lambda self, limit: waits.append(1) or choose(self, limit))
+    for options in ({"rtol": 1e-3}, {"rtol": 1e-9}, {"maxiter": 1}, {"maxiter": 2}, {"maxiter": 3}):
+        waits.clear()
+        x, info, count = run_solver(ours, *remote, name, **options)
+        if name != "minres" or dtype == np.float64:  # SciPy's minres drops imaginary parts
+            wanted = run_solver(theirs, a, b, name, **options)
+            assert (info, count) == wanted[1:]
+            near(x, wanted[0], 1e-7 if "maxiter" in options else 10 * options["rtol"])
+        assert options.get("rtol") != 1e-9 or len(waits) < count / 2
+        with monkeypatch.context() as one_by_one:
+            one_by_one.setattr(_systems, "_MOST_AHEAD", 1)
+            slow = run_solver(ours, *remote, name, **options)
+        np.testing.assert_array_equal(x, slow[0])
+        assert (info, count) == slow[1:]
+
+
+def test_pace():
+    """Most of the iterations that seem to be left are sent, and of long vectors one."""
+    from arrayd.scipy.sparse.linalg._systems import _Pace
+    pace = _Pace(1000)
+    pace.norms = [1.0, 0.1]
+    assert pace.choose(1e-9) == 6 and pace.choose(1e-90) == 16 and pace.choose(1.0) == 1
+    for norms in ([], [1.0], [0.0, 0.0], [1.0, 2.0], [np.nan, 1.0], [1.0, np.nan], [np.inf, 1.0], [1.0, 0.0]):
+        pace.norms = norms
+        assert pace.choose(1e-3) == pace.choose(0.0) == 1
+    pace.norms = [1.0] * 20
+    assert pace.choose(1e-3) == 3
+    assert _Pace(1 << 24).choose(1e-9) == 1 and _Pace(0).choose(0.0) == 1
+
+
+def test_systems_with_odd_numbers():
+    """NaN, zeros and numbers too large to be squared end solvers as they end SciPy's, or at least end them."""
+    a, b = make_grid(np.float64, True)
+    for name in ("cg", "cgs", "bicgstab", "gmres", "minres"):
+        solver = getattr(linalg, name)
+        x, info = solver(sp.csr_matrix(a), ad.asarray(np.where(np.arange(400) == 7, np.nan, b)), maxiter=5)
+        assert np.isnan(x.get()).any() or info
+        x, info = solver(sp.csr_matrix((400, 400)), ad.asarray(b), maxiter=5)
+        assert info != 0 or name == "minres"
+        x, info = solver(sp.csr_matrix((0, 0)), ad.zeros(0))
+        assert (x.shape, info) == ((0,), 0)
+    with pytest.raises(ValueError):
+        linalg.minres(sp.csr_matrix(a), ad.asarray(b), M=sp.diags([-ad.ones(400)], [0]))
+
+
 def test_least_squares():
     rng = seed("least squares")
     a, b = ss.random(50, 20, 0.3, random_state=rng), rng.standard_normal(50)

@@ -86,6 +86,9 @@ def dot(a, b, out=None):
     if a.shape[-1] != b.shape[axis]:
         raise ValueError(f"shapes {_text(a.shape)} and {_text(b.shape)} not aligned: {a.shape[-1]} (dim {a.ndim - 1}) "
                          f"!= {b.shape[axis]} (dim {axis})")
+    if b.ndim == 1 and a.ndim <= 2 and a.dtype == b.dtype:
+        left = a if a.ndim == 2 else a.reshape(1, -1)
+        return give_product(matrix_product(left, b.reshape(-1, 1)).reshape(a.shape[:-1]), out)
     return give_product(tensordot(a, b, ((a.ndim - 1,), (axis,))), out)
 
 

@@ -29,6 +29,18 @@ def multiply_dense(a, x):
     return y[0] if a.ndim == 1 else y
 
 
+def make_multiplier(a):
+    """A function that multiplies a by vectors; operands and parameters of the call are found once for all of them."""
+    operands, params, dtype = (a.data, a.indices, a.indptr), (a._two[0], a.format == "csc"), a.dtype
+
+    def multiply(x):
+        if x.dtype != dtype:
+            return multiply_dense(a, x)
+        return call("spmm", operands + (x,), params, dtype=dtype)
+
+    return multiply if dtype.char in "fdFD" else lambda x: multiply_dense(a, x)
+
+
 def multiply_from_left(x, a):
     """x @ a, dense. ValueError."""
     if x.ndim not in (1, 2):

@@ -4,6 +4,7 @@ import numpy as np
 import arrayd as ad
 
 from ...._core import ndarray
+from .._products import make_multiplier
 from .._types import is_scalar_like, issparse
 
 
@@ -62,6 +63,10 @@ class LinearOperator:
     def matvec(self, x):
         """A @ x for a vector, of shape (n,) or (n, 1)."""
         return self._apply_vector(self._matvec, x, self.shape[1], self.shape[0])
+
+    def _find_function(self):
+        """A function of vectors of shape (n,): matvec, or what is quicker where the operator is one of ours."""
+        return self.matvec
 
     def rmatvec(self, x):
         """A^H @ x for a vector, of shape (m,) or (m, 1)."""
@@ -202,6 +207,9 @@ class _Matrix(LinearOperator):
         self.A = A
         self._conjugate = None
 
+    def _find_function(self):
+        return make_multiplier(self.A) if issparse(self.A) else self._matvec
+
     def _matvec(self, x):
         return self.A @ x
 
@@ -236,6 +244,9 @@ class IdentityOperator(LinearOperator):
         return x
 
     _rmatvec = _matmat = _rmatmat = _matvec
+
+    def _find_function(self):
+        return self._matvec
 
     def _adjoint(self):
         return self

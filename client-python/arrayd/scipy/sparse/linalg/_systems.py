@@ -1,16 +1,49 @@
 """Solvers of square systems by products: conjugate gradients and their kin, GMRES, MINRES.
 
-Vectors and the numbers made of them stay on the server. Once an iteration the norm of the residual is fetched.
+Vectors and the numbers made of them stay on the server. Iterations are sent some at a time before the norms of their
+residuals are fetched. Those behind the first that is small enough are thrown away, so there are as many as if each had been
+waited for.
 """
+import itertools
+import math
+
 import numpy as np
 
 import arrayd as ad
 
+from ...._base import matrix_product
 from ._operators import IdentityOperator, aslinearoperator
+
+_MOST_AHEAD = 16         # iterations that are sent at once
+_ELEMENTS_AHEAD = 1 << 20  # of a vector that is this long none is sent ahead
+
+
+def _multiply_inner(x, y):
+    """The product of two vectors of one type, the first conjugated; 0-d."""
+    x = x.conj() if x.dtype.kind == "c" else x
+    return matrix_product(x.reshape(1, -1), y.reshape(-1, 1)).reshape(())
 
 
 def _norm(x):
-    return ad.sqrt((abs(x) ** 2).sum())
+    return ad.sqrt(_multiply_inner(x, x).real)
+
+
+class _Pace:
+    """How many iterations are sent before their norms are fetched: most of those that there seem to be left, by how
+    norms have shrunk so far."""
+
+    def __init__(self, n):
+        self.most = max(1, min(_MOST_AHEAD, _ELEMENTS_AHEAD // max(n, 1)))
+        self.norms = []
+
+    def choose(self, limit):
+        done = len(self.norms)
+        first, last = (self.norms[0], self.norms[-1]) if done else (0.0, 0.0)
+        ahead = 1 + done // 8
+        if done > 1 and limit > 0 and 0 < last < first < math.inf:
+            left = math.log(max(last / limit, 1.0)) / (math.log(first / last) / (done - 1))
+            ahead = max(ahead, int(0.75 * min(left, 2 * _MOST_AHEAD)))
+        return min(ahead, self.most)
 
 
 class _System:
@@ -37,6 +70,7 @@ class _System:
         self.x = self._first_guess(x0)
         self.rtol, self.atol = (rtol if tol is None else tol), 0.0 if atol is None else float(atol)
         self.maxiter = n * 10 if maxiter is None else maxiter
+        self.multiply, self.precondition = self.A._find_function(), self.M._find_function()
 
     def _first_guess(self, x0):
         if x0 is None:
@@ -49,13 +83,42 @@ class _System:
         return x0.reshape(self.n).astype(self.dtype)
 
     def begin(self):
-        """Set the norm at which the residual is small enough; whether b is not 0. Waits."""
-        self.size = float(_norm(self.b)) if self.n else 0.0
-        self.limit = max(self.atol, self.rtol * self.size)
-        return self.size > 0
+        """Set the norm at which the residual is small enough; whether b has anything but 0. Waits."""
+        self._set_limit(float(_norm(self.b)) if self.n else 0.0)
+        return self.size != 0
+
+    def _set_limit(self, size):
+        self.size, self.limit = size, max(self.atol, self.rtol * size)
 
     def residual(self):
-        return self.b - self.A.matvec(self.x) if self.guessed else self.b.copy()
+        return self.b - self.multiply(self.x) if self.guessed else self.b.copy()
+
+    def search(self, steps, callback):
+        """Return the solution and 0 of the first step whose residual is small enough, or the last solution and maxiter.
+
+        steps: yields solutions, the squared norms of their residuals (0-d) and whether the callback is to get them. The
+        norm of b is fetched with the first of them.
+        """
+        if self.n == 0:
+            return ad.zeros_like(self.b), 0
+        pace, squares = _Pace(self.n), ad.empty(_MOST_AHEAD + 1, self.dtype.char.lower())
+        squares[0] = _multiply_inner(self.b, self.b).real
+        x, ahead = self.x, 1
+        while part := list(itertools.islice(steps, ahead)):
+            for i, (_, square, _) in enumerate(part):
+                squares[i + 1] = square.real
+            norms = np.sqrt(squares[:len(part) + 1].get()).tolist()
+            self._set_limit(norms[0])
+            if self.size == 0:
+                return ad.zeros_like(self.b), 0
+            for (x, _, tell), norm in zip(part, norms[1:]):
+                if tell and callback is not None:
+                    callback(x)
+                if norm <= self.limit:
+                    return x, 0
+            pace.norms += norms[1:]
+            ahead = pace.choose(self.limit)
+        return x, self.maxiter
 
 
 def cg(A, b, x0=None, *, rtol=1e-5, atol=0.0, maxiter=None, M=None, callback=None, tol=None):
@@ -69,21 +132,23 @@ def cg(A, b, x0=None, *, rtol=1e-5, atol=0.0, maxiter=None, M=None, callback=Non
     Source: scipy.sparse.linalg.cg
     """
     s = _System(A, b, x0, rtol, atol, maxiter, M, tol)
-    if not s.begin():
-        return ad.zeros_like(s.b), 0
+    return s.search(_step_cg(s), callback)
+
+
+def _step_cg(s):
     x, r, before, p = s.x, s.residual(), None, None
+    same = type(s.M) is IdentityOperator
+    square = _multiply_inner(r, r)
+    yield x, square, False
     for _ in range(s.maxiter):
-        if float(_norm(r)) <= s.limit:
-            return x, 0
-        z = s.M.matvec(r)
-        rho = ad.vdot(r, z)
+        z = s.precondition(r)
+        rho = square if same else _multiply_inner(r, z)
         p = z if p is None else z + (rho / before) * p
-        q = s.A.matvec(p)
-        alpha = rho / ad.vdot(p, q)
+        q = s.multiply(p)
+        alpha = rho / _multiply_inner(p, q)
         x, r, before = x + alpha * p, r - alpha * q, rho
-        if callback is not None:
-            callback(x)
-    return x, (0 if float(_norm(r)) <= s.limit else s.maxiter)
+        square = _multiply_inner(r, r)
+        yield x, square, True
 
 
 def cgs(A, b, x0=None, *, rtol=1e-5, atol=0.0, maxiter=None, M=None, callback=None, tol=None):
@@ -98,30 +163,28 @@ def cgs(A, b, x0=None, *, rtol=1e-5, atol=0.0, maxiter=None, M=None, callback=No
     Source: scipy.sparse.linalg.cgs
     """
     s = _System(A, b, x0, rtol, atol, maxiter, M, tol)
-    if not s.begin():
-        return ad.zeros_like(s.b), 0
+    return s.search(_step_cgs(s), callback)
+
+
+def _step_cgs(s):
     x, r = s.x, s.residual()
     shadow, before = r, None
+    yield x, _multiply_inner(r, r), False
     for _ in range(s.maxiter):
-        if float(_norm(r)) <= s.limit:
-            return x, 0
-        rho = ad.vdot(shadow, r)
+        rho = _multiply_inner(shadow, r)
         if before is None:
             u = p = r
         else:
             beta = rho / before
             u = r + beta * q
             p = u + beta * (q + beta * p)
-        y = s.M.matvec(p)
-        v = s.A.matvec(y)
-        alpha = rho / ad.vdot(shadow, v)
+        v = s.multiply(s.precondition(p))
+        alpha = rho / _multiply_inner(shadow, v)
         q = u - alpha * v
-        both = s.M.matvec(u + q)
+        both = s.precondition(u + q)
         x, before = x + alpha * both, rho
-        r = r - alpha * s.A.matvec(both)
-        if callback is not None:
-            callback(x)
-    return x, (0 if float(_norm(r)) <= s.limit else s.maxiter)
+        r = r - alpha * s.multiply(both)
+        yield x, _multiply_inner(r, r), True
 
 
 def bicgstab(A, b, x0=None, *, rtol=1e-5, atol=0.0, maxiter=None, M=None, callback=None, tol=None):
@@ -136,41 +199,97 @@ def bicgstab(A, b, x0=None, *, rtol=1e-5, atol=0.0, maxiter=None, M=None, callba
     Source: scipy.sparse.linalg.bicgstab
     """
     s = _System(A, b, x0, rtol, atol, maxiter, M, tol)
-    if not s.begin():
-        return ad.zeros_like(s.b), 0
+    return s.search(_step_bicgstab(s), callback)
+
+
+def _step_bicgstab(s):
     x, r = s.x, s.residual()
     shadow, before, p = r, None, None
+    yield x, _multiply_inner(r, r), False
     for _ in range(s.maxiter):
-        if float(_norm(r)) <= s.limit:
-            return x, 0
-        rho = ad.vdot(shadow, r)
+        rho = _multiply_inner(shadow, r)
         p = r if p is None else r + (rho / before) * (alpha / omega) * (p - omega * v)
-        phat = s.M.matvec(p)
-        v = s.A.matvec(phat)
-        alpha = rho / ad.vdot(shadow, v)
-        r = r - alpha * v
-        if float(_norm(r)) <= s.limit:
-            return x + alpha * phat, 0
-        shat = s.M.matvec(r)
-        t = s.A.matvec(shat)
-        omega = ad.vdot(t, r) / ad.vdot(t, t)
-        x, before = x + alpha * phat + omega * shat, rho
-        r = r - omega * t
-        if callback is not None:
-            callback(x)
-    return x, (0 if float(_norm(r)) <= s.limit else s.maxiter)
+        phat = s.precondition(p)
+        v = s.multiply(phat)
+        alpha = rho / _multiply_inner(shadow, v)
+        r, x, before = r - alpha * v, x + alpha * phat, rho
+        yield x, _multiply_inner(r, r), False
+        shat = s.precondition(r)
+        t = s.multiply(shat)
+        omega = _multiply_inner(t, r) / _multiply_inner(t, t)
+        x, r = x + omega * shat, r - omega * t
+        yield x, _multiply_inner(r, r), True
 
 
 # ---- GMRES ----
 
-def _extend_basis(V, j, w):
-    """Make w orthogonal to the first j + 1 columns of V, twice: what is left, and its coefficients with its norm."""
-    basis = V[:, :j + 1]
-    h = basis.conj().T @ w
-    w = w - basis @ h
-    more = basis.conj().T @ w
-    w = w - basis @ more
-    return w, ad.concatenate([h + more, _norm(w).astype(h.dtype).reshape(1)])
+class _Cycle:
+    """The vectors of one cycle, rows of V, and what makes the matrix of them triangular: a rotation for each, as it comes.
+
+    r: the residual at the beginning, of norm size. R: columns of the triangular matrix. rest: what the rotations make of
+    (size, 0, 0, ...), whose last element is the norm of the residual.
+    """
+
+    def __init__(self, s, r, size, restart):
+        self.s, self.restart = s, restart
+        self.V = ad.empty((restart + 1, s.n), s.dtype)
+        self.V[0] = r / size
+        self.products = ad.empty((restart, restart + 1), s.dtype)
+        self.R, self.rotations, self.rest = [], [], [size]
+        self.sent, self.ended = 0, False
+
+    def send(self):
+        """Add the next vector: the last one's product, made orthogonal to all before it, twice."""
+        s, j = self.s, self.sent
+        w = s.multiply(s.precondition(self.V[j])).reshape(1, -1)
+        basis = self.V[:j + 1]
+        adjoint = (basis.conj() if s.dtype.kind == "c" else basis).T
+        h = matrix_product(w, adjoint)
+        w = w - matrix_product(h, basis)
+        more = matrix_product(w, adjoint)
+        w = (w - matrix_product(more, basis)).reshape(-1)
+        length = _norm(w)
+        self.products[j, :j + 1] = (h + more).reshape(-1)
+        self.products[j, j + 1] = length
+        self.V[j + 1] = w / length
+        self.sent += 1
+
+    def fetch(self):
+        """Yield the norm of the residual by each of the vectors that have been sent. Waits."""
+        first = len(self.R)
+        eps = float(np.finfo(self.s.dtype).eps)
+        for j, row in enumerate(self.products[first:self.sent, :self.sent + 1].get().tolist(), first):
+            column = row[:j + 2]
+            size = math.hypot(*map(abs, column))
+            self.ended = not abs(column[-1]) > eps * size
+            if self.ended:
+                column[-1] = 0.0
+            self._rotate(column)
+            yield abs(self.rest[-1])
+
+    def _rotate(self, column):
+        for j, (cosine, sine) in enumerate(self.rotations):
+            a, b = column[j], column[j + 1]
+            column[j], column[j + 1] = cosine * a + sine * b, cosine * b - sine.conjugate() * a
+        a, b = column[-2:]
+        length, size = math.hypot(abs(a), abs(b)), abs(a)
+        cosine = size / length if length else 1.0
+        sine = (a / size if size else 1.0) * b.conjugate() / length if length else 0.0
+        self.rotations.append((cosine, sine))
+        self.R.append(column[:-2] + [cosine * a + sine * b])
+        last = self.rest.pop()
+        self.rest += [cosine * last, -sine.conjugate() * last]
+
+    def correct(self):
+        """Return what the preconditioner makes the correction of, by the vectors that have been fetched."""
+        n = len(self.R)
+        R = np.zeros((n, n), self.s.dtype)
+        for j, column in enumerate(self.R):
+            R[:j + 1, j] = column
+        if not np.isfinite(R).all():
+            return ad.full(self.s.n, np.nan, R.dtype)
+        y = np.linalg.lstsq(R, np.array(self.rest[:n], R.dtype), rcond=None)[0].astype(R.dtype)
+        return matrix_product(ad.asarray(y).reshape(1, n), self.V[:n]).reshape(-1)
 
 
 def gmres(A, b, x0=None, *, rtol=1e-5, atol=0.0, restart=None, maxiter=None, M=None, callback=None, callback_type=None,
@@ -194,43 +313,30 @@ def gmres(A, b, x0=None, *, rtol=1e-5, atol=0.0, restart=None, maxiter=None, M=N
     x = s.x
     by_norm = callback if callback_type in (None, "pr_norm", "legacy") else None
     for cycle in range(s.maxiter + 1):
-        r = s.residual() if cycle == 0 else s.b - s.A.matvec(x)
+        r = s.residual() if cycle == 0 else s.b - s.multiply(x)
         size = float(_norm(r))
         if cycle and callback is not None and by_norm is None:
             callback(x)
         if size <= s.limit or cycle == s.maxiter:
             break
-        x = x + s.M.matvec(_run_cycle(s, r, size, restart, by_norm))
+        x = x + s.precondition(_run_cycle(s, r, size, restart, by_norm))
     return x, (0 if size <= s.limit else s.maxiter)
 
 
 def _run_cycle(s, r, size, restart, callback):
     """Return what the preconditioner makes the correction of one cycle of."""
-    V = ad.empty((s.n, restart + 1), s.dtype)
-    V[:, 0] = r / size
-    H = np.zeros((restart + 1, restart), s.dtype)
-    done = 0
-    for j in range(restart):
-        w, h = _extend_basis(V, j, s.A.matvec(s.M.matvec(V[:, j])))
-        H[:j + 2, j] = h.get()
-        done, length = j + 1, abs(H[j + 1, j])
-        if callback is not None:
-            callback(_least_residual(H, done, size) / s.size)
-        if length <= np.finfo(s.dtype).eps * np.linalg.norm(H[:j + 2, j]) or (
-                _least_residual(H, done, size) <= s.limit):
-            break
-        V[:, j + 1] = w / float(length)
-    e = np.zeros(done + 1, s.dtype)
-    e[0] = size
-    y = np.linalg.lstsq(H[:done + 1, :done], e, rcond=None)[0]
-    return V[:, :done] @ ad.asarray(y.astype(s.dtype))
-
-
-def _least_residual(H, done, size):
-    e = np.zeros(done + 1, H.dtype)
-    e[0] = size
-    y = np.linalg.lstsq(H[:done + 1, :done], e, rcond=None)[0]
-    return float(np.linalg.norm(e - H[:done + 1, :done] @ y))
+    cycle, pace = _Cycle(s, r, size, restart), _Pace(s.n)
+    pace.norms.append(size)
+    while len(cycle.R) < restart:
+        for _ in range(min(pace.choose(s.limit), restart - cycle.sent)):
+            cycle.send()
+        for norm in cycle.fetch():
+            pace.norms.append(norm)
+            if callback is not None:
+                callback(norm / s.size)
+            if cycle.ended or norm <= s.limit:
+                return cycle.correct()
+    return cycle.correct()
 
 
 # ---- MINRES ----
@@ -253,8 +359,8 @@ def minres(A, b, x0=None, *, rtol=1e-5, shift=0.0, maxiter=None, M=None, callbac
         return ad.zeros_like(s.b), 0
     x = s.x
     r1 = s.b - _shifted(s, x, shift) if s.guessed else s.b
-    y = s.M.matvec(r1)
-    beta1 = float(ad.vdot(r1, y).real)
+    y = s.precondition(r1)
+    beta1 = float(_multiply_inner(r1, y).real)
     if beta1 < 0:
         raise ValueError("indefinite preconditioner")
     if beta1 == 0:
@@ -263,44 +369,79 @@ def minres(A, b, x0=None, *, rtol=1e-5, shift=0.0, maxiter=None, M=None, callbac
 
 
 def _shifted(s, x, shift):
-    return s.A.matvec(x) - shift * x if shift else s.A.matvec(x)
+    return s.multiply(x) - shift * x if shift else s.multiply(x)
+
+
+def _step_lanczos(s, r1, y, beta, shift):
+    """Yield Lanczos' vectors, and two numbers of each that make the tridiagonal matrix: the elements of the diagonal, and
+    the squares of those beside it."""
+    r2, before = r1, None
+    while True:
+        v = y / beta
+        y = _shifted(s, v, shift)
+        if before is not None:
+            y = y - (beta / before) * r1
+        alpha = _multiply_inner(v, y).real
+        y = y - (alpha / beta) * r2
+        r1, r2 = r2, y
+        y = s.precondition(r2)
+        square = _multiply_inner(r2, y).real
+        yield v, alpha, square
+        before, beta = beta, ad.sqrt(square)
+
+
+class _Rotations:
+    """The rotations that make Lanczos' tridiagonal matrix triangular, one at a time, and the solution by the vectors."""
+
+    def __init__(self, x, beta, eps):
+        self.x, self.beta1, self.beta, self.eps = x, beta, beta, eps
+        self.w = self.w2 = ad.zeros_like(x)
+        self.dbar, self.epsln, self.phibar, self.cosine, self.sine, self.size2 = 0.0, 0.0, beta, -1.0, 0.0, 0.0
+
+    def advance(self, v, alpha, square):
+        before, self.beta = self.beta, math.sqrt(square)
+        self.size2 += alpha * alpha + before * before + square
+        oldeps, delta = self.epsln, self.cosine * self.dbar + self.sine * alpha
+        gbar = self.sine * self.dbar - self.cosine * alpha
+        self.epsln, self.dbar = self.sine * self.beta, -self.cosine * self.beta
+        self.root = math.hypot(gbar, self.dbar)
+        gamma = max(math.hypot(gbar, self.beta), self.eps)
+        self.cosine, self.sine = gbar / gamma, self.beta / gamma
+        phi, self.phibar = self.cosine * self.phibar, self.sine * self.phibar
+        w1, self.w2 = self.w2, self.w
+        self.w = (v - oldeps * w1 - delta * self.w2) * (1.0 / gamma)
+        self.x = self.x + phi * self.w
+
+    def measure(self):
+        """The numbers that the tests at the end of an iteration compare, but the norm of x."""
+        return self.x, self.phibar, math.sqrt(self.size2), self.root, self.beta
 
 
 def _run_minres(s, x, r1, y, beta1, shift, limit, callback):
-    """Lanczos' vectors, and the rotations that make their tridiagonal matrix triangular, one at a time."""
-    eps = float(np.finfo(s.dtype).eps)
-    oldb, beta, dbar, epsln, phibar, cosine, sine = 0.0, beta1, 0.0, 0.0, beta1, -1.0, 0.0
-    size2 = 0.0
-    w = w2 = ad.zeros_like(x)
-    r2 = r1
-    for k in range(1, limit + 1):
-        v = y * (1.0 / beta)
-        y = _shifted(s, v, shift)
-        if k >= 2:
-            y = y - (beta / oldb) * r1
-        alpha = float(ad.vdot(v, y).real)
-        y = y - (alpha / beta) * r2
-        r1, r2 = r2, y
-        y = s.M.matvec(r2)
-        oldb, squared = beta, float(ad.vdot(r2, y).real)
-        if squared < 0:
+    steps = itertools.islice(_step_lanczos(s, r1, y, beta1, shift), limit)
+    rotations, pace = _Rotations(x, beta1, float(np.finfo(s.dtype).eps)), _Pace(s.n)
+    numbers = ad.empty((2, _MOST_AHEAD), s.dtype.char.lower())
+    while part := list(itertools.islice(steps, pace.choose(s.rtol))):
+        for i, (_, alpha, square) in enumerate(part):
+            numbers[0, i], numbers[1, i] = alpha, square
+        ends = []
+        for (v, _, _), alpha, square in zip(part, *numbers[:, :len(part)].get().tolist()):
+            if square < 0:
+                break
+            rotations.advance(v, alpha, square)
+            numbers[0, len(ends)] = _norm(rotations.x)
+            ends.append(rotations.measure())
+        for (x, *measures), norm_x in zip(ends, numbers[0, :len(part)].get().tolist()):
+            if callback is not None:
+                callback(x)
+            tests = _measure_ends(*measures, norm_x)
+            if min(tests) <= s.rtol or 1 + min(tests) <= 1 or measures[-1] / beta1 <= 10 * rotations.eps:
+                return x, 0
+            pace.norms.append(tests[0])
+        if len(ends) < len(part):
             raise ValueError("non-symmetric matrix")
-        beta = float(np.sqrt(squared))
-        size2 += alpha ** 2 + oldb ** 2 + beta ** 2
-        oldeps, delta = epsln, cosine * dbar + sine * alpha
-        gbar, epsln, dbar = sine * dbar - cosine * alpha, sine * beta, -cosine * beta
-        root = float(np.hypot(gbar, dbar))
-        gamma = max(float(np.hypot(gbar, beta)), eps)
-        cosine, sine = gbar / gamma, beta / gamma
-        phi, phibar = cosine * phibar, sine * phibar
-        w1, w2 = w2, w
-        w = (v - oldeps * w1 - delta * w2) * (1.0 / gamma)
-        x = x + phi * w
-        if callback is not None:
-            callback(x)
-        norm_a, norm_x = float(np.sqrt(size2)), float(_norm(x))
-        test1 = phibar / (norm_a * norm_x) if norm_a * norm_x else np.inf
-        test2 = root / norm_a if norm_a else np.inf
-        if test1 <= s.rtol or test2 <= s.rtol or 1 + test1 <= 1 or 1 + test2 <= 1 or beta / beta1 <= 10 * eps:
-            return x, 0
     return x, limit
+
+
+def _measure_ends(phibar, norm_a, root, _, norm_x):
+    return phibar / (norm_a * norm_x) if norm_a * norm_x else math.inf, root / norm_a if norm_a else math.inf
