@@ -78,6 +78,7 @@ Test(config, a_size_may_be_left_to_the_server) {
     release_config();
     cr_assert_eq(LOAD("--host-memory=much"), AD_E_VALUE);
     check_refused("option host-memory", "\"much\"", "auto, or a size");
+    release_config();
     cr_assert_eq(LOAD("--memory=auto"), AD_E_VALUE, "only where it says so");
 }
 
