@@ -166,7 +166,7 @@ def test_many_sessions_of_one_user_are_one_share(start, place):
     many, one = done[:6], done[6]
     assert count <= one < 2 * count, done
     assert sum(many) < 3 * one, done  # 6 times as much, if each session had a share
-    assert max(many) < 3 * (min(many) + 1), done
+    assert max(many) < 5 * (min(many) + 1), done  # a turn that waits for a processor counts as a longer one
 
 
 @pytest.mark.skipif("san" in raw.BUILD.name, reason="operations are not small there")
