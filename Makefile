@@ -509,6 +509,9 @@ UNIT_server := $(A_SERVER) $(A_PROTOCOL)
 UNIT_client := $(A_CLIENT)
 # Calls that the tests of a program answer themselves, as nothing else makes them fail (the linker's --wrap).
 WRAPS_client := dlopen dlsym
+WRAPS_protocol := getgroups
+WRAPS_server := bind connect flock fopen fsync ftruncate gethostname getsockname link listen mkstemp open pread pwrite \
+	setsockopt socket uv_poll_init write
 WRAPS_embedded := calloc connect fcntl getrandom getsockopt malloc memfd_create mmap poll posix_spawn \
 	posix_spawn_file_actions_addclosefrom_np posix_spawn_file_actions_adddup2 posix_spawn_file_actions_addopen \
 	posix_spawn_file_actions_init posix_spawnattr_init posix_spawnattr_setflags posix_spawnattr_setsigdefault \
@@ -526,8 +529,8 @@ $(foreach r,$(ROOM_TESTS),$(eval UNIT_$r := $(call rooms_to,$r) $(COMPILE_SHARED
 $(foreach r,$(ROOM_TESTS),$(eval LIBS_$r = $$(INI_LIBS) $$(UV_LIBS)))
 UNIT_fuse := $(call objects,$(FUSE_PORTABLE)) $(A_PROTOCOL)
 LIBS_kernels = $(BLAS_LIBS) $(KERNEL_LIBS)
-LIBS_server = $(INI_LIBS) $(UV_LIBS)
-LIBS_service = $(LIBS_server)
+LIBS_server = $(LIBS_service) -Wl,-u,ad__http_no_tls $(HTTP_LIBS)
+LIBS_service = $(INI_LIBS) $(UV_LIBS)
 
 ifeq ($(VARIANT),tsan)
 $(UNIT:%=$(TESTS)/%): $(OBJ)/tests/unit/plain/main.o

@@ -166,13 +166,6 @@ static int read_source(check *c) {
     return add_string_field(c, &o);
 }
 
-static int read_bytes(check *c) {
-    ad_object o;
-
-    ad__object_read(&c->at, &o);
-    return is_bytes(&o) ? add_string_field(c, &o) : reject_field(c, "not a string of bytes");
-}
-
 static int read_secret(check *c) {
     ad_object o;
 
@@ -362,7 +355,6 @@ static int read_field(check *c, const char **letters) {
     case 'u': return read_unsigned(c);
     case 's': return read_text(c);
     case 't': return read_source(c);
-    case 'y': return read_bytes(c);
     case 'k': return read_secret(c);
     case 'F': return read_output(c);
     case 'D': return read_input(c);

@@ -123,7 +123,7 @@ static void add_number(walk *w, uint64_t number) {
 static void add_field(walk *w, char letter) {
     const ad_message *m = w->m;
     const bool shown = !is_word(w, "-");
-    const ad_string *s = letter == 's' || letter == 't' || letter == 'y' || letter == 'k' ? &m->s[w->ns++] : NULL;
+    const ad_string *s = letter == 's' || letter == 't' || letter == 'k' ? &m->s[w->ns++] : NULL;
     const uint64_t number = letter == 'u' ? m->u[w->nu++] : 0;
 
     if (!shown || letter == 'k') return;
@@ -133,7 +133,6 @@ static void add_field(walk *w, char letter) {
     }
     add_word(w, 0, "");
     if (letter == 't') ad__text_add(w->text, "%zu bytes", s->size);
-    else if (letter == 'y') add_bytes(w->text, s);
     else if (s) add_string(w->text, s);
     else if (letter == 'm' && m->welcome) add_welcome(w->text, m->welcome);
     else if (letter != 'm') add_operand(w->text, &m->operand);

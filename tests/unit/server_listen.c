@@ -1,0 +1,293 @@
+/* What a front opens when it starts, and calls of the system that fail meanwhile: each use of each call in turn. A
+ * start that does not succeed says why and leaves no descriptor. The linker gives these calls of the server to this
+ * file (Makefile, WRAPS_server). */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "server/front/front.h"
+#include "server/front/net/address.h"
+
+/* ---- the calls ---- */
+
+/* X(call, result, parameters, arguments, what a failure returns) */
+#define CALLS(X)                                                                               \
+    X(socket, int, (int a, int b, int c), (a, b, c), -1)                                       \
+    X(bind, int, (int a, const struct sockaddr *b, socklen_t c), (a, b, c), -1)                \
+    X(listen, int, (int a, int b), (a, b), -1)                                                 \
+    X(connect, int, (int a, const struct sockaddr *b, socklen_t c), (a, b, c), -1)             \
+    X(getsockname, int, (int a, struct sockaddr *b, socklen_t *c), (a, b, c), -1)              \
+    X(setsockopt, int, (int a, int b, int c, const void *d, socklen_t e), (a, b, c, d, e), -1) \
+    X(flock, int, (int a, int b), (a, b), -1)                                                  \
+    X(ftruncate, int, (int a, off_t b), (a, b), -1)                                            \
+    X(pwrite, ssize_t, (int a, const void *b, size_t c, off_t d), (a, b, c, d), -1)            \
+    X(pread, ssize_t, (int a, void *b, size_t c, off_t d), (a, b, c, d), -1)                   \
+    X(open, int, (const char *a, int b, unsigned c), (a, b, c), -1)                            \
+    X(fopen, FILE *, (const char *a, const char *b), (a, b), NULL)                             \
+    X(mkstemp, int, (char *a), (a), -1)                                                        \
+    X(write, ssize_t, (int a, const void *b, size_t c), (a, b, c), -1)                         \
+    X(fsync, int, (int a), (a), -1)                                                            \
+    X(link, int, (const char *a, const char *b), (a, b), -1)                                   \
+    X(gethostname, int, (char *a, size_t b), (a, b), -1)                                       \
+    X(uv_poll_init, int, (uv_loop_t * a, uv_poll_t * b, int c), (a, b, c), UV_ENOMEM)
+
+typedef enum call {
+#define X(name, ...) CALL_##name,
+    CALLS(X)
+#undef X
+        CALLS_ALL
+} call;
+
+static int failing = -1, failing_error, left; /* left: uses until it fails */
+
+static bool must_fail(call c) { return failing == (int)c && left-- == 1; }
+
+#define X(name, type, parameters, arguments, failure)                \
+    type __real_##name parameters;                                   \
+    type __wrap_##name parameters;                                   \
+    type __wrap_##name parameters {                                  \
+        if (!must_fail(CALL_##name)) return __real_##name arguments; \
+        errno = failing_error;                                       \
+        return failure;                                              \
+    }
+CALLS(X)
+#undef X
+
+/* What the server's main file has, of which nothing is called here. */
+void ad__front_stop(ad_front *f, int status, const char *why) { (void)f, (void)status, (void)why; }
+void ad__front_ready(ad_front *f) { (void)f; }
+int ad__front_reload(ad_front *f, ad_fault *fault) { return (void)f, ad__fault(fault, AD_E_UNSUPPORTED, "no"); }
+
+/* ---- a front that starts ---- */
+
+static char folder[] = "/tmp/arrayd-test-XXXXXX";
+static ad_front front;
+static ad_fault fault;
+
+static void set_up(void) {
+    strcpy(folder, "/tmp/arrayd-test-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    cr_assert_eq(uv_loop_init(&front.loop), 0); /* the first loop opens what stays open */
+    uv_loop_close(&front.loop);
+}
+
+static void tear_down(void) {
+    char command[100];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    cr_expect_eq(system(command), 0);
+}
+
+TestSuite(listen, .init = set_up, .fini = tear_down);
+
+/* Load a configuration: options as of the command line, with %s for the folder. */
+static void configure(const char *const *options) {
+    char text[8][300];
+    char *argv[10] = {"arrayd"};
+    int argc = 1;
+    ad_config_action action;
+    memset(&front, 0, sizeof front);
+    front.lock = front.door_fd = -1;
+    for (; *options; options++, argc++) {
+        const char *mark = strstr(*options, "%s");
+        snprintf(text[argc], sizeof text[argc], "%.*s%s%s", mark ? (int)(mark - *options) : 299, *options,
+                 mark ? folder : "", mark ? mark + 2 : "");
+        argv[argc] = text[argc];
+    }
+    cr_assert_eq(ad__config_load(&front.config, argc, argv, NULL, &action, &fault), 0, "%s", fault.text);
+    fault = (ad_fault){0};
+    cr_assert_eq(uv_loop_init(&front.loop), 0);
+}
+#define CONFIGURE(...) configure((const char *const[]){__VA_ARGS__, NULL})
+
+/* Open what the configuration names, and close it. */
+static int open_and_close(char where[300]) {
+    int status = ad__listen_open(&front, &fault);
+    ad__listen_text(&front, where, 300);
+    ad__listen_pause(&front, true);
+    ad__listen_pause(&front, false);
+    ad__listen_close(&front);
+    uv_run(&front.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&front.loop);
+    if (front.lock >= 0) close(front.lock);
+    free(front.socket);
+    ad__config_free(&front.config);
+    return status;
+}
+
+static int start(const char *const *options, char where[300]) {
+    configure(options);
+    return open_and_close(where);
+}
+
+static unsigned count_descriptors(void) {
+    unsigned n = 0;
+    DIR *open = opendir("/proc/self/fd");
+    while (readdir(open)) n++;
+    closedir(open);
+    return n;
+}
+
+/* ---- tests ---- */
+
+Test(listen, each_call_that_fails_is_told_or_does_no_harm) {
+    static const char *const options[] = {"--socket=%s/s", "--tcp=127.0.0.1:0", "--tcp-open=yes", NULL};
+    char where[300], path[100];
+    unsigned failures = 0;
+    cr_assert_eq(start(options, where), 0, "%s", fault.text);
+    cr_expect(strstr(where, "unix:") && strstr(where, "tcp:127.0.0.1:"), "%s", where);
+    snprintf(path, sizeof path, "%s/s", folder);
+    for (int c = 0; c < CALLS_ALL; c++)
+        for (int n = 1; n < 20; n++) {
+            const unsigned before = count_descriptors();
+            failing_error = c == CALL_flock ? EWOULDBLOCK : EACCES;
+            failing = c;
+            left = n;
+            const int status = start(options, where);
+            failing = -1;
+            cr_expect(status == 0 || (status == fault.code && *fault.text), "call %d, use %d", c, n);
+            cr_expect_eq(count_descriptors(), before, "call %d, use %d: %s", c, n, fault.text);
+            failures += status != 0;
+            unlink(path);
+            if (left > 0) break;
+        }
+    cr_expect_gt(failures, 10);
+}
+
+static void check_refused(const char *const *options, const char *expected) {
+    char where[300];
+    const unsigned before = count_descriptors();
+    cr_expect_neq(start(options, where), 0, "%s %s", options[0], options[1] ? options[1] : "");
+    cr_expect_not_null(strstr(fault.text, expected), "%s: %s", options[0], fault.text);
+    cr_expect_eq(count_descriptors(), before, "%s", options[0]);
+}
+#define REFUSED(expected, ...) check_refused((const char *const[]){__VA_ARGS__, NULL}, expected)
+
+Test(listen, addresses_that_are_none) {
+    static const char *const bad[] = {"",          ":",          ":7311",        "127.0.0.1",      "127.0.0.1:",
+                                      "here:7311", "1.2.3:7311", "127.0.0.1:/1", "127.0.0.1:x",    "127.0.0.1:5x",
+                                      "[::1:7311", "[x]:7311",   "::1]:7311",    "127.0.0.1:99999"};
+    char option[200], longest[100];
+    for (size_t i = 1; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(option, sizeof option, "--tcp=%s", bad[i]);
+        REFUSED("option tcp: ", "--socket=none", option, "--tcp-open=yes");
+    }
+    memset(longest, '1', sizeof longest);
+    longest[sizeof longest - 1] = 0;
+    snprintf(option, sizeof option, "--tcp=%s:1", longest);
+    REFUSED("expected an address and port", "--socket=none", option, "--tcp-open=yes");
+    REFUSED("is not a loopback address", "--socket=none", "--tcp=[::2]:0", "--tcp-open=yes");
+    REFUSED("is not a loopback address", "--socket=none", "--tcp=192.0.2.1:0", "--tcp-open=yes");
+    REFUSED("nobody could be told from anybody", "--socket=none", "--tcp=localhost:0");
+    REFUSED("nobody could come in", "--socket=none", "--tls=127.0.0.1:0");
+    REFUSED("nothing to listen on", "--socket=none");
+    ad_address a;
+    CONFIGURE("--metrics=0.0.0.0:1");
+    cr_expect_eq(ad__address_metrics(&front.config, &a, &fault), AD_E_VALUE);
+    ad__config_free(&front.config);
+    CONFIGURE("--metrics=0.0.0.0:1", "--metrics-open=yes", "--tls=[::]:1", "--tls-ca=x");
+    cr_expect_eq(ad__address_metrics(&front.config, &a, &fault), 0);
+    cr_expect_eq(ad__address_tls(&front.config, &a, &fault), 0);
+    ad__config_free(&front.config);
+}
+
+Test(listen, sockets_that_cannot_be) {
+    char option[300], where[300], path[200];
+    memset(path, 'p', sizeof path);
+    path[sizeof path - 1] = 0;
+    snprintf(option, sizeof option, "--socket=/tmp/%s", path);
+    REFUSED("longer than", option);
+    snprintf(path, sizeof path, "%s/file", folder);
+    fclose(fopen(path, "w"));
+    REFUSED("is there and is not a socket", "--socket=%s/file");
+    REFUSED("cannot open", "--socket=/no/such/folder\x01/s/t");
+    REFUSED("socket-mode", "--socket=%s/s", "--socket-mode=rw");
+    REFUSED("socket-mode", "--socket=%s/s", "--socket-mode=0999");
+    REFUSED("socket-mode", "--socket=%s/s", "--socket-mode=77777");
+    REFUSED("socket-mode", "--socket=%s/s", "--socket-mode=");
+    int fd = -1;
+    snprintf(path, sizeof path, "%s/busy", folder);
+    cr_assert_eq(ad__listen_at_path("socket", path, 0600, &fd, &fault), 0, "%s", fault.text);
+    REFUSED("already running: somebody answers", "--socket=%s/busy");
+    close(fd); /* the server is dead now, and its socket is there */
+    const char *const options[] = {"--socket=%s/busy", NULL};
+    cr_expect_eq(start(options, where), 0, "%s", fault.text);
+    char *usual = ad__listen_default();
+    cr_expect_not_null(strstr(usual, "/arrayd.sock"));
+    free(usual);
+}
+
+Test(listen, service_managers_that_are_none) {
+    static const char *const counts[] = {"", "x", "-1", "1x", "99999999999999999999", "0"};
+    char pid[20];
+    int passed;
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        setenv("LISTEN_PID", pid, 1);
+        setenv("LISTEN_FDS", counts[i], 1);
+        cr_expect_eq(ad__activation_take(&front, &passed, &fault), 0);
+        cr_expect(passed == 0 && !getenv("LISTEN_FDS"));
+    }
+    setenv("LISTEN_PID", "1", 1);
+    setenv("LISTEN_FDS", "1", 1);
+    cr_expect_eq(ad__activation_take(&front, &passed, &fault), 0);
+    setenv("LISTEN_PID", pid, 1);
+    setenv("LISTEN_FDS", "17", 1);
+    cr_expect_eq(ad__activation_take(&front, &passed, &fault), AD_E_LIMIT);
+}
+
+Test(listen, a_server_makes_its_own_files_or_says_why_not) {
+    static const char *const variables[] = {"STATE_DIRECTORY", "XDG_STATE_HOME", "HOME"};
+    char where[1200], made[300];
+    for (int v = 0; v < 3; v++) unsetenv(variables[v]);
+    setenv("XDG_STATE_HOME", folder, 1);
+    for (int c = -1; c < CALLS_ALL; c++)
+        for (int n = 1; n < 8; n++) {
+            CONFIGURE("--self-signed=yes", "--tls=127.0.0.1:0");
+            failing = c;
+            failing_error = EACCES;
+            left = n;
+            const int status = ad__self_signed_prepare(&front.config, &fault);
+            failing = -1;
+            cr_expect(status == 0 || (status == fault.code && *fault.text), "call %d, use %d: %d", c, n, status);
+            ad__config_free(&front.config);
+            for (int i = 0; i < 2; i++) {
+                snprintf(made, sizeof made, "%s/arrayd/%s", folder, i ? "tokens" : "server.pem");
+                unlink(made);
+            }
+            if (left > 0) break;
+        }
+    memset(where, 'p', sizeof where);
+    where[0] = '/';
+    where[sizeof where - 1] = 0;
+    for (int v = 0; v < 3; v++) {
+        const bool used = v < 2 || geteuid() != 0; /* root's files lie elsewhere */
+        for (int u = 0; u < 3; u++) unsetenv(variables[u]);
+        for (int kind = 0; kind < 3 && used; kind++) {
+            setenv(variables[v], kind == 0 ? where : kind == 1 ? folder : "relative", 1);
+            if (kind == 2 && geteuid() == 0) continue;
+            CONFIGURE("--self-signed=yes", "--tls=127.0.0.1:0");
+            const int status = ad__self_signed_prepare(&front.config, &fault);
+            cr_expect_eq(status != 0, kind != 1, "%s: %s", variables[v], fault.text);
+            ad__config_free(&front.config);
+        }
+    }
+}
+
+Test(listen, users_that_the_kernel_cannot_tell_apart) {
+    for (int n = 0; n < 3; n++) {
+        failing = CALL_fopen;
+        failing_error = ENOENT;
+        left = n;
+        ad__users_are_distinct(65534);
+        failing = -1;
+        cr_expect(ad__users_are_distinct(getuid()));
+    }
+}
