@@ -508,7 +508,7 @@ UNIT_kernels := $(A_KERNELS) $(A_PROTOCOL)
 UNIT_server := $(A_SERVER) $(A_PROTOCOL)
 UNIT_client := $(A_CLIENT)
 # Calls that the tests of a program answer themselves, as nothing else makes them fail (the linker's --wrap).
-WRAPS_client := dlopen dlsym
+WRAPS_client := connect dlopen dlsym faccessat fcntl fstat getaddrinfo getpeername getsockopt poll read socket stat
 WRAPS_protocol := getgroups
 WRAPS_server := bind connect flock fopen fsync ftruncate gethostname getsockname link listen mkstemp open pread pwrite \
 	setsockopt socket uv_poll_init write
@@ -539,6 +539,10 @@ else
 GIT2 := $(shell objdump -p $$($(CC) -print-file-name=libcriterion.so) 2>/dev/null | sed -n 's/^ *NEEDED *\(libgit2\.so.*\)/\1/p')
 CRITERION := -lcriterion $(if $(GIT2),-Wl$(comma)--disable-new-dtags$(comma)-rpath$(comma)'$$ORIGIN/lib')
 $(UNIT:%=$(TESTS)/%): | $(GIT2:%=$(TESTS)/lib/%)
+ifeq ($(VARIANT),coverage)
+$(UNIT:%=$(TESTS)/%): $(OBJ)/tests/unit/plain/leave.o
+WRAPS_ALL := _exit
+endif
 $(GIT2:%=$(TESTS)/lib/%): $(OBJ)/tests/unit/plain/libgit2.o
 	$(shared) $< -Wl,-soname,$(@F)
 endif
@@ -547,7 +551,7 @@ endif
 $(TESTS)/%: $$(call objects,tests/unit/$$*_*.c tests/unit/$$*_*.cpp) $$(UNIT_$$*)
 	@mkdir -p $(@D)
 	$(call say,LD )
-	$Q$(CXX) $(LINK_FLAGS) $(WRAPS_$*:%=-Wl$(comma)--wrap=%) -o $@ $^ $(MSGPACK_LIBS) $(LIBS_$*) $(CRITERION) -lm -ldl
+	$Q$(CXX) $(LINK_FLAGS) $(addprefix -Wl$(comma)--wrap=,$(WRAPS_$*) $(WRAPS_ALL)) -o $@ $^ $(MSGPACK_LIBS) $(LIBS_$*) $(CRITERION) -lm -ldl
 
 $B/checks/%: $$(call objects,tests/build/$$*_*.cpp) $$(UNIT_$$*)
 	@mkdir -p $(@D)

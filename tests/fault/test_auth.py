@@ -484,3 +484,25 @@ def test_little_is_said_to_strangers(start, place):
                 while part := s.recv(65536):
                     said += part
             assert 16 < len(said) <= 1024
+
+
+# ---- addresses ----
+
+def port_of_v6(server, way):
+    ready = next(line for line in server.lines if "event=ready" in line)
+    return int(re.search(rf"\b{way}:\[::1?\]:(\d+)", ready)[1])
+
+
+@pytest.mark.skipif(not socket.has_ipv6 or not os.path.exists("/proc/net/if_inet6"), reason="there is no IPv6 here")
+def test_addresses_of_ipv6(start, place):
+    """An IPv6 client is its /64 network; one that comes by IPv4 to an IPv6 socket is its IPv4 address."""
+    server = start("--tcp=[::1]:0", "--tls=[::]:0", f"--tls-cert={place.certificate}", f"--tokens={place.tokens}")
+    for family, way, host, expected in ((socket.AF_INET6, "tcp", "::1", "tcp:::/64"), (socket.AF_INET6, "tls", "::1", "tls:::/64"),
+                                        (socket.AF_INET, "tls", "127.0.0.1", "tls:127.0.0.1")):
+        with socket.socket(family) as s:
+            s.settimeout(raw.WINDOW)
+            s.connect((host, port_of_v6(server, way)))
+            s.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            while s.recv(4096):
+                pass
+        wait_until(lambda expected=expected: server.said(f"from={expected} "), "it is logged")

@@ -3,6 +3,7 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import threading
@@ -44,6 +45,53 @@ def test_requests_that_are_refused(start):
     assert status_of(answers(server, b"GET /" + b"a" * 50000 + b" HTTP/1.1\r\n\r\n")) in (414, 431, 400, None)
     assert status_of(answers(server, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n")) in (400, None)
     assert get(server, "/metrics")[0] == 200
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_headers_that_few_send(start, host):
+    """No Host, as HTTP/1.0 may have; one that is too long; a body that is announced; and several requests at once."""
+    server = start(f"--metrics={host}:0", "--metrics-open=" + ("yes" if host == "0.0.0.0" else "no"))
+    port = int(re.search(r"metrics:[\d.]+:(\d+)", "\n".join(server.lines))[1])
+
+    def statuses(text):
+        with socket.create_connection(("127.0.0.1", port), raw.WINDOW) as s:
+            s.sendall(text)
+            s.shutdown(socket.SHUT_WR)
+            return [int(n) for n in re.findall(rb"HTTP/1\.[01] (\d+) ", read_all(s))]
+
+    names = b"Host: localhost\r\n"
+    foreign = [200] if host == "0.0.0.0" else [403]
+    assert statuses(b"GET /page.css HTTP/1.0\r\n\r\n") == [200]
+    assert statuses(b"GET /page.css HTTP/1.1\r\nConnection: close\r\nHost: " + b"x" * 300 + b"\r\n\r\n") == foreign
+    assert statuses(b"GET /page.css HTTP/1.1\r\nConnection: close\r\nHost: [::x]\r\n\r\n") == foreign
+    assert statuses(b"GET /page.css HTTP/1.1\r\nConnection: close\r\nContent-Length: 0\r\n" + names + b"\r\n") == [200]
+    assert statuses(b"GET /page.css HTTP/1.1\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n" + names + b"\r\n0\r\n\r\n") == [400]
+    assert statuses((b"GET /page.css HTTP/1.1\r\n" + names + b"\r\n") * 2 + b"GET /no HTTP/1.0\r\n\r\n") == [200, 200, 404]
+    assert statuses(b"G") in ([], [400]) and statuses(b"") == []
+
+
+@pytest.mark.parametrize("lines, expected", [
+    ([b"upgrade now\n"], "expected force or nothing"), ([b"invite\n"], "not reached over a network"),
+    ([b"dismiss a/b\n"], "expected the name"), ([b"dismiss \n"], "expected the name"), ([b"x" * 511], "too long"),
+    ([b"trace 1"], None), ([b""], None), ([b"kill", b" 9", b"9 because\n"], "there is no session 99"),
+    ([b"kill 1.99999999999999999999\n"], "there is no session"), ([b"trace x\n"], "expected a pipe")])
+def test_lines_of_the_control_socket(start, lines, expected):
+    """Descriptors come along with each part; the first one is kept, and none stays."""
+    server = start()
+    before = count_descriptors(server)
+    reading, writing = os.pipe()
+    with open(reading, "rb"), open(writing, "wb") as pipe, connect_control(server) as s:
+        for line in lines:
+            if len(lines) > 1:
+                socket.send_fds(s, [line], [pipe.fileno()])
+            else:
+                s.sendall(line)
+        if expected is None:
+            s.shutdown(socket.SHUT_WR)
+            assert read_all(s) == b""
+        else:
+            assert expected in json.loads(read_all(s))["error"]
+    wait_until(lambda: raw.descriptors(server.pid) <= before, "nothing is left")
 
 
 def count_descriptors(server):

@@ -110,6 +110,16 @@ static int use_openssl(ad_fault *fault) {
     return status;
 }
 
+/* Ask for what may not be there any more, of whatever status: nothing crashes. */
+static void use_after_failure(void) {
+    ad_tls_context *c[2] = {NULL, NULL};
+    uint8_t pin[AD_SHA256_SIZE];
+    if (!ad__tls_server(&(ad_tls_files){.certificate = pem}, &c[0], NULL)) ad__tls_pin(c[0], pin, NULL);
+    ad__tls_client(&(ad_tls_files){0}, &c[1], NULL);
+    ad__tls_context_free(c[0]);
+    ad__tls_context_free(c[1]);
+}
+
 /* ---- the tests ---- */
 
 /* Functions that can fail, and at which of their calls. */
@@ -185,6 +195,7 @@ static int use_in_child(const char *name, unsigned call) {
         failing = name;
         calls = call;
         int status = use_openssl(&fault);
+        if (status) use_after_failure();
         exit(!status ? 0 : *fault.text ? 1 : 2);
     }
     cr_assert_eq(waitpid(pid, &state, 0), pid);

@@ -1,0 +1,300 @@
+/* How a program finds a server and shows who it is: every part of an address, of the environment and of the files that
+ * is wrong, and calls of the system that fail meanwhile. The linker gives these calls of the library to this file
+ * (Makefile, WRAPS_client). */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client-c/client.h"
+#include "protocol/text.h"
+#include "tests/unit/client_fake.h"
+
+/* ---- the calls ---- */
+
+/* X(call, result, parameters, arguments, what a failure returns) */
+#define CALLS(X)                                                                                                     \
+    X(socket, int, (int a, int b, int c), (a, b, c), -1)                                                             \
+    X(connect, int, (int a, const struct sockaddr *b, socklen_t c), (a, b, c), -1)                                   \
+    X(poll, int, (struct pollfd * a, nfds_t b, int c), (a, b, c), -1)                                                \
+    X(getsockopt, int, (int a, int b, int c, void *d, socklen_t *e), (a, b, c, d, e), -1)                            \
+    X(fcntl, int, (int a, int b, long c), (a, b, c), -1)                                                             \
+    X(fstat, int, (int a, struct stat *b), (a, b), -1)                                                               \
+    X(stat, int, (const char *a, struct stat *b), (a, b), -1)                                                        \
+    X(read, ssize_t, (int a, void *b, size_t c), (a, b, c), -1)                                                      \
+    X(faccessat, int, (int a, const char *b, int c, int d), (a, b, c, d), -1)                                        \
+    X(getaddrinfo, int, (const char *a, const char *b, const struct addrinfo *c, struct addrinfo **d), (a, b, c, d), \
+      EAI_FAIL)
+
+typedef enum call {
+#define X(name, ...) CALL_##name,
+    CALLS(X)
+#undef X
+        CALLS_ALL
+} call;
+
+static int failing = -1, failing_error, left; /* left: uses until it fails; of the test's own thread */
+static _Thread_local bool concerned;
+
+static bool must_fail(call c) { return concerned && failing == (int)c && left-- == 1; }
+
+#define X(name, type, parameters, arguments, failure)                \
+    type __real_##name parameters;                                   \
+    type __wrap_##name parameters;                                   \
+    type __wrap_##name parameters {                                  \
+        if (!must_fail(CALL_##name)) return __real_##name arguments; \
+        errno = failing_error;                                       \
+        return failure;                                              \
+    }
+CALLS(X)
+#undef X
+
+/* The address that the other end of a connection seems to have. NULL: its own. */
+static const char *peer;
+int __real_getpeername(int fd, struct sockaddr *out, socklen_t *size);
+int __wrap_getpeername(int fd, struct sockaddr *out, socklen_t *size);
+int __wrap_getpeername(int fd, struct sockaddr *out, socklen_t *size) {
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+    struct sockaddr_in v4 = {.sin_family = AF_INET};
+    if (!peer) return __real_getpeername(fd, out, size);
+    if (strchr(peer, ':')) {
+        inet_pton(AF_INET6, peer, &v6.sin6_addr);
+        memcpy(out, &v6, sizeof v6);
+    } else {
+        inet_pton(AF_INET, peer, &v4.sin_addr);
+        memcpy(out, &v4, sizeof v4);
+    }
+    return 0;
+}
+
+/* ---- the environment ---- */
+
+static char folder[] = "/tmp/arrayd-test-XXXXXX", file[64], text[5000];
+static const char *const variables[] = {"ARRAYD_URL",  "ARRAYD_TOKEN", "ARRAYD_TOKEN_FILE", "ARRAYD_CA",
+                                        "ARRAYD_CERT", "ARRAYD_KEY",   "ARRAYD_NAME",       "XDG_CONFIG_HOME",
+                                        "HOME",        "AD_TRACE",     "XDG_RUNTIME_DIR"};
+
+static void set_up(void) {
+    strcpy(folder, "/tmp/arrayd-test-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(file, sizeof file, "%s/token", folder);
+    memset(text, 'x', sizeof text - 1);
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) unsetenv(variables[i]);
+    concerned = true;
+}
+
+static void tear_down(void) {
+    char command[100];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    cr_expect_eq(system(command), 0);
+}
+
+TestSuite(client_finding, .init = set_up, .fini = tear_down);
+
+static void write_token(const char *path, const char *token) {
+    FILE *f = fopen(path, "w");
+    cr_assert_not_null(f);
+    fputs(token, f);
+    fclose(f);
+    chmod(path, 0600);
+}
+
+/* ---- urls ---- */
+
+Test(client_finding, parts_of_urls_that_are_too_long_or_missing) {
+    char url[1200];
+    ad_server_address a;
+    static const char *const forms[] = {"tcp:%s:1",     "tcp:h:%s",     "tls:%s:1",     "%s:1", "embedded:%s",
+                                        "tls://%s@h:1", "tls://t@%s:1", "tls://t@h:%s", "%s"};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        for (size_t n = 1; n < 600; n += n < 40 ? 1 : 37) {
+            snprintf(url, sizeof url, forms[i], text + sizeof text - 1 - n);
+            const int status = ad__url_parse(url, &a);
+            cr_expect(status == 0 || (status == AD_E_URL && *ad_error_message()), "%s", url);
+        }
+    static const char *const bad[] = {
+        "tcp::", "tcp:h:", "tcp://t@h:1", "x//y@z",     "tls://t@h:1#", "tls://t@h:1/#sha256:0", "tls:[::1:1", ":1",
+        "1:",    "h:1x",   "cpu:",        "tls://t@:1", "/x@//y"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        cr_expect_eq(ad__url_parse(bad[i], &a), AD_E_URL, "%s", bad[i]);
+    cr_expect_eq(ad__url_parse("unix:/a//b@c", &a), 0);
+}
+
+Test(client_finding, runtime_folders) {
+    ad_server_address found[AD_URL_CANDIDATES];
+    cr_expect_eq(ad__url_candidates(found), 2);
+    setenv("XDG_RUNTIME_DIR", "", 1);
+    cr_expect_eq(ad__url_candidates(found), 2);
+    setenv("XDG_RUNTIME_DIR", text, 1);
+    cr_expect_eq(ad__url_candidates(found), 2);
+    setenv("XDG_RUNTIME_DIR", text + sizeof text - 200, 1);
+    cr_expect_eq(ad__url_candidates(found), 2);
+    setenv("XDG_RUNTIME_DIR", folder, 1);
+    cr_expect_eq(ad__url_candidates(found), 3);
+    for (int i = 0; i < 4; i++) { /* it may not be searched: it is this user's, somebody else's, or none */
+        setenv("XDG_RUNTIME_DIR", i == 2 ? "/proc/1" : i == 3 ? "/no/such/folder" : folder, 1);
+        failing = CALL_faccessat;
+        failing_error = i == 0 ? ENOENT : EACCES;
+        left = 1;
+        const int n = ad__url_candidates(found);
+        failing = -1;
+        if (i < 2) cr_expect_eq(n, 3);
+        if (i == 3) cr_expect_eq(n, 2);
+    }
+}
+
+/* ---- who a program is ---- */
+
+static int find(const char *url, const ad_connection *options, ad_credentials *c) {
+    ad_server_address a;
+    cr_assert_eq(ad__url_parse(url, &a), 0);
+    return ad__credentials_find(&a, options, c);
+}
+
+Test(client_finding, tokens_that_are_none) {
+    static const char *const bad[] = {"", " ", "\n", "two words", "t\x7f", "\xc3\xa4", "a\tb"};
+    ad_credentials c;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        cr_expect_eq(find("tcp:h:1", &(ad_connection){.token = bad[i]}, &c), AD_E_VALUE);
+        cr_expect_not_null(strstr(ad_error_message(), "option token: not a token"));
+        write_token(file, bad[i]);
+        setenv("ARRAYD_TOKEN_FILE", file, 1);
+        cr_expect_eq(find("tcp:h:1", NULL, &c), AD_E_VALUE);
+        unsetenv("ARRAYD_TOKEN_FILE");
+    }
+    cr_expect_eq(find("tcp:h:1", &(ad_connection){.token = text}, &c), AD_E_VALUE);
+    cr_expect_eq(find("unix:/x", &(ad_connection){.token = text}, &c), 0, "a Unix socket needs none");
+}
+
+Test(client_finding, places_of_tokens) {
+    char path[200];
+    ad_credentials c;
+    setenv("ARRAYD_TOKEN", "", 1);
+    setenv("ARRAYD_TOKEN_FILE", "", 1);
+    setenv("HOME", "", 1);
+    cr_expect(find("tcp:h:1", NULL, &c) == 0 && !*c.token);
+    setenv("HOME", text, 1);
+    cr_expect(find("tcp:h:1", NULL, &c) == 0 && !*c.token);
+    setenv("HOME", folder, 1);
+    cr_expect(find("tcp:h:1", NULL, &c) == 0 && !*c.token);
+    snprintf(path, sizeof path, "mkdir -p %s/.config/arrayd", folder);
+    cr_assert_eq(system(path), 0);
+    snprintf(path, sizeof path, "%s/.config/arrayd/token", folder);
+    write_token(path, "of_home\r\n");
+    cr_expect(find("tcp:h:1", NULL, &c) == 0 && !strcmp(c.token, "of_home"));
+    setenv("XDG_CONFIG_HOME", "", 1);
+    cr_expect(find("tcp:h:1", NULL, &c) == 0 && !strcmp(c.token, "of_home"));
+    setenv("XDG_CONFIG_HOME", folder, 1);
+    cr_expect(find("tcp:h:1", NULL, &c) == 0 && !*c.token);
+    unsetenv("XDG_CONFIG_HOME");
+    cr_expect(find("tls:h:1", &(ad_connection){.cert = "/x"}, &c) == 0 && !*c.token, "a certificate is shown instead");
+    setenv("ARRAYD_CERT", "/x", 1);
+    cr_expect(find("tls:h:1", NULL, &c) == 0 && !*c.token);
+    cr_expect(find("tls://word@h:1", NULL, &c) == 0 && !strcmp(c.token, "word"));
+    for (int i = 0; i < 3; i++) {
+        const ad_connection options = {
+            .ca = i == 0 ? text : NULL, .cert = i == 1 ? text : NULL, .key = i == 2 ? text : NULL};
+        cr_expect_eq(find("tls:h:1", &options, &c), AD_E_VALUE);
+        cr_expect_not_null(strstr(ad_error_message(), "longer than"), "%s", ad_error_message());
+    }
+    setenv("ARRAYD_TOKEN_FILE", path, 1);
+    for (int n = 0; n < 2; n++) {
+        failing = n ? CALL_read : CALL_fstat;
+        failing_error = EIO;
+        left = 1;
+        cr_expect_eq(find("tcp:h:1", NULL, &c), n ? AD_E_SYSTEM : 0);
+        failing = -1;
+    }
+    setenv("ARRAYD_TOKEN_FILE", "/no/such/file", 1);
+    cr_expect_eq(find("tcp:h:1", NULL, &c), AD_E_SYSTEM);
+}
+
+Test(client_finding, names_are_cut_between_characters) {
+    char name[400];
+    ad_credentials c;
+    for (size_t n = 0; n + 3 < sizeof name; n++) {
+        memset(name, 'n', n);
+        strcpy(name + n, "\xe2\x82\xac");
+        cr_expect_eq(find("unix:/x", &(ad_connection){.name = name}, &c), 0);
+        cr_expect(ad__is_utf8(c.name, strlen(c.name)), "%zu", n);
+    }
+    memset(name, '\x80', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    setenv("ARRAYD_NAME", name, 1);
+    cr_expect(find("unix:/x", NULL, &c) == 0 && !*c.name);
+    setenv("ARRAYD_NAME", "", 1);
+    cr_expect(find("unix:/x", NULL, &c) == 0 && *c.name);
+}
+
+/* ---- connections ---- */
+
+Test(client_finding, tokens_stay_on_this_machine) {
+    static const struct {
+        const char *peer;
+        bool local;
+    } rows[] = {{"127.0.0.1", true}, {"127.9.9.9", true}, {"128.0.0.1", false}, {"::1", true},
+                {"::2", false},      {"1::1", false},     {"0:1::1", false},    {"0:0:1::1", false},
+                {"::1:0:1", false},  {"::1:0:0:1", false}};
+    ad_session *s;
+    fake *f = fake_open(NULL, &s);
+    cr_assert_not_null(f);
+    cr_expect_eq(ad__check_confidential(s, s->connection.fd, NULL), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        peer = rows[i].peer;
+        cr_expect_eq(ad__check_confidential(s, s->connection.fd, NULL), rows[i].local ? 0 : AD_E_DENIED, "%s", peer);
+        cr_expect_eq(ad__check_confidential(s, s->connection.fd, (const ad_secure *)(const void *)s), 0);
+    }
+    peer = NULL;
+    cr_expect_eq(ad__check_confidential(s, -1, NULL), 0);
+    ad_session_close(s);
+    fake_stop(f);
+}
+
+Test(client_finding, each_call_that_fails_while_a_program_connects) {
+    static const int errors[] = {EINTR, EACCES, ENETUNREACH, ETIMEDOUT};
+    unsigned failures = 0;
+    for (int c = 0; c < CALLS_ALL; c++)
+        for (size_t e = 0; e < sizeof errors / sizeof *errors; e++)
+            for (int n = 1, more = 1; more && n < 6; n++) {
+                ad_session *s = NULL;
+                fake *f = fake_start(&(fake_options){.tcp = true});
+                failing_error = errors[e];
+                left = n;
+                failing = c;
+                const int status = ad_session_open(f->url, &s);
+                failing = -1;
+                more = left <= 0;
+                cr_expect(status == 0 || (status < 0 && *ad_error_message()), "call %d, use %d", c, n);
+                failures += status != 0;
+                ad_session_close(s);
+                const int fd = status ? __real_socket(AF_INET, SOCK_STREAM, 0) : -1;
+                if (fd >= 0) close(fd);
+                fake_stop(f);
+            }
+    cr_expect_gt(failures, 8);
+}
+
+Test(client_finding, times_that_are_over) {
+    ad_server_address a;
+    ad_embedded none = {.door = -1};
+    int fd = -1;
+    fake *f = fake_start(&(fake_options){.tcp = true});
+    cr_assert_eq(ad__url_parse(f->url, &a), 0);
+    cr_expect_eq(ad__connect(&a, 1, &fd, &none), AD_E_TIMEOUT);
+    fake_stop(f);
+    f = fake_start(NULL);
+    cr_assert_eq(ad__url_parse(f->url, &a), 0);
+    cr_expect_eq(ad__connect(&a, 1, &fd, &none), 0, "a Unix socket has no way to go");
+    close(fd);
+    a.transport = (ad_transport)77;
+    cr_expect_eq(ad__connect(&a, 1, &fd, &none), AD_E_URL);
+    fake_stop(f);
+}
