@@ -406,7 +406,8 @@ $(A_CLIENT): $(CLIENT) $(PROTOCOL)
 $(BIN)/arrayd: $(FRONT) $(COMMON_SERVER) $(A_PROTOCOL)
 	@mkdir -p $(@D)
 	$(call say,LD )
-	$Q$(CC) -pie $(LINK_FLAGS) $(MAP) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(HTTP_LIBS) $(UV_LIBS)
+	$Q$(CC) -pie $(LINK_FLAGS) $(addprefix -Wl$(comma)--wrap=,$(WRAPS_ALL)) $(MAP) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) \
+		$(HTTP_LIBS) $(UV_LIBS)
 
 # The assembler reads these (server/front/observe/http_pages.c), so make has to know.
 $(OBJ)/server/front/http_pages.o: $(wildcard server/front/observe/page/*)
@@ -508,7 +509,8 @@ UNIT_kernels := $(A_KERNELS) $(A_PROTOCOL)
 UNIT_server := $(A_SERVER) $(A_PROTOCOL)
 UNIT_client := $(A_CLIENT)
 # Calls that the tests of a program answer themselves, as nothing else makes them fail (the linker's --wrap).
-WRAPS_client := connect dlopen dlsym faccessat fcntl fstat getaddrinfo getpeername getsockopt poll read socket stat
+WRAPS_client := connect dladdr dlopen dlsym faccessat fcntl fstat getaddrinfo getpeername getsockopt poll read readlink \
+	socket socketpair stat syscall
 WRAPS_protocol := getgroups
 WRAPS_server := bind connect flock fopen fsync ftruncate gethostname getsockname link listen mkstemp open pread pwrite \
 	setsockopt socket uv_poll_init write
@@ -540,8 +542,8 @@ GIT2 := $(shell objdump -p $$($(CC) -print-file-name=libcriterion.so) 2>/dev/nul
 CRITERION := -lcriterion $(if $(GIT2),-Wl$(comma)--disable-new-dtags$(comma)-rpath$(comma)'$$ORIGIN/lib')
 $(UNIT:%=$(TESTS)/%): | $(GIT2:%=$(TESTS)/lib/%)
 ifeq ($(VARIANT),coverage)
-$(UNIT:%=$(TESTS)/%): $(OBJ)/tests/unit/plain/leave.o
-WRAPS_ALL := _exit
+$(UNIT:%=$(TESTS)/%) $(BIN)/arrayd: $(OBJ)/tests/unit/plain/leave.o
+WRAPS_ALL := _exit execve
 endif
 $(GIT2:%=$(TESTS)/lib/%): $(OBJ)/tests/unit/plain/libgit2.o
 	$(shared) $< -Wl,-soname,$(@F)

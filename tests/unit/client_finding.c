@@ -3,6 +3,7 @@
  * (Makefile, WRAPS_client). */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -31,6 +32,10 @@
     X(stat, int, (const char *a, struct stat *b), (a, b), -1)                                                        \
     X(read, ssize_t, (int a, void *b, size_t c), (a, b, c), -1)                                                      \
     X(faccessat, int, (int a, const char *b, int c, int d), (a, b, c, d), -1)                                        \
+    X(dladdr, int, (const void *a, Dl_info *b), (a, b), 0)                                                           \
+    X(readlink, ssize_t, (const char *a, char *b, size_t c), (a, b, c), -1)                                          \
+    X(socketpair, int, (int a, int b, int c, int d[2]), (a, b, c, d), -1)                                            \
+    X(syscall, long, (long a, long b, long c), (a, b, c), -1)                                                        \
     X(getaddrinfo, int, (const char *a, const char *b, const struct addrinfo *c, struct addrinfo **d), (a, b, c, d), \
       EAI_FAIL)
 
@@ -44,7 +49,11 @@ typedef enum call {
 static int failing = -1, failing_error, left; /* left: uses until it fails; of the test's own thread */
 static _Thread_local bool concerned;
 
-static bool must_fail(call c) { return concerned && failing == (int)c && left-- == 1; }
+static bool must_fail(call c) {
+    if (!concerned) return false;
+    if (failing == CALL_dladdr && c == CALL_readlink) return true; /* neither says where the library is */
+    return failing == (int)c && left-- == 1;
+}
 
 #define X(name, type, parameters, arguments, failure)                \
     type __real_##name parameters;                                   \
@@ -297,4 +306,64 @@ Test(client_finding, times_that_are_over) {
     a.transport = (ad_transport)77;
     cr_expect_eq(ad__connect(&a, 1, &fd, &none), AD_E_URL);
     fake_stop(f);
+}
+
+/* ---- programs to embed ---- */
+
+/* Try to embed a server where the library's own place is not known. */
+static int embed(const char *path, call c, int error, int n) {
+    ad_session *s = NULL;
+    if (path) setenv("PATH", path, 1);
+    else unsetenv("PATH");
+    failing = (int)c;
+    failing_error = error;
+    left = n;
+    const int status = ad_session_open("embedded:cpu", &s);
+    failing = -1;
+    cr_expect(status < 0 && !s && *ad_error_message(), "%s", path);
+    return status;
+}
+
+static void write_program(const char *path, const char *script, mode_t mode) {
+    FILE *f = fopen(path, "w");
+    cr_assert_not_null(f);
+    fputs(script, f);
+    fclose(f);
+    chmod(path, mode);
+}
+
+Test(client_finding, programs_that_may_be_embedded) {
+    char program[100], path[300];
+    static const char *const none[] = {NULL, "", ":::", "/nowhere:/no/such/folder:", "/bin/false"};
+    unsetenv("ARRAYD_BIN");
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        cr_expect_eq(embed(none[i], CALL_dladdr, 0, 1), AD_E_CONNECTION);
+        cr_expect_not_null(strstr(ad_error_message(), "embed"), "%s", ad_error_message());
+    }
+    setenv("ARRAYD_BIN", "", 1);
+    cr_expect_eq(embed(text, CALL_dladdr, 0, 1), AD_E_CONNECTION);
+    setenv("ARRAYD_BIN", text, 1);
+    cr_expect_eq(embed("", CALL_dladdr, 0, 1), AD_E_CONNECTION);
+    snprintf(program, sizeof program, "%s/arrayd", folder);
+    setenv("ARRAYD_BIN", program, 1);
+    cr_assert_eq(mkdir(program, 0755), 0);
+    cr_expect_eq(embed("", CALL_dladdr, 0, 1), AD_E_CONNECTION, "a folder is no program");
+    rmdir(program);
+    write_program(program, "nothing", 0644);
+    cr_expect_eq(embed("", CALL_dladdr, 0, 1), AD_E_CONNECTION);
+    static const struct {
+        const char *script, *expected;
+    } ends[] = {{"#!/bin/sh\nexit 7\n", "exited with status 7"}, {"#!/bin/sh\nkill -9 $$\n", "ended by signal 9"}};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        write_program(program, ends[i].script, 0755);
+        cr_expect_eq(embed("/bin", CALL_dladdr, 0, 1), AD_E_CONNECTION);
+        cr_expect_not_null(strstr(ad_error_message(), ends[i].expected), "%s", ad_error_message());
+        for (int error = 0; error < 2; error++) embed("/bin", CALL_syscall, error ? ENOSYS : EMFILE, 1);
+        embed("/bin", CALL_poll, EINTR, 1);
+        for (int n = 1; n <= 2; n++) embed("/bin", CALL_socketpair, EMFILE, n);
+    }
+    unsetenv("ARRAYD_BIN");
+    snprintf(path, sizeof path, "/nowhere:%s:/bin", folder);
+    cr_expect_eq(embed(path, CALL_dladdr, EACCES, 1), AD_E_CONNECTION);
+    cr_expect_not_null(strstr(ad_error_message(), "signal 9"), "%s", ad_error_message());
 }
