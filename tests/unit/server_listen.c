@@ -37,6 +37,7 @@
     X(fsync, int, (int a), (a), -1)                                                            \
     X(link, int, (const char *a, const char *b), (a, b), -1)                                   \
     X(gethostname, int, (char *a, size_t b), (a, b), -1)                                       \
+    X(geteuid, uid_t, (void), (), 54321)                                                       \
     X(uv_poll_init, int, (uv_loop_t * a, uv_poll_t * b, int c), (a, b, c), UV_ENOMEM)
 
 typedef enum call {
@@ -268,17 +269,55 @@ Test(listen, a_server_makes_its_own_files_or_says_why_not) {
     where[0] = '/';
     where[sizeof where - 1] = 0;
     for (int v = 0; v < 3; v++) {
-        const bool used = v < 2 || geteuid() != 0; /* root's files lie elsewhere */
         for (int u = 0; u < 3; u++) unsetenv(variables[u]);
-        for (int kind = 0; kind < 3 && used; kind++) {
-            setenv(variables[v], kind == 0 ? where : kind == 1 ? folder : "relative", 1);
-            if (kind == 2 && geteuid() == 0) continue;
+        for (int kind = 0; kind < 4; kind++) {
+            if (kind < 3) setenv(variables[v], kind == 0 ? where : kind == 1 ? folder : "relative", 1);
+            else unsetenv(variables[v]);
             CONFIGURE("--self-signed=yes", "--tls=127.0.0.1:0");
+            failing = CALL_geteuid; /* root's files lie elsewhere */
+            left = 1;
             const int status = ad__self_signed_prepare(&front.config, &fault);
+            failing = -1;
             cr_expect_eq(status != 0, kind != 1, "%s: %s", variables[v], fault.text);
             ad__config_free(&front.config);
         }
     }
+    static const char *const named[][4] = {
+        {"--self-signed=yes", "--tls=127.0.0.1:0", "--tls-cert=%s/c.pem", "--tokens=%s"}, /* what is there stays */
+        {"--self-signed=yes", "--tls=127.0.0.1:0", "--tls-cert=%s/c.pem", NULL},
+        {"--self-signed=yes", "--tls=127.0.0.1:0", "--tokens=%s/t", NULL}};
+    setenv("HOME", folder, 1);
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+        CONFIGURE(named[i][0], named[i][1], named[i][2], named[i][3]);
+        failing = CALL_geteuid;
+        left = 1;
+        cr_expect_eq(ad__self_signed_prepare(&front.config, &fault), 0, "%s", fault.text);
+        failing = -1;
+        ad__config_free(&front.config);
+    }
+}
+
+Test(listen, where_the_usual_socket_is) {
+    static const char *const folders[] = {NULL, "", "/tmp"};
+    for (int root = 0; root < 2; root++)
+        for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+            if (folders[i]) setenv("XDG_RUNTIME_DIR", folders[i], 1);
+            else unsetenv("XDG_RUNTIME_DIR");
+            failing = root ? -1 : CALL_geteuid;
+            left = 1;
+            char *usual = ad__listen_default();
+            failing = -1;
+            cr_expect_not_null(strstr(usual, "/arrayd.sock"));
+            if (!root) cr_expect_eq(!strcmp(usual, "/tmp/arrayd.sock"), i == 2, "%s", usual);
+            free(usual);
+        }
+}
+
+Test(listen, sockets_of_ipv6) {
+    const char *const options[] = {"--socket=none", "--tcp=[::1]:0", "--tcp-open=yes", NULL};
+    char where[300];
+    if (!start(options, where)) cr_expect_not_null(strstr(where, "tcp:[::1]:"), "%s", where);
+    else cr_expect_not_null(strstr(fault.text, "cannot listen on"), "%s", fault.text);
 }
 
 Test(listen, users_that_the_kernel_cannot_tell_apart) {
