@@ -322,3 +322,34 @@ Test(client_session, a_forked_child_leaves_the_connection_alone) {
     ad_session_close(s);
     fake_stop(f);
 }
+
+/* A session with a server on another machine is its process's alone: each call of a child says so. */
+Test(client_session, a_child_has_no_part_in_a_remote_session) {
+    ad_session *s;
+    fake *f = fake_open(&(fake_options){.tcp = true}, &s);
+    ad_array *a, *b = NULL;
+    ad_session_info info;
+    double x[4] = {0};
+    int64_t n = 4;
+    int state;
+    cr_assert_eq(ad_upload(s, AD_FLOAT64, 1, &n, x, sizeof x, &a), 0, "%s", ad_error_message());
+    cr_assert_eq(ad_sync(s), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        ad_session_set_interrupt(s, NULL, NULL);
+        ad_session_get_info(s, &info);
+        bool ok = !ad_session_usable(s) && info.url && ad_cancel(s) == AD_E_CONNECTION &&
+                  ad_flush(s) == AD_E_CONNECTION && ad_sync(s) == AD_E_CONNECTION &&
+                  ad_write(a, x, sizeof x) == AD_E_CONNECTION && ad_download(a, x, sizeof x) == AD_E_CONNECTION &&
+                  ad_upload(s, AD_FLOAT64, 1, &n, x, sizeof x, &b) == AD_E_CONNECTION && !b;
+        ad_array_release(a);
+        ad_session_close(s);
+        _exit(ok ? 0 : 1);
+    }
+    cr_assert_eq(waitpid(pid, &state, 0), pid);
+    cr_expect_eq(state, 0);
+    cr_expect_eq(ad_download(a, x, sizeof x), 0, "the parent's goes on: %s", ad_error_message());
+    ad_array_release(a);
+    ad_session_close(s);
+    fake_stop(f);
+}

@@ -73,7 +73,7 @@ Test(edges, numbers_of_errors_that_are_none) {
     cr_expect_str_eq(ad__error_text(1), "unknown error");
     cr_expect_str_eq(ad__error_text(-24), "unknown error");
     cr_expect_str_eq(ad__error_text(-1000), "unknown error");
-    cr_expect_str_neq(ad__error_text(AD_E_VALUE), "unknown error");
+    cr_expect_neq(strcmp(ad__error_text(AD_E_VALUE), "unknown error"), 0);
 }
 
 Test(edges, a_full_space_takes_no_more) {

@@ -99,7 +99,7 @@ static int find_dtype(const char *text, size_t size) {
                                                  "u8", "f2", "bf", "f4", "f8", "c8", "c16"};
     for (int i = 0; i < AD_NDTYPE; i++)
         if (strlen(names[i]) == size && !strncmp(names[i], text, size)) return i;
-    cr_assert_fail("no dtype: %s", text);
+    cr_assert(false, "no dtype: %s", text);
     return -1;
 }
 
