@@ -111,6 +111,9 @@ static void configure(const char *const *options) {
 /* Open what the configuration names, and close it. */
 static int open_and_close(char where[300]) {
     int status = ad__listen_open(&front, &fault);
+    cr_expect_not(ad__listen_tls(&front, where, 300));
+    ad__listen_text(&front, where, 6); /* a text that does not fit is cut */
+    cr_expect_lt(strlen(where), 6u);
     ad__listen_text(&front, where, 300);
     ad__listen_pause(&front, true);
     ad__listen_pause(&front, false);
@@ -220,9 +223,10 @@ Test(listen, sockets_that_cannot_be) {
     close(fd); /* the server is dead now, and its socket is there */
     const char *const options[] = {"--socket=%s/busy", NULL};
     cr_expect_eq(start(options, where), 0, "%s", fault.text);
-    char *usual = ad__listen_default();
-    cr_expect_not_null(strstr(usual, "/arrayd.sock"));
-    free(usual);
+    memset(path, 'p', sizeof path);
+    path[sizeof path - 1] = 0;
+    cr_expect_eq(ad__listen_at_path("control", path, 0600, &fd, &fault), AD_E_VALUE);
+    cr_expect_not_null(strstr(fault.text, "option control: longer than"), "%s", fault.text);
 }
 
 Test(listen, service_managers_that_are_none) {
