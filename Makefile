@@ -509,13 +509,13 @@ UNIT_kernels := $(A_KERNELS) $(A_PROTOCOL)
 UNIT_server := $(A_SERVER) $(A_PROTOCOL)
 UNIT_client := $(A_CLIENT)
 # Calls that the tests of a program answer themselves, as nothing else makes them fail (the linker's --wrap).
-WRAPS_client := connect dladdr dlopen dlsym faccessat fcntl fstat getaddrinfo getpeername getsockopt poll read readlink \
+WRAPS_client := connect dladdr faccessat fcntl fstat getaddrinfo getpeername getsockopt poll read readlink \
 	socket socketpair stat syscall
 WRAPS_protocol := getgroups
 WRAPS_server := ad__domain_facts ad__domain_next ad__domain_of ad__domain_tell_if_ready bind connect flock \
 	fopen fsync ftruncate geteuid gethostname getsockname link listen mkstemp open pread pwrite setsockopt socket \
 	uv_poll_init write
-WRAPS_embedded := calloc connect fcntl getrandom getsockopt malloc memfd_create mmap poll posix_spawn \
+WRAPS_embedded := calloc connect dlopen dlsym fcntl getrandom getsockopt malloc memfd_create mmap poll posix_spawn \
 	posix_spawn_file_actions_addclosefrom_np posix_spawn_file_actions_adddup2 posix_spawn_file_actions_addopen \
 	posix_spawn_file_actions_init posix_spawnattr_init posix_spawnattr_setflags posix_spawnattr_setsigdefault \
 	posix_spawnattr_setsigmask pthread_attr_init pthread_create pthread_mutex_init realloc recv recvmsg send sendmsg \

@@ -1,6 +1,6 @@
 /* OpenSSL whose functions fail: each one in turn, while a certificate is made, both ends are prepared, and bytes go
  * from one to the other. Each failure is an error that says why, and nothing crashes. The linker gives dlopen and dlsym
- * of the library to this file (Makefile, WRAPS_client). Passed over where there is no OpenSSL. */
+ * of the library to this file (Makefile, WRAPS_embedded). Passed over where there is no OpenSSL. */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -213,15 +213,15 @@ static void set_up(void) {
 
 static void tear_down(void) { unlink(pem); }
 
-TestSuite(client_openssl, .init = set_up, .fini = tear_down);
+TestSuite(embedded_openssl, .init = set_up, .fini = tear_down);
 
-Test(client_openssl, each_function_that_fails_is_an_error) {
+Test(embedded_openssl, each_function_that_fails_is_an_error) {
     cr_assert_eq(use_in_child(NULL, 0), 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         cr_expect_eq(use_in_child(rows[i].name, rows[i].call), 1, "%s, call %u", rows[i].name, rows[i].call);
 }
 
-Test(client_openssl, what_only_describes_may_fail) {
+Test(embedded_openssl, what_only_describes_may_fail) {
     for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
         cr_expect_eq(use_in_child(harmless[i], 1), 0, "%s", harmless[i]);
 }
