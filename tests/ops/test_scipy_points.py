@@ -37,6 +37,22 @@ def test_distances(metric, monkeypatch):
         near(getattr(distance, metric)(ad.asarray(a[0]), ad.asarray(b[0])), float(getattr(sd, metric)(a[0], b[0])))
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean", "cityblock", "chebyshev", "minkowski", "canberra",
+                                    "braycurtis", "cosine", "correlation"])
+def test_points_of_few_and_many_columns(metric):
+    """Few columns are joined one by one, many are summed. NaN stays where it is."""
+    rng = np.random.default_rng(4)
+    for columns in (1, 3, 64, 65):
+        a, b = rng.random((7, columns)), rng.random((6, columns))
+        if metric != "chebyshev":  # of which SciPy passes over NaN
+            a[2, 0] = np.nan
+        with np.errstate(all="ignore"):
+            expected = sd.cdist(a, b, metric)
+        ours = ad.asnumpy(distance.cdist(ad.asarray(a)[::-1], ad.asarray(b), metric))[::-1]
+        if columns > 1 or metric != "correlation":  # of one column there is none but rounding errors
+            near(ours, expected)
+
+
 def test_shapes_of_distances():
     a, b = draw(7, 4), draw(6, 4)
     near(distance.squareform(distance.pdist(ad.asarray(a))), sd.squareform(sd.pdist(a)))

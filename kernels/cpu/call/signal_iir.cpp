@@ -11,7 +11,7 @@ namespace {
 using namespace ad;
 
 constexpr int64_t LANES = 16;      /* filtered side by side */
-constexpr int64_t FEW = 3;         /* lanes that are filtered one after another */
+constexpr int64_t FEW = 3;         /* lanes that are filtered one after another, though they lie side by side */
 constexpr int64_t PIECE = 1 << 12; /* elements of a lane for one section after another: they stay in the cache */
 constexpr int64_t GRAIN = 1 << 14; /* elements times coefficients */
 
@@ -77,7 +77,7 @@ template <class T> line_function<T> find_line(int64_t order, int64_t left, int64
     return order >= 1 && order <= int64_t(std::size(lines)) ? lines[order - 1] : nullptr;
 }
 
-/* All sections on a piece of neighbouring lanes: few lanes one by one. */
+/* All sections on a piece of neighbouring lanes: one by one where they are few, or where each lies by itself. */
 template <class T>
 void filter_sections(const filter<T> *f, T *x, T *state, int64_t lanes, int64_t apart, int64_t count) {
     const int64_t factors = 2 * (f->order + 1), states = f->order * f->lanes;
@@ -85,7 +85,7 @@ void filter_sections(const filter<T> *f, T *x, T *state, int64_t lanes, int64_t 
     for (int64_t s = 0; s < f->sections; s += taken) {
         const auto line = find_line<T>(f->order, f->sections - s, &taken);
         ad_cpu_check_cancelled();
-        if (lanes <= FEW && line) {
+        if ((lanes <= FEW || apart > 1) && line) {
             for (int64_t k = 0; k < lanes; k++)
                 line(f, f->section + s * factors, state + s * states + k, x + k * apart, count);
         } else {

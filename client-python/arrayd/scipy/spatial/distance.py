@@ -1,5 +1,7 @@
 """Distances of points, as scipy.spatial.distance has them, on the server: pairs are taken in blocks that fit its memory."""
+import functools
 import math
+import operator
 
 import numpy as np
 
@@ -8,13 +10,28 @@ import arrayd as ad
 __all__ = ["cdist", "pdist", "squareform", "distance_matrix", "braycurtis", "canberra", "chebyshev", "cityblock",
            "correlation", "cosine", "euclidean", "hamming", "hellinger", "jensenshannon", "kl_divergence", "minkowski",
            "russellrao", "sqeuclidean"]
-_BLOCK = 1 << 24  # elements of a block of differences
+_BLOCK = 1 << 24       # elements of a block of differences
+_MOST_COLUMNS = 64     # that are joined one by one
 
 
 # ---- metrics: of x (..., d) and y (..., d), which are broadcast ----
 
+def _join(term, x, y, join=operator.add, reduce=ad.sum):
+    """The terms of all columns, joined. Those of many pairs of points are never stored: each column's are one chain of
+    operations with the columns before it."""
+    if x.ndim < 3 or not 0 < x.shape[-1] <= _MOST_COLUMNS:
+        return reduce(term(x, y), axis=-1)
+    columns = ad.moveaxis(y, -1, 0).copy()
+    return functools.reduce(join, (term(x[..., k], column) for k, column in enumerate(columns)))
+
+
+def _multiply_pairs(x, y):
+    """The sums of products of each pair of points."""
+    return x[:, 0] @ y[0].T if x.ndim == 3 else (x * y).sum(axis=-1)
+
+
 def _take_sqeuclidean(x, y):
-    return ((x - y) ** 2).sum(axis=-1)
+    return _join(lambda x, y: ad.square(x - y), x, y)
 
 
 def _take_euclidean(x, y):
@@ -22,11 +39,11 @@ def _take_euclidean(x, y):
 
 
 def _take_cityblock(x, y):
-    return abs(x - y).sum(axis=-1)
+    return _join(lambda x, y: abs(x - y), x, y)
 
 
 def _take_chebyshev(x, y):
-    return abs(x - y).max(axis=-1)
+    return _join(lambda x, y: abs(x - y), x, y, ad.maximum, ad.max)
 
 
 def _take_minkowski(x, y, p=2):
@@ -34,17 +51,22 @@ def _take_minkowski(x, y, p=2):
         raise ValueError("p must be greater than 0")
     if p == math.inf:
         return _take_chebyshev(x, y)
-    return (abs(x - y) ** p).sum(axis=-1) ** (1.0 / p)
+    if p in (1, 2):
+        return _take_cityblock(x, y) if p == 1 else _take_euclidean(x, y)
+    return _join(lambda x, y: abs(x - y) ** p, x, y) ** (1.0 / p)
+
+
+def _divide_by_sizes(x, y):
+    size = abs(x) + abs(y)
+    return ad.where(size == 0, ad.zeros((), x.dtype), abs(x - y) / ad.where(size == 0, ad.ones((), x.dtype), size))
 
 
 def _take_canberra(x, y):
-    size = abs(x) + abs(y)
-    return ad.where(size == 0, ad.zeros((), x.dtype), abs(x - y) / ad.where(size == 0, ad.ones((), x.dtype), size)).sum(
-        axis=-1)
+    return _join(_divide_by_sizes, x, y)
 
 
 def _take_braycurtis(x, y):
-    return abs(x - y).sum(axis=-1) / abs(x + y).sum(axis=-1)
+    return _join(lambda x, y: abs(x - y), x, y) / _join(lambda x, y: abs(x + y), x, y)
 
 
 def _take_hamming(x, y):
@@ -52,8 +74,7 @@ def _take_hamming(x, y):
 
 
 def _take_cosine(x, y):
-    product = (x * y).sum(axis=-1)
-    return 1 - product / ad.sqrt((x * x).sum(axis=-1) * (y * y).sum(axis=-1))
+    return 1 - _multiply_pairs(x, y) / ad.sqrt((x * x).sum(axis=-1) * (y * y).sum(axis=-1))
 
 
 def _take_correlation(x, y):
