@@ -15,7 +15,7 @@ import bench
 from fft import TOP
 
 BEGIN, END = "<!-- solvers: begin -->", "<!-- solvers: end -->"
-SOLVERS, SIZES, ROUNDS = ("cg", "cgs", "bicgstab", "gmres", "minres"), (100, 300, 1000, 10_000), 9
+SOLVERS, SIZES, ROUNDS = ("cg", "cgs", "bicgstab", "gmres", "minres"), (100, 300, 1000, 10_000), 60
 
 
 def make_system(name, n):
