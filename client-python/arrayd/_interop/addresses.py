@@ -64,7 +64,7 @@ def _remember(owner, memory):
 
 
 def _forget(key, entry):
-    """Its owner is gone."""
+    """The owner of an entry is gone: take the entry away."""
     with _lock:
         entries = _memories.get(key, [])
         entries[:] = [other for other in entries if other is not entry]
