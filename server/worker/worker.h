@@ -33,11 +33,15 @@ typedef struct ad_worker_devices {
     ad_watchdog watchdog;
 } ad_worker_devices;
 
+#define AD_MISSED_SLABS 16 /* further ones stay with arrayd until this worker ends */
+
 /* Facts about the worker before. */
 typedef struct ad_worker_before {
-    char died_of[AD_FAULT_TEXT];  /* error text, when its device was lost */
-    char ended_by[AD_DEATH_TEXT]; /* how it ended, as arrayd saw it; "": it was killed, or left */
-    struct ad_recovery *left;     /* state that it has left; NULL: none */
+    char died_of[AD_FAULT_TEXT];      /* error text, when its device was lost */
+    char ended_by[AD_DEATH_TEXT];     /* how it ended, as arrayd saw it; "": it was killed, or left */
+    struct ad_recovery *left;         /* state that it has left; NULL: none */
+    uint64_t missed[AD_MISSED_SLABS]; /* slabs of it that there was no memory to list: nobody uses them */
+    unsigned nmissed;
 } ad_worker_before;
 
 /* The loop. I/O thread. */

@@ -75,6 +75,9 @@ bool ad__checkpoint_is_due(const struct ad_worker_session *s);
 bool ad__checkpoint_is_full(const struct ad_checkpoint *v);
 /* True if the operation changes nothing in place, so that it can be executed again. */
 bool ad__checkpoint_is_repeatable(const ad_message *m);
+/* True if the committed checkpoint of a session has the message at that place in its stream, or no worker will execute
+ * the session again. */
+bool ad__checkpoint_has_message(struct ad_worker *w, uint64_t session, uint64_t place);
 /* Begin a message: what it changes is kept apart until it ends. */
 void ad__checkpoint_begin_message(struct ad_worker_session *s, const ad_message *m);
 /* Suppress replies to the message at hand if another worker has answered it. */

@@ -16,6 +16,7 @@ static bool is_wait_over(ad_worker_session *s) {
         done = s->worker->backend->event_done(s->wait.event, &fault);
         if (done < 0) ad__session_status(s, done, &fault);
         return done != 0; /* the next call reports the error */
+    case AD_WAIT_USE: return ad__checkpoint_has_message(s->worker, s->wait.session, s->wait.place);
     case AD_WAIT_MORE:
         now = ad__os_now();
         return now >= s->wait.until || (now >= s->fusion.patient_until && ad__stream_queues_idle(s));

@@ -81,6 +81,7 @@ typedef struct ad_resumed {
     uint64_t quiet, quiet_used; /* place up to which it has answered; 0: nowhere */
     uint64_t untold;            /* failures that it has told after the committed checkpoint */
     bool silent;                /* it has answered the message at hand */
+    bool behind; /* what it has answered is executed again, and the device may have more of it to do than it had then */
 } ad_resumed;
 
 typedef struct ad_checkpoint {

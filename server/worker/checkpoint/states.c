@@ -334,6 +334,21 @@ void ad__checkpoint_commit(ad_worker_session *s) {
     else commit_now(s, v->rows.changed.count);
 }
 
+static bool has_message(const ad_worker_session *s, uint64_t place) {
+    if (!ad__session_is_recoverable(s)) return true;
+    const ad_journal_checkpoint *valid = &s->checkpoint.at->checkpoint[s->checkpoint.at->current];
+    return place < valid->frame + AD_FRAME_HEADER + valid->used;
+}
+
+bool ad__checkpoint_has_message(ad_worker *w, uint64_t session, uint64_t place) {
+    pthread_mutex_lock(&w->sessions_lock);
+    const ad_worker_session *s = w->sessions;
+    while (s && s->id != session) s = s->next;
+    const bool has = !s || has_message(s, place);
+    pthread_mutex_unlock(&w->sessions_lock);
+    return has;
+}
+
 bool ad__checkpoint_is_repeatable(const ad_message *m) {
     const ad_op *op = &m->op;
     if (!(m->row->flags & AD_R_REPEATABLE)) return false;
@@ -380,5 +395,7 @@ void ad__checkpoint_suppress_replies(ad_worker_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     const uint64_t used = s->messages.frame_used - s->messages.message.size;
     v->resumed.silent = is_before(ad__input_place(&s->messages.frame), used, v->resumed.quiet, v->resumed.quiet_used);
-    if (!v->resumed.silent) v->resumed.quiet = v->resumed.quiet_used = v->resumed.untold = 0;
+    if (v->resumed.silent) return;
+    v->resumed.quiet = v->resumed.quiet_used = v->resumed.untold = 0;
+    v->resumed.behind = v->late;
 }

@@ -14,6 +14,7 @@ typedef enum ad_wait_for {
     AD_WAIT_ALL,    /* until all stream queues are idle */
     AD_WAIT_ROOM,   /* until one stream queue has reached a mark */
     AD_WAIT_EVENT,  /* until an event is reached */
+    AD_WAIT_USE,    /* until a checkpoint has the last use of a holder of shared memory (sharing/holders.h) */
     AD_WAIT_MORE,   /* until a message comes, or a time has come, or all stream queues are idle and the fusion queue
                      * waits for nobody (fusion/queue.h) */
     /* reasons without a device */
@@ -26,8 +27,9 @@ typedef struct ad_wait {
     ad_wait_for kind;
     struct ad_stream_queue *stream_queue;
     ad_event *event;
-    int64_t since, until; /* until: of AD_WAIT_MORE */
-    uint64_t returns;     /* ad_engine.returns when the wait began */
+    uint64_t session, place; /* of AD_WAIT_USE: the message that uses the holder */
+    int64_t since, until;    /* until: of AD_WAIT_MORE */
+    uint64_t returns;        /* ad_engine.returns when the wait began */
 } ad_wait;
 
 /* Let the session wait; then the message at hand is executed again. */

@@ -145,14 +145,22 @@ static void tell_failed(ad_worker *w, const char *who, const char *why) {
     refuse_sessions(w, who, why);
 }
 
+/* Receive what clients have sent: one that has forked and ended does not send the fork again. */
+static void drain_sessions(ad_worker *w, const char *who) {
+    for (ad_worker_session *s = w->sessions; s; s = s->next)
+        if (ad__migration_is_of(s, who) && atomic_load(&s->move.halted)) ad__session_drain(s);
+}
+
 static int hand_over_principal(ad_worker *w, ad_migration *p, ad_fault *fault) {
     ad_journal *l = NULL;
     int status = ad__migration_unshare(w, p->who, fault);
+    if (!status) drain_sessions(w, p->who);
     if (!status) status = ad__migration_write_journal(w, p, &l, fault);
     int fd = status ? -1 : ad__os.dup(ad__journal_descriptor(l));
     if (!status && fd < 0) status = ad__fault(fault, AD_E_SYSTEM, "no descriptor for what is to be written down");
     ad__journal_close(l);
     if (status) return status;
+    ad__names_move(w, p->who, true);
     tell_arrayd(w, AD_NOTE_MIGRATED, p->who, "", fd);
     ad__log(principal_written_down, p->who, (unsigned long)p->copies);
     p->step = AD_MIGRATION_TOLD;
@@ -174,6 +182,7 @@ static void release_principal(ad_worker *w, ad_migration *p) {
 static void advance_migration(ad_worker *w, ad_migration *p) {
     ad_fault fault = {0};
     if (p->step == AD_MIGRATION_GONE) release_principal(w, p);
+    if (p->step == AD_MIGRATION_REFUSED) ad__names_move(w, p->who, false);
     if (p->step != AD_MIGRATION_GOING) {
         if (p->step != AD_MIGRATION_TOLD) end_migration(w, p);
         return;

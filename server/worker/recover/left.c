@@ -34,6 +34,8 @@ void ad__recovery_take(ad_worker *w, const ad_note *note, int fd) {
             return;
         }
     }
+    if (note->kind == AD_NOTE_OLD_SLAB && w->before.nmissed < AD_MISSED_SLABS)
+        w->before.missed[w->before.nmissed++] = note->id;
     if (fd >= 0) close(fd);
 }
 

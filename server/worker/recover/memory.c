@@ -125,14 +125,19 @@ static ad_slab *adopt_slab(ad_worker *w, ad_old_slab *o, ad_memory *memory, ad_f
     return o->slab;
 }
 
+static void tell_slab_gone(ad_worker *w, uint64_t id) {
+    ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_SLAB_GONE, .id = id}, -1);
+}
+
 /* Give back slabs that no session uses. */
 void ad__recovery_give_back(ad_worker *w) {
     const ad_recovery *r = w->before.left;
     ad__spill_recovered(w);
     for (size_t i = 0; i < r->nslabs; i++) {
         if (r->slab[i].slab) ad__memory_adopted(r->slab[i].memory, r->slab[i].slab);
-        else ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_SLAB_GONE, .id = r->slab[i].id}, -1);
+        else tell_slab_gone(w, r->slab[i].id);
     }
+    while (w->before.nmissed) tell_slab_gone(w, w->before.missed[--w->before.nmissed]);
 }
 
 static int report_not_kept(ad_fault *fault) {
@@ -295,6 +300,23 @@ static ad_shared *restore_orphan(ad_worker *w, const ad_journal_holder *h, ad_fa
     return m;
 }
 
+/* Find or restore the memory of a name or a capability. Without elements, or where they are lost, there is none, and
+ * nobody else need have the same. NULL with a fault. */
+static ad_shared *find_held(ad_worker *w, const ad_journal_holder *h, ad_fault *fault) {
+    struct ad_common *c = find_common(w->before.left, &h->memory);
+    if (!h->memory.slab) {
+        ad_shared *m = ad__shared_restore(w, NULL, &(ad_block){.address = ad__no_bytes}, 0);
+        if (!m) ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        return m;
+    }
+    if (!c) {
+        ad__fault(fault, AD_E_PROTOCOL, "what is written of it does not hold together");
+        return NULL;
+    }
+    if (!c->shared && (c->shared = restore_orphan(w, h, fault))) c->shared->common = c->common;
+    return c->shared;
+}
+
 static const char *get_grant(const ad_recovery *r, ad_at at) {
     const uint64_t *size = ad__recovery_get(r, at, sizeof *size);
     const char *text = size && *size ? ad__recovery_get(r, at, sizeof *size + *size) : NULL;
@@ -304,19 +326,15 @@ static const char *get_grant(const ad_recovery *r, ad_at at) {
 static int restore_holder(ad_worker *w, ad_journal_holder *h, ad_fault *fault) {
     ad_recovery *r = w->before.left;
     const ad_journal_checkpoint nothing = {.operations = UINT64_MAX};
-    struct ad_common *c = find_common(r, &h->memory);
     const char *grant = h->is_name ? get_grant(r, h->grant) : "";
     h->who[sizeof h->who - 1] = h->name[sizeof h->name - 1] = 0;
-    if (!c || !grant) return ad__fault(fault, AD_E_PROTOCOL, "what is written of it does not hold together");
-    if (!c->shared) {
-        if (!(c->shared = restore_orphan(w, h, fault))) return fault->code;
-        c->shared->common = c->common;
-    }
-    if (!c->shared->poison) c->shared->poison = ad__recovery_poison(r, h->memory.poison);
+    if (!grant) return ad__fault(fault, AD_E_PROTOCOL, "what is written of its grant does not hold together");
+    ad_shared *shared = find_held(w, h, fault);
+    if (!shared) return fault->code;
+    if (!shared->poison) shared->poison = ad__recovery_poison(r, h->memory.poison);
     ad_fault why;
-    if (!c->shared->poison && explain_loss(w, &h->memory, &nothing, &why))
-        c->shared->poison = ad__poison_new(&why, 0, "");
-    int status = h->is_name ? ad__name_restore(w, h, grant, c->shared) : ad__capability_restore(w, h, c->shared);
+    if (!shared->poison && explain_loss(w, &h->memory, &nothing, &why)) shared->poison = ad__poison_new(&why, 0, "");
+    int status = h->is_name ? ad__name_restore(w, h, grant, shared) : ad__capability_restore(w, h, shared);
     return status ? ad__fault(fault, status, "%s", ad__error_text(status)) : 0;
 }
 

@@ -173,6 +173,12 @@ static void read_remaining(ad_worker_session *s) {
     ad__input_release_used(&s->input);
 }
 
+void ad__session_drain(ad_worker_session *s) {
+    if (s->socket.phase != AD_SOCKET_OPEN) return;
+    shutdown(s->socket.fd, SHUT_RD);
+    read_remaining(s);
+}
+
 /* The descriptors tell whether forks are still to come: nobody else has asked for them. */
 void ad__session_end_after_forks(ad_worker_session *s) {
     if (!ad__descriptors_has_unclaimed(&s->windows.descriptors)) {

@@ -15,6 +15,8 @@ int ad__session_begin(ad_worker_session *s);
 void ad__session_end_after_forks(ad_worker_session *s);
 /* I/O thread: read once what the client has sent, and queue whole frames for the engine. */
 void ad__session_read(ad_worker_session *s);
+/* I/O thread: receive all that the client has sent over its connection, which takes nothing more from it. */
+void ad__session_drain(ad_worker_session *s);
 /* I/O thread: queue received frames for the engine, without reading the socket. */
 void ad__session_go_on(ad_worker_session *s);
 /* I/O thread: look at a session after the runner has changed something. */

@@ -115,6 +115,17 @@ static int read_message(ad_worker_session *s) {
 
 /* ---- waiting for the device ---- */
 
+/* Tell whether the message at hand must wait until all that a worker before has answered is complete again: its client
+ * may have seen that it was. Then the session waits. */
+static bool must_catch_up(ad_worker_session *s) {
+    if (!s->checkpoint.resumed.behind) return false;
+    ad__fusion_flush(s);
+    ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+    if (!ad__session_poll(s)) return true;
+    s->checkpoint.resumed.behind = false;
+    return false;
+}
+
 /* Tell whether the next operation must wait until less is under way. Then the session waits. */
 static bool must_wait_for_room(ad_worker_session *s) {
     const bool settles = s->messages.message.row->flags & AD_R_SETTLED;
@@ -198,7 +209,7 @@ ad_turn ad__session_turn(ad_worker_session *s, int64_t budget, int64_t limit) {
         if (ad__blame_must_wait(s)) return AD_TURN_WAITING;
         if (both > limit) ad__fusion_flush(s);
         if (cost > AD_CHEAP * 10 && ad__output_flush(&s->output)) ad__engine_request_attention(s);
-        if (asynchronous && must_wait_for_room(s)) return AD_TURN_WAITING;
+        if (asynchronous && (must_catch_up(s) || must_wait_for_room(s))) return AD_TURN_WAITING;
         if (!execute_with_blame(s)) return get_turn_end(s);
         ad__reply_ack(s, false);
         if (ad__checkpoint_is_due(s)) ad__checkpoint_commit(s);

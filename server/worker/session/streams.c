@@ -155,6 +155,7 @@ static int begin_wait(ad_worker_session *s, const ad_message *m, ad_fault *fault
     if (m->u[1]) event = find_event(s, m->u[2], fault);
     else queue = ad__stream_queue_join(s, m->u[2], fault);
     if (!event && !queue) return fault->code;
+    if (event && event->timeless) return 0;
     const bool waits =
         queue ? must_await(s, AD_WAIT_STREAM, queue, NULL) : must_await(s, AD_WAIT_EVENT, NULL, event->event);
     return waits ? AD_WAITS : 0;

@@ -47,6 +47,14 @@ bool ad__holder_is_used(const ad_worker_session *s, const ad_holder *h) {
     return h->by == s->id && h->at == s->messages.place;
 }
 
+bool ad__holder_await_use(ad_worker_session *s, const ad_holder *h) {
+    if (!h->by || h->by == s->id || ad__checkpoint_has_message(s->worker, h->by, h->at)) return true;
+    ad__session_await(s, AD_WAIT_USE, NULL, NULL);
+    s->wait.session = h->by;
+    s->wait.place = h->at;
+    return false;
+}
+
 static void list_ended(ad_worker *w, ad_holder *h) {
     h->ended = w->sharing->over;
     w->sharing->over = h;

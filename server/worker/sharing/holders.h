@@ -37,6 +37,9 @@ void ad__holder_end(ad_worker *w, ad_holder *h);
 void ad__holder_use(ad_worker_session *s, ad_holder *h, uint64_t left);
 /* True if the message at hand has used the holder already, in another worker. */
 bool ad__holder_is_used(const ad_worker_session *s, const ad_holder *h);
+/* Wait until the next worker would not have to execute another session's use of the holder again: one use at a time is
+ * written down. False: the session waits; call again. */
+bool ad__holder_await_use(ad_worker_session *s, const ad_holder *h);
 /* End a holder by the message at hand. Nobody finds it any more, but it stays until a checkpoint has the message: the
  * next worker may have to execute that again. */
 void ad__holder_end_late(ad_worker_session *s, ad_holder *h);

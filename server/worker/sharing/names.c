@@ -24,6 +24,7 @@ struct ad_name {
     char name[NAME_MOST + 1];
     char *grant; /* principals that may attach it: "uid:1000,uid:1001" or "*"; "": only its own */
     bool writable, column_major;
+    bool moving; /* another worker may have its memory by now */
     uint8_t dtype, ndim;
     int64_t shape[AD_MAX_NDIM];
 };
@@ -256,7 +257,7 @@ static bool may_attach(const ad_worker_session *s, const ad_name *n) {
 /* Find a name that the session may attach. The error is the same for names that do not exist. */
 static ad_name **find_allowed(ad_worker_session *s, const char *principal, const char *name, ad_fault *fault) {
     ad_name **at = find_name(s->worker, *principal ? principal : s->principal, name);
-    if (*at && may_attach(s, *at)) return at;
+    if (*at && !(*at)->moving && may_attach(s, *at)) return at;
     ad__fault(fault, AD_E_NAME, "nothing is published as %s by %s", name, *principal ? principal : s->principal);
     return NULL;
 }
@@ -339,6 +340,11 @@ void ad__names_close(ad_worker *w) {
 
 void ad__names_holders(const ad_worker *w, ad_holder_visit visit, void *user) {
     for (const ad_name *n = w->sharing->names; n; n = n->next) visit(user, n->holder.principal, n->holder.shared);
+}
+
+void ad__names_move(ad_worker *w, const char *principal, bool moving) {
+    for (ad_name *n = w->sharing->names; n; n = n->next)
+        if (!strcmp(n->holder.principal, principal)) n->moving = moving;
 }
 
 void ad__names_part(ad_worker *w, const char *principal) {

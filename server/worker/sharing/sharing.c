@@ -91,7 +91,7 @@ ad_shared *ad__shared_restore(ad_worker *w, ad_stream_queue *home, const ad_bloc
     ad_shared *m = ad__os.calloc(1, sizeof *m);
     if (!m) return NULL;
     *m = (ad_shared){.size = size, .address = block->address, .block = *block, .home = home, .version = 1};
-    home->keeps++;
+    if (home) home->keeps++;
     w->sharing->count++;
     w->sharing->bytes += size;
     return m;

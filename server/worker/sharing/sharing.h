@@ -136,6 +136,8 @@ int64_t ad__capabilities_expire(ad_worker *w, int64_t now);
 
 /* ---- names.c ---- */
 void ad__names_holders(const ad_worker *w, ad_holder_visit visit, void *user); /* Visit all names. */
+/* Let nobody find the names of a principal while it is not known whether another worker has it by now. */
+void ad__names_move(ad_worker *w, const char *principal, bool moving);
 void ad__names_part(ad_worker *w, const char *principal);
 /* Restore a name of another worker, with the principals that may attach it. AD_E_MEMORY. */
 int ad__name_restore(ad_worker *w, const ad_journal_holder *h, const char *grant, ad_shared *shared);
