@@ -218,7 +218,8 @@ test-rest: | build/.deps build/.deps-rest ## build everything, and run what `mak
 	@$(call build,$(VENV)/.stamp slowest all tests simulator)
 	@$(RUN_SAMPLE) --rest
 
-test-all: | build/.deps build/.deps-rest ## run every test, CuPy's own among them
+test-all: SEEDS = 10000
+test-all: | build/.deps build/.deps-rest ## run every test, CuPy's own among them, and 10,000 seeds of the simulator
 	@$(call build,$(VENV)/.stamp slowest all tests simulator)
 	@$(VPYTHON) tests/run.py --build $B
 	@$(SIM)/sim $B --seeds $(SEEDS) --from $(FROM)

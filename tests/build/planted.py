@@ -10,7 +10,10 @@ from commands import BUILD, TOP, run
 
 CHECKPOINT = "server/worker/checkpoint"
 KILLS = ["fatal=0", "spill=0", "upgrades=0", "store_kills=0", "no_memory=0", "no_descriptor=0", "splits=0", "delays=0", "most_kills=5", "worker_kills=1500"]
-# name: program, source, what stands there, what is put there, settings of the simulator
+# A kill at stores of a script in which two sessions use a capability at the same moment.
+USED_TOGETHER = ["--sweep", "--every", "2", "--seed", "2",
+                 *(part for text in ("script=2", "late_events=300000", "switches=200000", "late=1") for part in ("--set", text))]
+# name: program, source, what stands there, what is put there, settings of the simulator, or its options
 MUTANTS = {
     "a change in place is not announced": (
         "arrayd-worker", f"{CHECKPOINT}/before_change.c",
@@ -44,6 +47,18 @@ MUTANTS = {
     "free messages go behind the fork message": (
         "client", "client-c/resume/inherit.c", "    s->frees.held = true;\n", "    s->frees.held = false;\n",
         ["forks=1", "quota=0", "operations=300"]),
+    "what was seen to be complete is under way again": (
+        "arrayd-worker", "server/worker/session/session_run.c", "    if (!s->checkpoint.resumed.behind) return false;\n", "    if (s) return false;\n",
+        ["late=1", "events=1", "commons=0", "shares=0", "operations=150", "most_kills=8"]),
+    "a use of a capability is written down over another's": (
+        "arrayd-worker", "server/worker/sharing/capabilities.c", "if (c->uses && !ad__holder_await_use(s, &c->holder))", "if (false)",
+        USED_TOGETHER),
+    "what all write is lost to its writer alone": (
+        "arrayd-worker", "server/worker/recover/memory.c", "        if (row.common && was_changing(&row, state)) c->changing = true;\n", "        (void)state;\n",
+        ["commons=1"]),
+    "a name is found in the worker that its user has left": (
+        "arrayd-worker", "server/worker/sharing/names.c", "if (*at && !(*at)->moving && may_attach(s, *at))", "if (*at && may_attach(s, *at))",
+        ["commons=1", "moves=1", "worker_kills=0", "upgrades=3", "drops=0", "client_kills=0", "quota=0", "forks=0"]),
     "a limit is checked before a block is rounded up": (
         "arrayd-worker", "server/worker/memory/memory.c", "    if (!ad__account_has_room(e->account, rounded))",
         "    if (!ad__account_has_room(e->account, size))", ["forks=1", "quota=2097152", "operations=300"]),
@@ -79,4 +94,7 @@ def plant(folder, mutant):
 
 def settings(mutant):
     """Arguments of the simulator with which it finds the fault soon."""
-    return [part for text in [*KILLS, *MUTANTS[mutant][-1]] for part in ("--set", text)]
+    own = MUTANTS[mutant][-1]
+    if own[0].startswith("--"):
+        return own
+    return [part for text in [*KILLS, *own] for part in ("--set", text)]

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from commands import BUILD, TOP, run
-from planted import MUTANTS, plant, settings
+from planted import MUTANTS, USED_TOGETHER, plant, settings
 
 FIRST = 500_000  # of the seeds that these tests run: none that a developer begins with
 
@@ -46,7 +46,8 @@ def test_a_trace_does_not_change_the_run(simulator):
     assert len(hashes) == 1
 
 
-@pytest.mark.parametrize("kind", ["fatal=1", "upgrades=3", "spill=1", "shares=1", "moves=1", "quota=40000", "forks=1 spill=0"])
+@pytest.mark.parametrize("kind", ["fatal=1", "upgrades=3", "spill=1", "shares=1", "moves=1", "quota=40000", "forks=1 spill=0",
+                                  "commons=1", "events=1 late=1"])
 def test_seeds_of_a_kind_have_no_fault(simulator, kind):
     settings_of_kind = [part for setting in kind.split() for part in ("--set", setting)]
     status, said = run_seeds(simulator, "--from", FIRST, "--seeds", 12, *settings_of_kind, "--set", "store_kills=0")
@@ -54,9 +55,12 @@ def test_seeds_of_a_kind_have_no_fault(simulator, kind):
 
 
 @pytest.mark.parametrize("seed, settings", [(980019, "spill=1 late=1"), (980043, "spill=1 forks=1 late=0"),
-                                            (982290, "spill=1 forks=1 late=1 store_kills=0 worker_kills=0")])
+                                            (982290, "spill=1 forks=1 late=1 store_kills=0 worker_kills=0"),
+                                            (1311762, "no_memory=2000 forks=1"), (1311798, "no_memory=2000 forks=1"),
+                                            (1321131, "client_kills=300 forks=1 spill=0 moves=1 store_kills=0 worker_kills=0 drops=0 upgrades=0")])
 def test_seeds_that_had_a_fault(simulator, seed, settings):
     """docs/internals/found.md says which."""
+    settings = "commons=0 events=0 " + settings if seed < 2_000_000 else settings
     status, said = run_seeds(simulator, "--seed", seed, *(part for each in settings.split() for part in ("--set", each)))
     assert status == 0, said
 
@@ -73,6 +77,11 @@ def test_a_kill_at_a_store_loses_nothing(simulator, late, every):
     status, said = run_seeds(simulator, "--sweep", "--every", every, "--seed", 1, "--set", f"late={late}")
     assert status == 0, said
     assert int(re.search(r"(\d+) of \d+ stores, 0 failed", said)[1]) > 50
+
+
+def test_a_kill_while_a_capability_is_used_twice_counts_each_use_once(simulator):
+    status, said = run_seeds(simulator, *USED_TOGETHER)
+    assert status == 0, said
 
 
 def test_a_second_kill_while_a_worker_recovers_loses_nothing(simulator):

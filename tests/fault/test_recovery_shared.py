@@ -89,6 +89,15 @@ def test_they_are_apart(start, how, size, late):
     go_through(start(*OPEN, env=LATE if late else {}), PROGRAMS[how], size)
 
 
+def test_an_empty_array_keeps_its_name_and_its_capability(start):
+    go_through(start(*OPEN), """
+ad.publish("n", ad.empty((0, 3)))
+c = ad.share(ad.empty(0))
+worker_is_killed()
+assert ad.attach("n").shape == (0, 3) and c.attach().shape == (0,)
+""", 1)
+
+
 def test_it_is_one_array_to_be_written(start):
     """Memory that was published to be written stays common."""
     go_through(start(*OPEN), """

@@ -198,11 +198,27 @@ static void drop_stream(client *c) {
     c->stream[i] = 0;
 }
 
+/* Look whether the event is reached. Once it was it stays so, whatever is killed. */
+static void look_at_event(client *c) {
+    bool done;
+    const int status = ad_event_done(c->session, c->event, &done);
+    sim_note("looks at an event", status ? status : done, c->reached);
+    sim_model_check_status(c, status, "looking at an event");
+    if (status) return;
+    if (c->reached && !done) sim_fail("an event that was reached is under way again");
+    c->reached = done;
+}
+
 static void use_event(client *c) {
+    if (sim_planned.events && c->event && sim_draw_case(600000)) {
+        look_at_event(c);
+        return;
+    }
     const uint64_t on = c->stream[sim_draw_below(SIM_STREAMS)], other = c->stream[sim_draw_below(SIM_STREAMS)];
     int status = ad_event_record(c->session, on, sim_draw_case(500000), &c->event);
     if (!status) status = ad_stream_follow(c->session, other, c->event);
-    if (!status && sim_draw_case(300000)) status = ad_event_wait(c->session, c->event);
+    c->reached = false;
+    if (!status && sim_draw_case(300000)) c->reached = !(status = ad_event_wait(c->session, c->event));
     if (!status && sim_draw_case(300000)) {
         status = ad_event_drop(c->session, c->event);
         c->event = 0;
@@ -245,7 +261,8 @@ static void check_account(client *c) {
     sim_model_check_status(c, status, "asking for counters");
     if (status) return;
     const uint64_t held = counter[AD_COUNTER_principal_bytes], most = counter[AD_COUNTER_principal_limit];
-    if (most != (sim_current->process->user == SIM_OTHER ? sim_planned.quota : 0) || (most && held > most))
+    if (most != (sim_current->process->user == SIM_OTHER ? sim_planned.quota : 0) ||
+        (most && held > most && !sim_shared_crossed))
         sim_fail("the user has %" PRIu64 " bytes, and may have %" PRIu64, held, most);
     if (sim_model_tolerates()) return;
     sim_note("counts", (long)counter[AD_COUNTER_buffers], c->used);
@@ -323,15 +340,46 @@ static void (*const script[])(client *c) = {
     check_account,
 };
 
+static bool has_capability(sim_task *t, void *unused) {
+    (void)unused;
+    return sim_shared_latest(t->process->user);
+}
+
+/* The second script: of three sessions of a user the first to come makes a capability for two uses, and the others use
+ * it at the same moment. */
+static void use_together(client *c) {
+    static const int users = 2;
+    make_array(c);
+    if (sim_current->process->user == SIM_BYSTANDER) return;
+    if (sim_shared_is_first()) sim_share_for_uses(c, users);
+    else if (sim_wait("a capability", has_capability, NULL, INT64_MAX)) sim_share_attach_latest(c);
+}
+
 static void follow_script(client *c) {
+    if (sim_planned.script == 2) {
+        use_together(c);
+        return;
+    }
     for (size_t i = 0; i < sizeof script / sizeof *script && !sim_failed; i++) {
         sim_reader_look(c, false);
         script[i](c);
     }
 }
 
+/* Do what several sessions do together. */
+static void meet_others(client *c) {
+    if (sim_draw_case(250000)) sim_share_attach(c);
+    else if (sim_draw_case(200000)) sim_share_by_capability(c);
+    else sim_common_do(c);
+}
+
 static void take_step(client *c) {
     sim_reader_look(c, false);
+    if (sim_planned.events && sim_draw_case(100000)) use_event(c);
+    if (sim_planned.commons && (sim_share_attach_latest(c) || sim_draw_case(300000))) {
+        meet_others(c);
+        return;
+    }
     switch (sim_draw_below(14)) {
     case 0: make_array(c); break;
     case 1: upload_array(c); break;

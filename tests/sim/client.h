@@ -18,9 +18,11 @@ typedef struct model {
     uint64_t reads[SIM_NUMBERS / 64]; /* the numbers of what it was made from since the last answer */
     bool at_risk;                     /* changed in place since the last answer, or made from what was */
     bool maybe_lost;
-    bool frozen;  /* others have it: it is not changed any more */
-    bool awaited; /* another thread downloads it */
-    int refused;  /* the status that its operation must fail with; 0: it succeeds */
+    bool frozen;        /* others have it: it is not changed any more */
+    bool awaited;       /* another thread downloads it */
+    int refused;        /* the status that its operation must fail with; 0: it succeeds */
+    sim_shared *common; /* several sessions write into it; NULL: none does */
+    int slot;           /* element that this session writes there; -1: none */
     ad_lease *lease;
     int64_t *memory; /* that of the lease; NULL: it has none */
 } model;
@@ -46,6 +48,8 @@ typedef struct client {
     unsigned deaths; /* of workers, at the last answer */
     bool orphaned;   /* its parent has gone, and what begins its session with it */
     uint64_t stream[SIM_STREAMS], event;
+    bool reached; /* the event was, when somebody last looked */
+    int latest;   /* number of the array that sim_share_attach_latest has tried */
     reader reader;
 } client;
 
@@ -83,10 +87,24 @@ void sim_model_sync(client *c);
 
 void sim_share_by_name(client *c);
 void sim_share_by_capability(client *c);
+void sim_share_for_uses(client *c, int limit); /* 0: any number */
 void sim_share_attach(client *c);
+/* Attach the latest array of which there is a capability for some uses, as others do at once. False: it was done. */
+bool sim_share_attach_latest(client *c);
 void sim_share_withdraw(client *c);
 /* Map an array's memory, or write into it. */
 void sim_share_memory(client *c);
+
+/* ---- arrays that several sessions write into (client_common.c) ---- */
+
+/* Publish an array for all to write, write into one, or look at it. */
+void sim_common_do(client *c);
+/* Become a writer of an array in common, which the client has just attached or made. */
+void sim_common_join(model *m, sim_shared *s);
+/* Note that what the session has changed in it is behind a checkpoint. */
+void sim_common_settle(model *m);
+/* Download it, and judge each number. It is removed if it has failed. */
+void sim_common_download(client *c, model *m);
 
 /* ---- other requests (client_asks.c) ---- */
 

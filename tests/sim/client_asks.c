@@ -46,7 +46,7 @@ void sim_ask_nonzero(client *c) {
 void sim_ask_host(client *c) {
     ad_host *host;
     model *m = c->list;
-    while (m < c->list + c->used && (m->count < 65536 || m->refused || m->awaited)) m++;
+    while (m < c->list + c->used && (m->count < 65536 || m->refused || m->awaited || m->common)) m++;
     if (m == c->list + c->used) return;
     const int status = ad_download_host(m->array, &host);
     if (status == AD_E_UNSUPPORTED) return;

@@ -36,6 +36,7 @@ static model *await_reader(client *c, model *m) {
 
 void sim_model_remove(client *c, model *m) {
     if (!(m = await_reader(c, m))) return;
+    if (m->common && m->at_risk) sim_model_sync(c);
     ad_export_close(m->lease);
     ad_array_release(m->array);
     free(m->value);
@@ -45,7 +46,7 @@ void sim_model_remove(client *c, model *m) {
 model *sim_model_choose(client *c) {
     for (int i = 0; i < TRIES && c->used; i++) {
         model *m = &c->list[sim_draw_below((uint64_t)c->used)];
-        if (!m->refused) return m;
+        if (!m->refused && !m->common) return m;
     }
     return NULL;
 }
@@ -69,7 +70,8 @@ static void settle_risk(const client *c, model *m, unsigned deaths) {
 
 void sim_model_note_answer(client *c) {
     for (int i = 0; i < c->used; i++) {
-        settle_risk(c, &c->list[i], sim_worker_deaths);
+        if (c->list[i].common) sim_common_settle(&c->list[i]);
+        else settle_risk(c, &c->list[i], sim_worker_deaths);
         memset(c->list[i].reads, 0, sizeof c->list[i].reads);
     }
     c->deaths = sim_worker_deaths;
@@ -134,6 +136,10 @@ void sim_model_check_download(client *c, model *m, int status, const int64_t *go
 
 void sim_model_download(client *c, model *m) {
     if (!(m = await_reader(c, m))) return;
+    if (m->common) {
+        sim_common_download(c, m);
+        return;
+    }
     const size_t size = (size_t)m->count * sizeof(int64_t);
     int64_t *got = sim_make_numbers(m->count);
     const int status = ad_download(m->array, got, size);

@@ -17,14 +17,14 @@ static model *choose_gift(client *c) {
     return m;
 }
 
+static void print_name(char out[16], const sim_shared *s) { snprintf(out, 16, "n%d", s->number); }
+
 /* Judge the status of a call that gives an array away. False: it has failed. */
 static bool check_given(client *c, model *m, int status, const char *what) {
     if (!status) return true;
     if (status != AD_E_DEVICE_LOST || !m->maybe_lost) sim_model_check_status(c, status, what);
     return false;
 }
-
-static void print_name(char out[16], const sim_shared *s) { snprintf(out, 16, "n%d", s->number); }
 
 void sim_share_by_name(client *c) {
     char name[16];
@@ -39,17 +39,22 @@ void sim_share_by_name(client *c) {
     s->owner = sim_current->process->number;
 }
 
-void sim_share_by_capability(client *c) {
+void sim_share_for_uses(client *c, int limit) {
     ad_capability capability;
     model *m = choose_gift(c);
     sim_shared *s = m ? sim_shared_add(m->count, m->value, m->maybe_lost) : NULL;
     if (!s) return;
-    s->once = sim_draw_case(400000);
-    const int status = ad_capability_make(m->array, s->once, 0, LINGER, &capability);
+    s->limit = limit;
+    const int status = ad_capability_make(m->array, (uint64_t)s->limit, 0, LINGER, &capability);
     sim_note("makes a capability", s->number, status);
     if (!check_given(c, m, status, "making a capability")) return;
     memcpy(s->capability, &capability, sizeof capability);
     s->by_capability = true;
+}
+
+void sim_share_by_capability(client *c) {
+    const bool limited = sim_draw_case(400000);
+    sim_share_for_uses(c, !limited ? 0 : sim_planned.commons ? 1 + (int)sim_draw_below(3) : 1);
 }
 
 static int attach_by_capability(client *c, sim_shared *s, ad_array **out) {
@@ -58,27 +63,23 @@ static int attach_by_capability(client *c, sim_shared *s, ad_array **out) {
     ad_capability capability;
     memcpy(&capability, s->capability, sizeof capability);
     s->trying++;
-    s->contended |= s->trying > 1;
     const int status = ad_capability_attach(c->session, &capability, &layout, out);
     s->trying--;
     return status;
 }
 
-/* Judge the use of a capability for one use. True: it was right that it was refused. A process that was killed while it
- * tried tries for ever. */
-static bool judge_use(sim_shared *s, int status) {
-    if (!s->by_capability || !s->once) return false;
-    const bool refused = status == AD_E_STALE && (s->uses || s->contended);
-    if (!status && s->uses++)
-        sim_fail("the capability of array %d, for one use, was used %d times", s->number, s->uses);
-    return refused;
+/* Judge the use of a capability for some uses. True: it was right that it was refused, as others that tried meanwhile
+ * may have had the rest. A process that was killed while it tried tries for ever. */
+static bool judge_use(sim_shared *s, int status, int tried) {
+    if (!s->by_capability || !s->limit) return false;
+    if (!status && s->uses++ >= s->limit)
+        sim_fail("the capability of array %d, for %d uses, was used %d times", s->number, s->limit, s->uses);
+    return status == AD_E_STALE && tried >= s->limit;
 }
 
-void sim_share_attach(client *c) {
+static void attach(client *c, sim_shared *s) {
     char name[16], principal[32];
     ad_array *a;
-    sim_model_make_room(c);
-    sim_shared *s = sim_shared_choose();
     if (!s || !(s->by_name || s->by_capability)) return;
     print_name(name, s);
     snprintf(principal, sizeof principal, "uid:%u", s->user);
@@ -87,13 +88,29 @@ void sim_share_attach(client *c) {
     sim_note("attaches", s->number, status);
     const bool moved = sim_planned.moves && s->user != sim_current->process->user; /* a name moves with its user */
     if (status == AD_E_NAME && (s->withdrawn || moved)) return;
-    if (judge_use(s, status)) return;
+    if (judge_use(s, status, s->uses + s->trying)) return;
     if (!(status == AD_E_DEVICE_LOST && s->maybe_lost)) sim_model_check_status(c, status, "attaching");
     if (status) return;
+    sim_shared_crossed |= s->user != sim_current->process->user;
     model *m = sim_model_add(c, a, s->count);
     memcpy(m->value, s->value, (size_t)s->count * sizeof *s->value);
     m->frozen = true;
     m->maybe_lost = s->maybe_lost;
+    if (s->common) sim_common_join(m, s);
+}
+
+void sim_share_attach(client *c) {
+    sim_model_make_room(c);
+    attach(c, sim_shared_choose());
+}
+
+bool sim_share_attach_latest(client *c) {
+    sim_shared *s = sim_shared_latest(sim_current->process->user);
+    if (!s || s->number == c->latest) return false;
+    c->latest = s->number;
+    sim_model_make_room(c);
+    attach(c, s);
+    return true;
 }
 
 void sim_share_withdraw(client *c) {

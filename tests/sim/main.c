@@ -55,6 +55,7 @@ static void run_seed(const options *o, uint64_t seed, outcome *out) {
             fprintf(stderr, "sim: --set %s: there is no such setting\n", o->settings[i].name);
             exit(2);
         }
+    sim_finish_plan();
     if (sim_tracing) sim_print_plan();
     if (sim_planned.late) setenv("ARRAYD_CPU_LATE", "1", 1);
     sim_catch_stores();
@@ -117,7 +118,7 @@ static void prepare_programs(const char *build) {
     sim_set_build(build);
     sim_prepare_copies("arrayd", 4);
     sim_prepare_copies("arrayd-worker", 9);
-    sim_prepare_copies("client", 3);
+    sim_prepare_copies("client", 4);
     sim_prepare_copies("libarrayd-cpu", 6);
     snprintf(backend, sizeof backend, "%s/libarrayd-cpu.so", sim_backend_folder());
     if (!dlopen(backend, RTLD_NOW | RTLD_LOCAL)) exit((fprintf(stderr, "sim: %s\n", dlerror()), 2));

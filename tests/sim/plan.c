@@ -12,10 +12,19 @@ static unsigned draw_rate(unsigned most) {
     return sim_draw_case(500000) ? 0 : 1 + (unsigned)sim_draw_below(rate);
 }
 
+/* Draw the settings that came last from a sequence of their own. So a seed without them is the run that it always was.
+ */
+static void draw_later_settings(sim_plan *p) {
+    sim_seed_chance(~p->seed);
+    p->events = sim_draw_case(500000);
+    p->commons = sim_draw_case(300000);
+}
+
 void sim_make_plan(uint64_t seed) {
     sim_plan *p = &sim_planned;
-    sim_seed_chance(seed);
     p->seed = seed;
+    draw_later_settings(p);
+    sim_seed_chance(seed);
     p->switches = 1000 + (unsigned)sim_draw_below(300000);
     p->splits = draw_rate(400000);
     p->delays = draw_rate(400000);
@@ -42,41 +51,50 @@ void sim_make_plan(uint64_t seed) {
     if (p->fatal && p->most_kills > 3) p->most_kills = 3; /* eight deaths at one place end a session */
 }
 
-#define MEMBERS(X)                                                                                               \
-    X(switches)                                                                                                  \
-    X(splits)                                                                                                    \
-    X(delays)                                                                                                    \
-    X(late_events)                                                                                               \
-    X(spurious)                                                                                                  \
-    X(drops)                                                                                                     \
-    X(worker_kills)                                                                                              \
-    X(store_kills)                                                                                               \
-    X(kill_at_store)                                                                                             \
-    X(kill_again)                                                                                                \
-    X(client_kills)                                                                                              \
-    X(most_kills)                                                                                                \
-    X(no_descriptor)                                                                                             \
-    X(no_memory)                                                                                                 \
-    X(fail_who)                                                                                                  \
-    X(fail_what)                                                                                                 \
-    X(fail_at)                                                                                                   \
-    X(room) X(clients) X(operations) X(late) X(shares) X(script) X(fatal) X(upgrades) X(spill) X(moves) X(forks) \
-        X(quota)
+void sim_finish_plan(void) {
+    if (!sim_planned.commons) return;
+    sim_planned.shares = true;
+    sim_planned.clients = 4;   /* three of one user, and another one */
+    sim_planned.spill = false; /* what all may write does not leave a device */
+}
+
+#define MEMBERS(X)   \
+    X(switches)      \
+    X(splits)        \
+    X(delays)        \
+    X(late_events)   \
+    X(spurious)      \
+    X(drops)         \
+    X(worker_kills)  \
+    X(store_kills)   \
+    X(kill_at_store) \
+    X(kill_again)    \
+    X(client_kills)  \
+    X(most_kills)    \
+    X(no_descriptor) \
+    X(no_memory)     \
+    X(fail_who)      \
+    X(fail_what)     \
+    X(fail_at)       \
+    X(room)          \
+    X(clients)       \
+    X(operations)    \
+    X(late) X(shares) X(script) X(fatal) X(upgrades) X(spill) X(moves) X(forks) X(quota) X(events) X(commons)
 
 /* Take all faults away, for a script. */
-static void calm_plan(void) {
+static void calm_plan(unsigned script) {
     sim_planned = (sim_plan){.seed = sim_planned.seed,
                              .switches = 20000,
                              .room = 212992,
-                             .clients = 2,
+                             .clients = script == 1 ? 2 : 4,
                              .operations = sim_planned.operations,
                              .shares = true,
-                             .script = true};
+                             .script = script};
 }
 
 bool sim_set_plan(const char *name, uint64_t value) {
     if (!strcmp(name, "script") && value) {
-        calm_plan();
+        calm_plan((unsigned)value);
         return true;
     }
 #define X(member)                             \

@@ -6,6 +6,7 @@
 
 static sim_shared *list[SIM_SHARED];
 static unsigned count;
+bool sim_shared_crossed;
 
 sim_shared *sim_shared_add(int64_t n, const int64_t *value, bool maybe_lost) {
     if (count == SIM_SHARED) return NULL;
@@ -22,3 +23,14 @@ sim_shared *sim_shared_add(int64_t n, const int64_t *value, bool maybe_lost) {
 unsigned sim_shared_count(void) { return count; }
 
 sim_shared *sim_shared_choose(void) { return count ? list[sim_draw_below(count)] : NULL; }
+
+sim_shared *sim_shared_latest(unsigned user) {
+    for (unsigned i = count; i; i--)
+        if (list[i - 1]->by_capability && list[i - 1]->limit && list[i - 1]->user == user) return list[i - 1];
+    return NULL;
+}
+
+bool sim_shared_is_first(void) {
+    static bool asked;
+    return asked ? false : (asked = true);
+}

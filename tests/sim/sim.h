@@ -60,19 +60,23 @@ typedef struct sim_plan {
     unsigned room;          /* bytes that fit into a socket */
     unsigned clients, operations;
     unsigned upgrades; /* how often the server is upgraded */
-    bool script;       /* each client takes the steps of a script; no faults but those that are set after this */
+    unsigned script;   /* number of the script whose steps each client takes; no faults but those that are set later */
     bool late;         /* the backend completes operations later */
     bool shares;       /* clients give arrays to others, and map memory */
     bool fatal;        /* there are operations that workers die of */
     bool spill;        /* devices are small, so that arrays move to host memory and back */
     bool moves;        /* clients build kernels, so that their user gets a worker of its own */
     bool forks;        /* clients go on as children whose parents are gone */
+    bool events;       /* clients look again at events that were reached */
+    bool commons;      /* clients write into arrays that they have in common, and use capabilities together */
     unsigned quota;    /* most bytes of SIM_OTHER on a device; 0: all of it */
 } sim_plan;
 
 extern sim_plan sim_planned;
 /* Choose by the seed what this run has. */
 void sim_make_plan(uint64_t seed);
+/* Switch on what others need, once all members are set. */
+void sim_finish_plan(void);
 /* Set a member by its name. False: there is none. */
 bool sim_set_plan(const char *name, uint64_t value);
 void sim_print_plan(void);
@@ -266,6 +270,7 @@ int sim_sockets_of_clients(sim_file **out, int most);
 /* ---- arrays that clients have given to others (shared.c) ---- */
 
 #define SIM_SHARED 64
+#define SIM_SLOTS 8 /* first elements of an array in common: each is written by one session */
 
 typedef struct sim_shared {
     int number, owner; /* the process that has published it */
@@ -273,9 +278,13 @@ typedef struct sim_shared {
     int64_t count, *value;
     unsigned char capability[24];
     bool by_name, by_capability, withdrawn, maybe_lost;
-    bool once;        /* the capability is for one use */
-    bool contended;   /* two have tried to use it at a time */
-    int trying, uses; /* processes that attach it now, and that have got it */
+    int limit, trying, uses; /* most uses of the capability, 0: any number; attempts at present; uses so far */
+    /* Of an array in common: slots that have a writer, and its last numbers that it has asked for and that somebody
+     * has seen. Sessions whose last change is not yet behind an answer, and the deaths of workers at the first. */
+    bool common;
+    int slots;
+    int64_t asked[SIM_SLOTS], seen[SIM_SLOTS];
+    unsigned pending, deaths;
 } sim_shared;
 
 /* Remember an array that the current process gives to others. NULL: there are too many. */
@@ -283,6 +292,11 @@ sim_shared *sim_shared_add(int64_t n, const int64_t *value, bool maybe_lost);
 unsigned sim_shared_count(void);
 /* Choose one of them. NULL: there is none. */
 sim_shared *sim_shared_choose(void);
+/* Tell whether nobody has asked this before. */
+bool sim_shared_is_first(void);
+extern bool sim_shared_crossed; /* a user has got an array of another one, and may have to pay for it one day */
+/* Find the latest capability with a limit, of a user. NULL: there is none. */
+sim_shared *sim_shared_latest(unsigned user);
 
 /* ---- what happened (trace.c) ---- */
 
