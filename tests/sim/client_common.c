@@ -57,7 +57,7 @@ static void judge_numbers(const model *m, const int64_t *got, const int64_t leas
 }
 
 /* Download an array that has the numbers of one in common by now, and judge it. False: it has failed. */
-static bool look(client *c, const model *m, const ad_array *a, const int64_t least[SIM_SLOTS]) {
+static bool look_at_numbers(client *c, const model *m, const ad_array *a, const int64_t least[SIM_SLOTS]) {
     const size_t size = (size_t)m->count * sizeof(int64_t);
     int64_t *got = sim_make_numbers(m->count);
     const int status = ad_download(a, got, size);
@@ -72,7 +72,7 @@ static bool look(client *c, const model *m, const ad_array *a, const int64_t lea
 void sim_common_download(client *c, model *m) {
     int64_t least[SIM_SLOTS];
     memcpy(least, m->common->seen, sizeof least);
-    if (look(c, m, m->array, least)) return;
+    if (look_at_numbers(c, m, m->array, least)) return;
     sim_common_settle(m);
     sim_model_remove(c, m);
 }
@@ -87,7 +87,7 @@ static void look_at_copy(client *c, model *m) {
     const int status = ad_ufunc_call(c->session, AD_UFUNC_multiply, in, &options, &copy);
     sim_model_check_status(c, status, "copying what is in common");
     if (status) return;
-    look(c, m, copy, least);
+    look_at_numbers(c, m, copy, least);
     ad_array_release(copy);
 }
 
