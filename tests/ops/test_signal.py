@@ -111,6 +111,21 @@ def test_filters():
         compare("sosfilt", *args)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_finite_filters(dtype):
+    """Factors of the input alone, with fewer and more elements than factors and than the pieces that are filtered at once,
+    also where an element is infinite, which only reaches as far as the factors do."""
+    loose = 1e3 * np.finfo(dtype).eps
+    for taps, n, lanes in itertools.product((1, 2, 31, 64), (5, 100, 4096, 4097, 10007), ((), (3,), (20,))):
+        b, x = noise("float64", (taps,), n), noise(dtype, (*lanes, n), taps)
+        compare("lfilter", b, [1.0], x, eps=loose, dtype=dtype != "float32")
+        if taps > 1:
+            compare("lfilter", b, [1.0], x, zi=noise(dtype, (*lanes, taps - 1), n), eps=loose, dtype=dtype != "float32")
+    x = noise("float64", (1000,))
+    x[500] = np.inf
+    compare("lfilter", np.ones(7), [1.0], x, eps=loose)
+
+
 def test_resampling():
     for dtype, n in itertools.product(("float64", "complex128"), (40, 41)):
         x = noise(dtype, (n, 3))

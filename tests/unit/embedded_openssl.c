@@ -52,7 +52,7 @@ static int make_certificate(ad_fault *fault) {
     FILE *file = fopen(pem, "w");
     chmod(pem, 0600);
     int status = ad__tls_make_certificate("localhost", &text, fault);
-    fwrite(text.data, 1, status ? 0 : text.size, file);
+    if (!status) fwrite(text.data, 1, text.size, file);
     fclose(file);
     ad__bytes_free(&text);
     return status;

@@ -64,6 +64,37 @@ void filter_line(const filter<T> *f, const T *section, T *state, T *x, int64_t c
         for (int j = 0; j < ORDER; j++) state[(s * ORDER + j) * f->lanes] = z[s][j];
 }
 
+constexpr int64_t BLOCK = 512; /* elements whose sums are made together: they stay in the first cache */
+
+/* The factors of the output are 0 but for the first. */
+template <class T> bool is_finite(const filter<T> *f, const T *section) {
+    const T *a = section + f->order + 1;
+    return std::all_of(a + 1, a + f->order + 1, [](T factor) { return factor == T(0); });
+}
+
+/* Filter one lane by factors of its input alone, of at least as many elements as the order. Each sum has the order of
+ * transposed direct form II, from the oldest input to the newest, so that a sum is the same however long the piece is.
+ * in: PIECE elements. */
+template <class T> void filter_finite(const filter<T> *f, const T *b, T *state, T *x, int64_t count, T *in) {
+    const auto z = [&](int64_t j) -> T & { return state[j * f->lanes]; };
+    for (int64_t i = 0; i < count; i++) in[i] = x[i * f->inner];
+    for (int64_t first = 0; first < count; first += BLOCK) {
+        T sum[BLOCK];
+        const int64_t end = std::min(first + BLOCK, count);
+        for (int64_t i = first; i < end; i++) sum[i - first] = i < f->order ? z(i) : T(0);
+        for (int64_t k = f->order; k >= 0; k--) {
+            const T factor = b[k];
+            for (int64_t i = std::max(first, k); i < end; i++) sum[i - first] = factor * in[i - k] + sum[i - first];
+        }
+        for (int64_t i = first; i < end; i++) x[i * f->inner] = sum[i - first];
+    }
+    for (int64_t j = 0; j < f->order; j++) {
+        T sum = T(0);
+        for (int64_t k = f->order; k > j; k--) sum = b[k] * in[count + j - k] + sum;
+        z(j) = sum;
+    }
+}
+
 template <class T> using line_function = void (*)(const filter<T> *, const T *, T *, T *, int64_t);
 
 /* Find filter_line for an order, and for as many of the sections left as it takes at a time. NULL: it has none for the
@@ -85,7 +116,10 @@ void filter_sections(const filter<T> *f, T *x, T *state, int64_t lanes, int64_t 
     for (int64_t s = 0; s < f->sections; s += taken) {
         const auto line = find_line<T>(f->order, f->sections - s, &taken);
         ad_cpu_check_cancelled();
-        if ((lanes <= FEW || apart > 1) && line) {
+        if (f->inner == 1 && f->sections == 1 && count >= f->order && is_finite(f, f->section)) {
+            T in[PIECE];
+            for (int64_t k = 0; k < lanes; k++) filter_finite(f, f->section, state + k, x + k * apart, count, in);
+        } else if ((lanes <= FEW || apart > 1) && line) {
             for (int64_t k = 0; k < lanes; k++)
                 line(f, f->section + s * factors, state + s * states + k, x + k * apart, count);
         } else {
