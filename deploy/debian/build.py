@@ -73,7 +73,8 @@ def stage(folder, version, cuda):
     if not cuda:
         control = (debian / "control").read_text()
         (debian / "control").write_text(re.sub(r"\nPackage: arrayd-cuda13\n(?:.+\n)+", "", control))
-        (debian / "arrayd-cuda13.install").unlink()
+        for name in ("install", "lintian-overrides"):
+            (debian / f"arrayd-cuda13.{name}").unlink()
 
 
 def run_quietly(*command, **options):
