@@ -13,6 +13,10 @@ KILLS = ["fatal=0", "spill=0", "upgrades=0", "store_kills=0", "no_memory=0", "no
 # A kill at stores of a script in which two sessions use a capability at the same moment.
 USED_TOGETHER = ["--sweep", "--every", "2", "--seed", "2",
                  *(part for text in ("script=2", "late_events=300000", "switches=200000", "late=1") for part in ("--set", text))]
+# Kills while much is under way. One seed in 200 asks for an event in the moment between.
+EVENTS_AGAIN = ["--seeds", "1", "--from", "146",
+                *(part for text in (*KILLS, "late=1", "events=1", "commons=0", "operations=300", "most_kills=7", "worker_kills=2000",
+                                    "switches=200000") for part in ("--set", text))]
 # name: program, source, what stands there, what is put there, settings of the simulator, or its options
 MUTANTS = {
     "a change in place is not announced": (
@@ -40,7 +44,8 @@ MUTANTS = {
     "memory of the committed checkpoint is used again at once": (
         "arrayd-worker", f"{CHECKPOINT}/before_change.c",
         "        !ad__checkpoint_defer_free(s, b->home->stream_arena, &b->block, b)) {",
-        "        (ad__memory_give(b->home->stream_arena, &b->block), false)) {", ["late=0", "store_kills=3000"]),
+        "        (ad__memory_give(b->home->stream_arena, &b->block), false)) {",
+        ["late=0", "store_kills=3000", "commons=0", "events=0"]),
     "the client forgets some of what it sent": (
         "client", "client-c/net/stream.c", "    ad__save_unacked(s, payload, size);\n",
         "    if (s->encoded.ops % 16) ad__save_unacked(s, payload, size);\n", ["late=0", "drops=1000000"]),
@@ -49,7 +54,7 @@ MUTANTS = {
         ["forks=1", "quota=0", "operations=300"]),
     "what was seen to be complete is under way again": (
         "arrayd-worker", "server/worker/session/session_run.c", "    if (!s->checkpoint.resumed.behind) return false;\n", "    if (s) return false;\n",
-        ["late=1", "events=1", "commons=0", "shares=0", "operations=150", "most_kills=8"]),
+        EVENTS_AGAIN),
     "a use of a capability is written down over another's": (
         "arrayd-worker", "server/worker/sharing/capabilities.c", "if (c->uses && !ad__holder_await_use(s, &c->holder))", "if (false)",
         USED_TOGETHER),
