@@ -16,9 +16,8 @@
 #include "client-c/interop/lend.h"
 #include "protocol/rows_request.h"
 
-/* Receive what the server has sent before its reply: 64 bytes, and with them a descriptor unless the bytes are a
- * handle. */
-static int receive_message(ad_lease *l) {
+/* Receive 64 bytes, and the descriptor that comes with them, in place of those before. 0: no more are there. */
+static ssize_t receive_part(ad_lease *l, int *flags) {
     union {
         char space[CMSG_SPACE(sizeof(int))];
         struct cmsghdr header;
@@ -26,14 +25,28 @@ static int receive_message(ad_lease *l) {
     struct iovec part = {l->event, sizeof l->event};
     struct msghdr m = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.space};
-    ssize_t n = recvmsg(l->socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    const struct cmsghdr *h = n < 0 ? NULL : CMSG_FIRSTHDR(&m);
+    const ssize_t n = recvmsg(l->socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n <= 0) return 0;
+    const struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+    if (l->fd >= 0) close(l->fd);
+    l->fd = -1;
     if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS && h->cmsg_len == CMSG_LEN(sizeof l->fd))
         memcpy(&l->fd, CMSG_DATA(h), sizeof l->fd);
-    if ((l->fd >= 0) != l->by_handle && n == (ssize_t)sizeof l->event) return 0;
-    return ad__fail(m.msg_flags & MSG_CTRUNC ? AD_E_SYSTEM : AD_E_PROTOCOL, "export: no %s came with the reply%s",
+    *flags = m.msg_flags;
+    return n;
+}
+
+/* Receive what the server has sent before its reply: 64 bytes, and with them a descriptor unless the bytes are a
+ * handle. A worker that was killed before it replied may have sent memory, too, which the array no longer has: what
+ * came last is of the worker that has replied. */
+static int receive_message(ad_lease *l) {
+    int flags = 0;
+    ssize_t last = 0;
+    for (ssize_t n; (n = receive_part(l, &flags)) > 0;) last = n;
+    if ((l->fd >= 0) != l->by_handle && last == (ssize_t)sizeof l->event) return 0;
+    return ad__fail(flags & MSG_CTRUNC ? AD_E_SYSTEM : AD_E_PROTOCOL, "export: no %s came with the reply%s",
                     l->by_handle ? "handle" : "descriptor",
-                    m.msg_flags & MSG_CTRUNC ? ": this process has too many open" : "");
+                    flags & MSG_CTRUNC ? ": this process has too many open" : "");
 }
 
 static int ask_export(const ad_array *a, ad_lease *l, int theirs) {
