@@ -135,6 +135,7 @@ static void write_part(client *c) {
     sim_note("writes", m->number, count);
     sim_model_note_change(c, m);
     m->maybe_lost |= status != 0;
+    if (status && kept) memcpy(m->value, kept, (size_t)m->count * sizeof *kept); /* the library has sent nothing */
     ad_array_release(part);
     confirm_change(c, m, kept);
 }
