@@ -121,9 +121,12 @@ def test_finite_filters(dtype):
         compare("lfilter", b, [1.0], x, eps=loose, dtype=dtype != "float32")
         if taps > 1:
             compare("lfilter", b, [1.0], x, zi=noise(dtype, (*lanes, taps - 1), n), eps=loose, dtype=dtype != "float32")
-    x = noise("float64", (1000,))
-    x[500] = np.inf
-    compare("lfilter", np.ones(7), [1.0], x, eps=loose)
+    for n, taps in ((1000, 7), (20, 31)):
+        x = noise("float64", (n, 3))
+        x[n // 2] = np.inf
+        for axis in (0, 1):
+            compare("lfilter", np.ones(taps), [1.0], x, axis, eps=loose)
+        compare("lfilter", np.ones(taps), [1.0], x[:, 0].copy(), eps=loose)
 
 
 def test_resampling():

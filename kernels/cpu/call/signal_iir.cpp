@@ -12,7 +12,7 @@ using namespace ad;
 
 constexpr int64_t LANES = 16;      /* filtered side by side */
 constexpr int64_t FEW = 3;         /* lanes that are filtered one after another, though they lie side by side */
-constexpr int64_t PIECE = 1 << 12; /* elements of a lane for one section after another: they stay in the cache */
+constexpr int64_t PIECE = 512;     /* elements of a lane that stay in the first cache, section after section */
 constexpr int64_t GRAIN = 1 << 14; /* elements times coefficients */
 
 /* Lanes in arrays without gaps: (outer, n, inner) elements, and of the state (sections, order, outer * inner). */
@@ -64,35 +64,30 @@ void filter_line(const filter<T> *f, const T *section, T *state, T *x, int64_t c
         for (int j = 0; j < ORDER; j++) state[(s * ORDER + j) * f->lanes] = z[s][j];
 }
 
-constexpr int64_t BLOCK = 512; /* elements whose sums are made together: they stay in the first cache */
-
-/* The factors of the output are 0 but for the first. */
-template <class T> bool is_finite(const filter<T> *f, const T *section) {
-    const T *a = section + f->order + 1;
+/* Tell whether the filter has no factors of its output but the first, which is 1. */
+template <class T> bool is_finite(const filter<T> *f) {
+    if (f->sections > 1) return false;
+    const T *a = f->section + f->order + 1;
     return std::all_of(a + 1, a + f->order + 1, [](T factor) { return factor == T(0); });
 }
 
-/* Filter one lane by factors of its input alone, of at least as many elements as the order. Each sum has the order of
- * transposed direct form II, from the oldest input to the newest, so that a sum is the same however long the piece is.
- * in: PIECE elements. */
-template <class T> void filter_finite(const filter<T> *f, const T *b, T *state, T *x, int64_t count, T *in) {
+/* Filter one lane by factors of its input alone. Each sum has the order of transposed direct form II, from the oldest
+ * input to the newest, so that a sum is the same however long the piece is. */
+template <class T> void filter_finite(const filter<T> *f, const T *b, T *state, T *x, int64_t count) {
     const auto z = [&](int64_t j) -> T & { return state[j * f->lanes]; };
-    for (int64_t i = 0; i < count; i++) in[i] = x[i * f->inner];
-    for (int64_t first = 0; first < count; first += BLOCK) {
-        T sum[BLOCK];
-        const int64_t end = std::min(first + BLOCK, count);
-        for (int64_t i = first; i < end; i++) sum[i - first] = i < f->order ? z(i) : T(0);
-        for (int64_t k = f->order; k >= 0; k--) {
-            const T factor = b[k];
-            for (int64_t i = std::max(first, k); i < end; i++) sum[i - first] = factor * in[i - k] + sum[i - first];
-        }
-        for (int64_t i = first; i < end; i++) x[i * f->inner] = sum[i - first];
+    T in[PIECE], sum[PIECE];
+    for (int64_t i = 0; i < count; i++) {
+        in[i] = x[i * f->inner];
+        sum[i] = i < f->order ? z(i) : T(0);
     }
-    for (int64_t j = 0; j < f->order; j++) {
-        T sum = T(0);
-        for (int64_t k = f->order; k > j; k--) sum = b[k] * in[count + j - k] + sum;
-        z(j) = sum;
+    for (int64_t k = f->order; k >= 0; k--) {
+        const T factor = b[k];
+        for (int64_t i = k; i < count; i++) sum[i] = factor * in[i - k] + sum[i];
     }
+    for (int64_t i = 0; i < count; i++) x[i * f->inner] = sum[i];
+    for (int64_t j = 0; j < f->order; j++) z(j) = j + count < f->order ? z(j + count) : T(0);
+    for (int64_t k = f->order; k > 0; k--)
+        for (int64_t j = std::max(int64_t(0), k - count); j < k; j++) z(j) = b[k] * in[count + j - k] + z(j);
 }
 
 template <class T> using line_function = void (*)(const filter<T> *, const T *, T *, T *, int64_t);
@@ -116,9 +111,8 @@ void filter_sections(const filter<T> *f, T *x, T *state, int64_t lanes, int64_t 
     for (int64_t s = 0; s < f->sections; s += taken) {
         const auto line = find_line<T>(f->order, f->sections - s, &taken);
         ad_cpu_check_cancelled();
-        if (f->inner == 1 && f->sections == 1 && count >= f->order && is_finite(f, f->section)) {
-            T in[PIECE];
-            for (int64_t k = 0; k < lanes; k++) filter_finite(f, f->section, state + k, x + k * apart, count, in);
+        if (is_finite(f)) {
+            for (int64_t k = 0; k < lanes; k++) filter_finite(f, f->section, state + k, x + k * apart, count);
         } else if ((lanes <= FEW || apart > 1) && line) {
             for (int64_t k = 0; k < lanes; k++)
                 line(f, f->section + s * factors, state + s * states + k, x + k * apart, count);
