@@ -56,7 +56,8 @@ def test_seeds_of_a_kind_have_no_fault(simulator, kind):
 
 @pytest.mark.parametrize("seed, settings", [(980019, "spill=1 late=1"), (980043, "spill=1 forks=1 late=0"),
                                             (982290, "spill=1 forks=1 late=1 store_kills=0 worker_kills=0"),
-                                            (1, "script=1 late=1 kill_at_store=2791"), (1311762, "no_memory=2000 forks=1"), (1311798, "no_memory=2000 forks=1"),
+                                            (1, "script=1 late=1 kill_at_store=2791"),
+                                            (1311762, "no_memory=2000 forks=1"), (1311798, "no_memory=2000 forks=1"),
                                             (1321131, "client_kills=300 forks=1 spill=0 moves=1 store_kills=0 worker_kills=0 drops=0 upgrades=0")])
 def test_seeds_that_had_a_fault(simulator, seed, settings):
     """docs/internals/found.md says which."""

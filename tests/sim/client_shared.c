@@ -77,7 +77,7 @@ static bool judge_use(sim_shared *s, int status, int tried) {
     return status == AD_E_STALE && tried >= s->limit;
 }
 
-static void attach(client *c, sim_shared *s) {
+static void attach_shared(client *c, sim_shared *s) {
     char name[16], principal[32];
     ad_array *a;
     if (!s || !(s->by_name || s->by_capability)) return;
@@ -101,7 +101,7 @@ static void attach(client *c, sim_shared *s) {
 
 void sim_share_attach(client *c) {
     sim_model_make_room(c);
-    attach(c, sim_shared_choose());
+    attach_shared(c, sim_shared_choose());
 }
 
 bool sim_share_attach_latest(client *c) {
@@ -109,7 +109,7 @@ bool sim_share_attach_latest(client *c) {
     if (!s || s->number == c->latest) return false;
     c->latest = s->number;
     sim_model_make_room(c);
-    attach(c, s);
+    attach_shared(c, s);
     return true;
 }
 

@@ -39,32 +39,15 @@
     X(getaddrinfo, int, (const char *a, const char *b, const struct addrinfo *c, struct addrinfo **d), (a, b, c, d), \
       EAI_FAIL)
 
-typedef enum call {
-#define X(name, ...) CALL_##name,
-    CALLS(X)
-#undef X
-        CALLS_ALL
-} call;
+#include "tests/unit/failing_calls.h"
 
-static int failing = -1, failing_error, left; /* left: uses until it fails; of the test's own thread */
-static _Thread_local bool concerned;
+static _Thread_local bool concerned; /* the test's own thread */
 
 static bool must_fail(call c) {
     if (!concerned) return false;
-    if (failing == CALL_dladdr && c == CALL_readlink) return true; /* neither says where the library is */
-    return failing == (int)c && left-- == 1;
+    if (failing.call == CALL_dladdr && c == CALL_readlink) return true; /* neither says where the library is */
+    return is_due(c);
 }
-
-#define X(name, type, parameters, arguments, failure)                \
-    type __real_##name parameters;                                   \
-    type __wrap_##name parameters;                                   \
-    type __wrap_##name parameters {                                  \
-        if (!must_fail(CALL_##name)) return __real_##name arguments; \
-        errno = failing_error;                                       \
-        return failure;                                              \
-    }
-CALLS(X)
-#undef X
 
 /* The address that the other end of a connection seems to have. NULL: its own. */
 static const char *peer;
@@ -150,11 +133,9 @@ Test(client_finding, runtime_folders) {
     cr_expect_eq(ad__url_candidates(found), 3);
     for (int i = 0; i < 4; i++) { /* it may not be searched: it is this user's, somebody else's, or none */
         setenv("XDG_RUNTIME_DIR", i == 2 ? "/proc/1" : i == 3 ? "/no/such/folder" : folder, 1);
-        failing = CALL_faccessat;
-        failing_error = i == 0 ? ENOENT : EACCES;
-        left = 1;
+        arm_failure(CALL_faccessat, i == 0 ? ENOENT : EACCES, 1);
         const int n = ad__url_candidates(found);
-        failing = -1;
+        disarm_failure();
         if (i < 2) cr_expect_eq(n, 3);
         if (i == 3) cr_expect_eq(n, 2);
     }
@@ -162,7 +143,7 @@ Test(client_finding, runtime_folders) {
 
 /* ---- who a program is ---- */
 
-static int find(const char *url, const ad_connection *options, ad_credentials *c) {
+static int find_credentials(const char *url, const ad_connection *options, ad_credentials *c) {
     ad_server_address a;
     cr_assert_eq(ad__url_parse(url, &a), 0);
     return ad__credentials_find(&a, options, c);
@@ -172,15 +153,15 @@ Test(client_finding, tokens_that_are_none) {
     static const char *const bad[] = {"", " ", "\n", "two words", "t\x7f", "\xc3\xa4", "a\tb"};
     ad_credentials c;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        cr_expect_eq(find("tcp:h:1", &(ad_connection){.token = bad[i]}, &c), AD_E_VALUE);
+        cr_expect_eq(find_credentials("tcp:h:1", &(ad_connection){.token = bad[i]}, &c), AD_E_VALUE);
         cr_expect_not_null(strstr(ad_error_message(), "option token: not a token"));
         write_token(file, bad[i]);
         setenv("ARRAYD_TOKEN_FILE", file, 1);
-        cr_expect_eq(find("tcp:h:1", NULL, &c), AD_E_VALUE);
+        cr_expect_eq(find_credentials("tcp:h:1", NULL, &c), AD_E_VALUE);
         unsetenv("ARRAYD_TOKEN_FILE");
     }
-    cr_expect_eq(find("tcp:h:1", &(ad_connection){.token = text}, &c), AD_E_VALUE);
-    cr_expect_eq(find("unix:/x", &(ad_connection){.token = text}, &c), 0, "a Unix socket needs none");
+    cr_expect_eq(find_credentials("tcp:h:1", &(ad_connection){.token = text}, &c), AD_E_VALUE);
+    cr_expect_eq(find_credentials("unix:/x", &(ad_connection){.token = text}, &c), 0, "a Unix socket needs none");
 }
 
 Test(client_finding, places_of_tokens) {
@@ -189,41 +170,40 @@ Test(client_finding, places_of_tokens) {
     setenv("ARRAYD_TOKEN", "", 1);
     setenv("ARRAYD_TOKEN_FILE", "", 1);
     setenv("HOME", "", 1);
-    cr_expect(find("tcp:h:1", NULL, &c) == 0 && !*c.token);
+    cr_expect(find_credentials("tcp:h:1", NULL, &c) == 0 && !*c.token);
     setenv("HOME", text, 1);
-    cr_expect(find("tcp:h:1", NULL, &c) == 0 && !*c.token);
+    cr_expect(find_credentials("tcp:h:1", NULL, &c) == 0 && !*c.token);
     setenv("HOME", folder, 1);
-    cr_expect(find("tcp:h:1", NULL, &c) == 0 && !*c.token);
+    cr_expect(find_credentials("tcp:h:1", NULL, &c) == 0 && !*c.token);
     snprintf(path, sizeof path, "mkdir -p %s/.config/arrayd", folder);
     cr_assert_eq(system(path), 0);
     snprintf(path, sizeof path, "%s/.config/arrayd/token", folder);
     write_token(path, "of_home\r\n");
-    cr_expect(find("tcp:h:1", NULL, &c) == 0 && !strcmp(c.token, "of_home"));
+    cr_expect(find_credentials("tcp:h:1", NULL, &c) == 0 && !strcmp(c.token, "of_home"));
     setenv("XDG_CONFIG_HOME", "", 1);
-    cr_expect(find("tcp:h:1", NULL, &c) == 0 && !strcmp(c.token, "of_home"));
+    cr_expect(find_credentials("tcp:h:1", NULL, &c) == 0 && !strcmp(c.token, "of_home"));
     setenv("XDG_CONFIG_HOME", folder, 1);
-    cr_expect(find("tcp:h:1", NULL, &c) == 0 && !*c.token);
+    cr_expect(find_credentials("tcp:h:1", NULL, &c) == 0 && !*c.token);
     unsetenv("XDG_CONFIG_HOME");
-    cr_expect(find("tls:h:1", &(ad_connection){.cert = "/x"}, &c) == 0 && !*c.token, "a certificate is shown instead");
+    cr_expect(find_credentials("tls:h:1", &(ad_connection){.cert = "/x"}, &c) == 0 && !*c.token,
+              "a certificate is shown instead");
     setenv("ARRAYD_CERT", "/x", 1);
-    cr_expect(find("tls:h:1", NULL, &c) == 0 && !*c.token);
-    cr_expect(find("tls://word@h:1", NULL, &c) == 0 && !strcmp(c.token, "word"));
+    cr_expect(find_credentials("tls:h:1", NULL, &c) == 0 && !*c.token);
+    cr_expect(find_credentials("tls://word@h:1", NULL, &c) == 0 && !strcmp(c.token, "word"));
     for (int i = 0; i < 3; i++) {
         const ad_connection options = {
             .ca = i == 0 ? text : NULL, .cert = i == 1 ? text : NULL, .key = i == 2 ? text : NULL};
-        cr_expect_eq(find("tls:h:1", &options, &c), AD_E_VALUE);
+        cr_expect_eq(find_credentials("tls:h:1", &options, &c), AD_E_VALUE);
         cr_expect_not_null(strstr(ad_error_message(), "longer than"), "%s", ad_error_message());
     }
     setenv("ARRAYD_TOKEN_FILE", path, 1);
     for (int n = 0; n < 2; n++) {
-        failing = n ? CALL_read : CALL_fstat;
-        failing_error = EIO;
-        left = 1;
-        cr_expect_eq(find("tcp:h:1", NULL, &c), n ? AD_E_SYSTEM : 0);
-        failing = -1;
+        arm_failure(n ? CALL_read : CALL_fstat, EIO, 1);
+        cr_expect_eq(find_credentials("tcp:h:1", NULL, &c), n ? AD_E_SYSTEM : 0);
+        disarm_failure();
     }
     setenv("ARRAYD_TOKEN_FILE", "/no/such/file", 1);
-    cr_expect_eq(find("tcp:h:1", NULL, &c), AD_E_SYSTEM);
+    cr_expect_eq(find_credentials("tcp:h:1", NULL, &c), AD_E_SYSTEM);
 }
 
 Test(client_finding, names_are_cut_between_characters) {
@@ -232,15 +212,15 @@ Test(client_finding, names_are_cut_between_characters) {
     for (size_t n = 0; n + 3 < sizeof name; n++) {
         memset(name, 'n', n);
         strcpy(name + n, "\xe2\x82\xac");
-        cr_expect_eq(find("unix:/x", &(ad_connection){.name = name}, &c), 0);
+        cr_expect_eq(find_credentials("unix:/x", &(ad_connection){.name = name}, &c), 0);
         cr_expect(ad__is_utf8(c.name, strlen(c.name)), "%zu", n);
     }
     memset(name, '\x80', sizeof name - 1);
     name[sizeof name - 1] = 0;
     setenv("ARRAYD_NAME", name, 1);
-    cr_expect(find("unix:/x", NULL, &c) == 0 && !*c.name);
+    cr_expect(find_credentials("unix:/x", NULL, &c) == 0 && !*c.name);
     setenv("ARRAYD_NAME", "", 1);
-    cr_expect(find("unix:/x", NULL, &c) == 0 && *c.name);
+    cr_expect(find_credentials("unix:/x", NULL, &c) == 0 && *c.name);
 }
 
 /* ---- connections ---- */
@@ -275,12 +255,10 @@ Test(client_finding, each_call_that_fails_while_a_program_connects) {
             for (int n = 1, more = 1; more && n < 6; n++) {
                 ad_session *s = NULL;
                 fake *f = fake_start(&(fake_options){.tcp = true});
-                failing_error = errors[e];
-                left = n;
-                failing = c;
+                arm_failure(c, errors[e], n);
                 const int status = ad_session_open(f->url, &s);
-                failing = -1;
-                more = left <= 0;
+                disarm_failure();
+                more = failing.left <= 0;
                 cr_expect(status == 0 || (status < 0 && *ad_error_message()), "call %d, use %d", c, n);
                 failures += status != 0;
                 ad_session_close(s);
@@ -311,15 +289,13 @@ Test(client_finding, times_that_are_over) {
 /* ---- programs to embed ---- */
 
 /* Try to embed a server where the library's own place is not known. */
-static int embed(const char *path, call c, int error, int n) {
+static int try_embedding(const char *path, call c, int error, int n) {
     ad_session *s = NULL;
     if (path) setenv("PATH", path, 1);
     else unsetenv("PATH");
-    failing = (int)c;
-    failing_error = error;
-    left = n;
+    arm_failure((int)c, error, n);
     const int status = ad_session_open("embedded:cpu", &s);
-    failing = -1;
+    disarm_failure();
     cr_expect(status < 0 && !s && *ad_error_message(), "%s", path);
     return status;
 }
@@ -337,33 +313,33 @@ Test(client_finding, programs_that_may_be_embedded) {
     static const char *const none[] = {NULL, "", ":::", "/nowhere:/no/such/folder:", "/bin/false"};
     unsetenv("ARRAYD_BIN");
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
-        cr_expect_eq(embed(none[i], CALL_dladdr, 0, 1), AD_E_CONNECTION);
+        cr_expect_eq(try_embedding(none[i], CALL_dladdr, 0, 1), AD_E_CONNECTION);
         cr_expect_not_null(strstr(ad_error_message(), "embed"), "%s", ad_error_message());
     }
     setenv("ARRAYD_BIN", "", 1);
-    cr_expect_eq(embed(text, CALL_dladdr, 0, 1), AD_E_CONNECTION);
+    cr_expect_eq(try_embedding(text, CALL_dladdr, 0, 1), AD_E_CONNECTION);
     setenv("ARRAYD_BIN", text, 1);
-    cr_expect_eq(embed("", CALL_dladdr, 0, 1), AD_E_CONNECTION);
+    cr_expect_eq(try_embedding("", CALL_dladdr, 0, 1), AD_E_CONNECTION);
     snprintf(program, sizeof program, "%s/arrayd", folder);
     setenv("ARRAYD_BIN", program, 1);
     cr_assert_eq(mkdir(program, 0755), 0);
-    cr_expect_eq(embed("", CALL_dladdr, 0, 1), AD_E_CONNECTION, "a folder is no program");
+    cr_expect_eq(try_embedding("", CALL_dladdr, 0, 1), AD_E_CONNECTION, "a folder is no program");
     rmdir(program);
     write_program(program, "nothing", 0644);
-    cr_expect_eq(embed("", CALL_dladdr, 0, 1), AD_E_CONNECTION);
+    cr_expect_eq(try_embedding("", CALL_dladdr, 0, 1), AD_E_CONNECTION);
     static const struct {
         const char *script, *expected;
     } ends[] = {{"#!/bin/sh\nexit 7\n", "exited with status 7"}, {"#!/bin/sh\nkill -9 $$\n", "ended by signal 9"}};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         write_program(program, ends[i].script, 0755);
-        cr_expect_eq(embed("/bin", CALL_dladdr, 0, 1), AD_E_CONNECTION);
+        cr_expect_eq(try_embedding("/bin", CALL_dladdr, 0, 1), AD_E_CONNECTION);
         cr_expect_not_null(strstr(ad_error_message(), ends[i].expected), "%s", ad_error_message());
-        for (int error = 0; error < 2; error++) embed("/bin", CALL_syscall, error ? ENOSYS : EMFILE, 1);
-        embed("/bin", CALL_poll, EINTR, 1);
-        for (int n = 1; n <= 2; n++) embed("/bin", CALL_socketpair, EMFILE, n);
+        for (int error = 0; error < 2; error++) try_embedding("/bin", CALL_syscall, error ? ENOSYS : EMFILE, 1);
+        try_embedding("/bin", CALL_poll, EINTR, 1);
+        for (int n = 1; n <= 2; n++) try_embedding("/bin", CALL_socketpair, EMFILE, n);
     }
     unsetenv("ARRAYD_BIN");
     snprintf(path, sizeof path, "/nowhere:%s:/bin", folder);
-    cr_expect_eq(embed(path, CALL_dladdr, EACCES, 1), AD_E_CONNECTION);
+    cr_expect_eq(try_embedding(path, CALL_dladdr, EACCES, 1), AD_E_CONNECTION);
     cr_expect_not_null(strstr(ad_error_message(), "signal 9"), "%s", ad_error_message());
 }

@@ -2,14 +2,12 @@
  * uses it, loses its connection, forks and closes it. The program is told by an error or need not know, nothing crashes
  * or waits for ever, and no descriptor is left. The linker gives these calls of the library to this file (Makefile,
  * WRAPS_embedded). */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -24,67 +22,46 @@
 /* ---- the calls ---- */
 
 /* X(call, result, parameters, arguments, what a failure returns) */
-#define CALLS(X)                                                                                                      \
-    X(socket, int, (int a, int b, int c), (a, b, c), -1)                                                              \
-    X(connect, int, (int a, const struct sockaddr *b, socklen_t c), (a, b, c), -1)                                    \
-    X(socketpair, int, (int a, int b, int c, int d[2]), (a, b, c, d), -1)                                             \
-    X(getsockopt, int, (int a, int b, int c, void *d, socklen_t *e), (a, b, c, d, e), -1)                             \
-    X(poll, int, (struct pollfd * a, nfds_t b, int c), (a, b, c), -1)                                                 \
-    X(send, ssize_t, (int a, const void *b, size_t c, int d), (a, b, c, d), -1)                                       \
-    X(sendmsg, ssize_t, (int a, const struct msghdr *b, int c), (a, b, c), -1)                                        \
-    X(recv, ssize_t, (int a, void *b, size_t c, int d), (a, b, c, d), -1)                                             \
-    X(recvmsg, ssize_t, (int a, struct msghdr *b, int c), (a, b, c), -1)                                              \
-    X(fcntl, int, (int a, int b, long c), (a, b, c), -1)                                                              \
-    X(getrandom, ssize_t, (void *a, size_t b, unsigned c), (a, b, c), -1)                                             \
-    X(malloc, void *, (size_t a), (a), NULL)                                                                          \
-    X(calloc, void *, (size_t a, size_t b), (a, b), NULL)                                                             \
-    X(realloc, void *, (void *a, size_t b), (a, b), NULL)                                                             \
-    X(mmap, void *, (void *a, size_t b, int c, int d, int e, off_t f), (a, b, c, d, e, f), MAP_FAILED)                \
-    X(memfd_create, int, (const char *a, unsigned b), (a, b), -1)                                                     \
-    X(waitpid, pid_t, (pid_t a, int *b, int c), (a, b, c), -1)                                                        \
-    X(waitid, int, (idtype_t a, id_t b, siginfo_t * c, int d), (a, b, c, d), -1)                                      \
-    X(pthread_mutex_init, int, (pthread_mutex_t * a, const pthread_mutexattr_t *b), (a, b), fault.error)              \
-    X(pthread_attr_init, int, (pthread_attr_t * a), (a), fault.error)                                                 \
-    X(pthread_create, int, (pthread_t * a, const pthread_attr_t *b, void *(*c)(void *), void *d), (a, b, c, d),       \
-      fault.error)                                                                                                    \
-    X(posix_spawn, int,                                                                                               \
-      (pid_t * a, const char *b, const posix_spawn_file_actions_t *c, const posix_spawnattr_t *d, char *const *e,     \
-       char *const *f),                                                                                               \
-      (a, b, c, d, e, f), fault.error)                                                                                \
-    X(posix_spawn_file_actions_init, int, (posix_spawn_file_actions_t * a), (a), fault.error)                         \
-    X(posix_spawn_file_actions_adddup2, int, (posix_spawn_file_actions_t * a, int b, int c), (a, b, c), fault.error)  \
-    X(posix_spawn_file_actions_addopen, int, (posix_spawn_file_actions_t * a, int b, const char *c, int d, mode_t e), \
-      (a, b, c, d, e), fault.error)                                                                                   \
-    X(posix_spawn_file_actions_addclosefrom_np, int, (posix_spawn_file_actions_t * a, int b), (a, b), fault.error)    \
-    X(posix_spawnattr_init, int, (posix_spawnattr_t * a), (a), fault.error)                                           \
-    X(posix_spawnattr_setsigmask, int, (posix_spawnattr_t * a, const sigset_t *b), (a, b), fault.error)               \
-    X(posix_spawnattr_setsigdefault, int, (posix_spawnattr_t * a, const sigset_t *b), (a, b), fault.error)            \
-    X(posix_spawnattr_setflags, int, (posix_spawnattr_t * a, short b), (a, b), fault.error)
+#define CALLS(X)                                                                                                       \
+    X(socket, int, (int a, int b, int c), (a, b, c), -1)                                                               \
+    X(connect, int, (int a, const struct sockaddr *b, socklen_t c), (a, b, c), -1)                                     \
+    X(socketpair, int, (int a, int b, int c, int d[2]), (a, b, c, d), -1)                                              \
+    X(getsockopt, int, (int a, int b, int c, void *d, socklen_t *e), (a, b, c, d, e), -1)                              \
+    X(poll, int, (struct pollfd * a, nfds_t b, int c), (a, b, c), -1)                                                  \
+    X(send, ssize_t, (int a, const void *b, size_t c, int d), (a, b, c, d), -1)                                        \
+    X(sendmsg, ssize_t, (int a, const struct msghdr *b, int c), (a, b, c), -1)                                         \
+    X(recv, ssize_t, (int a, void *b, size_t c, int d), (a, b, c, d), -1)                                              \
+    X(recvmsg, ssize_t, (int a, struct msghdr *b, int c), (a, b, c), -1)                                               \
+    X(fcntl, int, (int a, int b, long c), (a, b, c), -1)                                                               \
+    X(getrandom, ssize_t, (void *a, size_t b, unsigned c), (a, b, c), -1)                                              \
+    X(malloc, void *, (size_t a), (a), NULL)                                                                           \
+    X(calloc, void *, (size_t a, size_t b), (a, b), NULL)                                                              \
+    X(realloc, void *, (void *a, size_t b), (a, b), NULL)                                                              \
+    X(mmap, void *, (void *a, size_t b, int c, int d, int e, off_t f), (a, b, c, d, e, f), MAP_FAILED)                 \
+    X(memfd_create, int, (const char *a, unsigned b), (a, b), -1)                                                      \
+    X(waitpid, pid_t, (pid_t a, int *b, int c), (a, b, c), -1)                                                         \
+    X(waitid, int, (idtype_t a, id_t b, siginfo_t * c, int d), (a, b, c, d), -1)                                       \
+    X(pthread_mutex_init, int, (pthread_mutex_t * a, const pthread_mutexattr_t *b), (a, b), failing.error)             \
+    X(pthread_attr_init, int, (pthread_attr_t * a), (a), failing.error)                                                \
+    X(pthread_create, int, (pthread_t * a, const pthread_attr_t *b, void *(*c)(void *), void *d), (a, b, c, d),        \
+      failing.error)                                                                                                   \
+    X(posix_spawn, int,                                                                                                \
+      (pid_t * a, const char *b, const posix_spawn_file_actions_t *c, const posix_spawnattr_t *d, char *const *e,      \
+       char *const *f),                                                                                                \
+      (a, b, c, d, e, f), failing.error)                                                                               \
+    X(posix_spawn_file_actions_init, int, (posix_spawn_file_actions_t * a), (a), failing.error)                        \
+    X(posix_spawn_file_actions_adddup2, int, (posix_spawn_file_actions_t * a, int b, int c), (a, b, c), failing.error) \
+    X(posix_spawn_file_actions_addopen, int, (posix_spawn_file_actions_t * a, int b, const char *c, int d, mode_t e),  \
+      (a, b, c, d, e), failing.error)                                                                                  \
+    X(posix_spawn_file_actions_addclosefrom_np, int, (posix_spawn_file_actions_t * a, int b), (a, b), failing.error)   \
+    X(posix_spawnattr_init, int, (posix_spawnattr_t * a), (a), failing.error)                                          \
+    X(posix_spawnattr_setsigmask, int, (posix_spawnattr_t * a, const sigset_t *b), (a, b), failing.error)              \
+    X(posix_spawnattr_setsigdefault, int, (posix_spawnattr_t * a, const sigset_t *b), (a, b), failing.error)           \
+    X(posix_spawnattr_setflags, int, (posix_spawnattr_t * a, short b), (a, b), failing.error)
 
-typedef enum call {
-#define X(name, ...) CALL_##name,
-    CALLS(X)
-#undef X
-} call;
+#include "tests/unit/failing_calls.h"
 
-static struct {
-    atomic_int call; /* -1: none fails */
-    int error;
-    atomic_int left; /* uses until it fails */
-} fault = {.call = -1};
-
-static bool must_fail(call c) { return fault.call == (int)c && atomic_fetch_sub(&fault.left, 1) == 1; }
-
-#define X(name, type, parameters, arguments, failure)                \
-    type __real_##name parameters;                                   \
-    type __wrap_##name parameters;                                   \
-    type __wrap_##name parameters {                                  \
-        if (!must_fail(CALL_##name)) return __real_##name arguments; \
-        errno = fault.error;                                         \
-        return failure;                                              \
-    }
-CALLS(X)
-#undef X
+static bool must_fail(call c) { return is_due(c); }
 
 /* ---- the server ---- */
 
@@ -184,7 +161,7 @@ static int use_in_fork(ad_session *s) {
     int state = -1, status = ad_arange(s, ad_int(0), ad_int(4), ad_int(1), AD_FLOAT64, &a);
     const pid_t pid = status ? -1 : fork();
     if (pid == 0) {
-        fault.call = -1; /* only the parent's calls fail */
+        disarm_failure(); /* only the parent's calls fail */
         const int said = ad_download(a, data, sizeof data);
         _exit(said ? said != AD_E_CONNECTION : data[3] != 3);
     }
@@ -198,14 +175,6 @@ static int use_in_fork(ad_session *s) {
 static int use_nothing(ad_session *s) { return ad_sync(s); }
 
 /* ---- the test ---- */
-
-static unsigned count_descriptors(void) {
-    unsigned n = 0;
-    DIR *open = opendir("/proc/self/fd");
-    while (readdir(open)) n++;
-    closedir(open);
-    return n;
-}
 
 /* Open, use and close a session; its status, and what the program was told. */
 static int run_program(const char *where, int (*use)(ad_session *), char told[600]) {
@@ -222,15 +191,13 @@ static int run_program(const char *where, int (*use)(ad_session *), char told[60
 static bool fail_once(const char *where, int (*use)(ad_session *), int usual, call c, int error, int n) {
     const unsigned before = count_descriptors();
     char told[600];
-    fault.error = error;
-    fault.left = n;
-    fault.call = (int)c;
+    arm_failure((int)c, error, n);
     const int status = run_program(where, use, told);
-    fault.call = -1;
+    disarm_failure();
     cr_expect(status == 0 || (status < 0 && *told), "call %d, error %d, use %d: %d", (int)c, error, n, status);
     if (error == EINTR && c != CALL_connect) cr_expect_eq(status, usual, "call %d, use %d: %s", (int)c, n, told);
     cr_expect_eq(count_descriptors(), before, "call %d, error %d, use %d: %s", (int)c, error, n, told);
-    return fault.left <= 0;
+    return failing.left <= 0;
 }
 
 typedef struct row {

@@ -1,4 +1,4 @@
-/* What is at the edge of each part of the protocol: conditions that no message of a usual client meets. */
+/* These tests meet the edges of each part of the protocol: conditions that no message of a usual client meets. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -102,7 +102,7 @@ Test(edges, words_that_are_too_long_or_empty_have_no_neighbours) {
     }
 }
 
-static const char *describe(const ad_message *m) {
+static const char *describe_message(const ad_message *m) {
     static char text[400];
     ad__message_text(m, text, sizeof text);
     return text;
@@ -113,20 +113,20 @@ Test(edges, messages_that_hold_what_no_reader_lets_through) {
     ad_scalar values[40] = {{AD_SCALAR_BOOL, {.b = false}}};
     const int64_t one[] = {4};
     ad_message m = {0};
-    cr_expect_str_eq(describe(&m), "?");
+    cr_expect_str_eq(describe_message(&m), "?");
     m.row = ad__request(AD_REQ_READ);
     m.operand.desc = (ad_desc){7, 0, one, one, 99, 1, AD_VIEW};
-    cr_expect_not_null(strstr(describe(&m), "#7 ?[4]"));
+    cr_expect_not_null(strstr(describe_message(&m), "#7 ?[4]"));
     m = (ad_message){.row = ad__request(AD_REQ_FREE), .ids = ids, .nids = COUNT(ids)};
-    cr_expect_not_null(strstr(describe(&m), "... 40 in all"));
+    cr_expect_not_null(strstr(describe_message(&m), "... 40 in all"));
     m = (ad_message){.row = ad__request(AD_REQ_REPLY), .values = values, .nvalues = COUNT(values)};
-    cr_expect(strstr(describe(&m), "false") && strstr(describe(&m), ", ... 40 in all"));
+    cr_expect(strstr(describe_message(&m), "false") && strstr(describe_message(&m), ", ... 40 in all"));
     m = (ad_message){.row = ad__request(AD_REQ_UFUNC),
                      .opcode = AD_REQ_UFUNC,
                      .op = {.opcode = AD_REQ_UFUNC, .loop = 99, .row = 999}};
-    cr_expect_not_null(strstr(describe(&m), "? ?"));
+    cr_expect_not_null(strstr(describe_message(&m), "? ?"));
     m = (ad_message){.row = ad__request(AD_REQ_WELCOME), .s = {{"0123456789abcdef", 16}}};
-    cr_expect_null(strstr(describe(&m), "0123"));
+    cr_expect_null(strstr(describe_message(&m), "0123"));
 }
 
 Test(edges, strings_are_printed_as_ascii) {
@@ -134,11 +134,11 @@ Test(edges, strings_are_printed_as_ascii) {
     for (int i = 0; i < 256; i++) all[i] = (char)i;
     for (int i = 0; i < 256; i += 32) {
         ad_message m = {.row = ad__request(AD_REQ_BYE), .s = {{all + i, 32}}};
-        for (const char *p = describe(&m); *p; p++) cr_expect(*p >= ' ' && *p <= '~');
+        for (const char *p = describe_message(&m); *p; p++) cr_expect(*p >= ' ' && *p <= '~');
     }
     ad_string value = {all, sizeof all};
     ad_message m = {.row = ad__request(AD_REQ_LAUNCH), .s = {{"f", 1}}, .list = {{&value, 1}}};
-    cr_expect_not_null(strstr(describe(&m), "0f..."));
+    cr_expect_not_null(strstr(describe_message(&m), "0f..."));
 }
 
 Test(edges, secret_requests_in_any_order) {

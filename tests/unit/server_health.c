@@ -70,9 +70,9 @@ static void tear_down(void) {
 
 TestSuite(health, .init = set_up, .fini = tear_down);
 
-/* Look once, and send these bytes as the worker's answer, so many at a time. ends: the worker then closes; else
+/* Ask once, and send these bytes as the worker's answer, so many at a time. ends: the worker then closes; else
  * the time for its answer is soon over. */
-static void look(const void *data, size_t size, size_t piece, bool ends) {
+static void ask_worker(const void *data, size_t size, size_t piece, bool ends) {
     ad_observer w = {.done = note_done};
     front.observability.health.last = 0; /* at once */
     front.config.health_seconds = ends ? 60 : 0.02;
@@ -107,7 +107,7 @@ static void add_reply(ad_bytes *out, double sum, size_t size) {
 }
 
 static void check_look(const ad_bytes *b, size_t piece, const char *trouble) {
-    look(b->data, b->size, piece, true);
+    ask_worker(b->data, b->size, piece, true);
     cr_expect(observation.probed);
     cr_expect_eq(observation.works, !*trouble, "%s", observation.trouble);
     cr_expect_not_null(strstr(observation.trouble, trouble), "%s: %s", trouble, observation.trouble);
@@ -163,23 +163,23 @@ Test(health, wrong_answers) {
 }
 
 Test(health, workers_that_do_not_answer_or_are_not_there) {
-    look(NULL, 0, 1, false);
+    ask_worker(NULL, 0, 1, false);
     cr_expect(!observation.works && strstr(observation.trouble, "no answer"), "%s", observation.trouble);
     observation.probes_open = 4;
-    look(NULL, 0, 1, false);
+    ask_worker(NULL, 0, 1, false);
     cr_expect_not_null(strstr(observation.trouble, "earlier looks are still waiting"), "%s", observation.trouble);
     answer_of_tell = AD_E_CONNECTION;
-    look(NULL, 0, 1, false);
+    ask_worker(NULL, 0, 1, false);
     cr_expect(observation.probed && !observation.works);
     answer_of_tell = 0;
     ready = false;
-    look(NULL, 0, 1, false);
+    ask_worker(NULL, 0, 1, false);
     cr_expect(!observation.probed && !ad__health_good(&front), "nobody was asked");
     state = AD_DOMAIN_STARTING;
-    look(NULL, 0, 1, false);
+    ask_worker(NULL, 0, 1, false);
     cr_expect_not_null(strstr(observation.trouble, "the worker is starting"), "%s", observation.trouble);
     state = AD_DOMAIN_FAILED;
-    look(NULL, 0, 1, false);
+    ask_worker(NULL, 0, 1, false);
     cr_expect_not_null(strstr(observation.trouble, "it has failed"), "%s", observation.trouble);
     ready = true;
 }
@@ -191,7 +191,7 @@ Test(health, each_device_in_use_is_looked_at) {
     devices[2] = (ad_report_device){.index = AD_REPORT_DEVICES, .open = 1};
     observation.report = (ad_report){.head = &head, .devices = devices};
     add_reply(&b, RIGHT, 8);
-    look(b.data, b.size, 100, false); /* the other device's answer is missing */
+    ask_worker(b.data, b.size, 100, false); /* the other device's answer is missing */
     cr_expect_not(observation.works);
     add_reply(&b, RIGHT, 8);
     check_look(&b, 100, "");

@@ -2,7 +2,6 @@
  * start that does not succeed says why and leaves no descriptor. The linker gives these calls of the server to this
  * file (Makefile, WRAPS_server). */
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -40,27 +39,9 @@
     X(geteuid, uid_t, (void), (), 54321)                                                       \
     X(uv_poll_init, int, (uv_loop_t * a, uv_poll_t * b, int c), (a, b, c), UV_ENOMEM)
 
-typedef enum call {
-#define X(name, ...) CALL_##name,
-    CALLS(X)
-#undef X
-        CALLS_ALL
-} call;
+#include "tests/unit/failing_calls.h"
 
-static int failing = -1, failing_error, left; /* left: uses until it fails */
-
-static bool must_fail(call c) { return failing == (int)c && left-- == 1; }
-
-#define X(name, type, parameters, arguments, failure)                \
-    type __real_##name parameters;                                   \
-    type __wrap_##name parameters;                                   \
-    type __wrap_##name parameters {                                  \
-        if (!must_fail(CALL_##name)) return __real_##name arguments; \
-        errno = failing_error;                                       \
-        return failure;                                              \
-    }
-CALLS(X)
-#undef X
+static bool must_fail(call c) { return is_due(c); }
 
 /* What the server's main file has, of which nothing is called here. */
 void ad__front_stop(ad_front *f, int status, const char *why) { (void)f, (void)status, (void)why; }
@@ -89,7 +70,7 @@ static void tear_down(void) {
 TestSuite(listen, .init = set_up, .fini = tear_down);
 
 /* Load a configuration: options as of the command line, with %s for the folder. */
-static void configure(const char *const *options) {
+static void load_options(const char *const *options) {
     char text[8][300];
     char *argv[10] = {"arrayd"};
     int argc = 1;
@@ -106,7 +87,7 @@ static void configure(const char *const *options) {
     fault = (ad_fault){0};
     cr_assert_eq(uv_loop_init(&front.loop), 0);
 }
-#define CONFIGURE(...) configure((const char *const[]){__VA_ARGS__, NULL})
+#define CONFIGURE(...) load_options((const char *const[]){__VA_ARGS__, NULL})
 
 /* Open what the configuration names, and close it. */
 static int open_and_close(char where[300]) {
@@ -126,17 +107,9 @@ static int open_and_close(char where[300]) {
     return status;
 }
 
-static int start(const char *const *options, char where[300]) {
-    configure(options);
+static int start_front(const char *const *options, char where[300]) {
+    load_options(options);
     return open_and_close(where);
-}
-
-static unsigned count_descriptors(void) {
-    unsigned n = 0;
-    DIR *open = opendir("/proc/self/fd");
-    while (readdir(open)) n++;
-    closedir(open);
-    return n;
 }
 
 /* ---- tests ---- */
@@ -145,22 +118,20 @@ Test(listen, each_call_that_fails_is_told_or_does_no_harm) {
     static const char *const options[] = {"--socket=%s/s", "--tcp=127.0.0.1:0", "--tcp-open=yes", NULL};
     char where[300], path[100];
     unsigned failures = 0;
-    cr_assert_eq(start(options, where), 0, "%s", fault.text);
+    cr_assert_eq(start_front(options, where), 0, "%s", fault.text);
     cr_expect(strstr(where, "unix:") && strstr(where, "tcp:127.0.0.1:"), "%s", where);
     snprintf(path, sizeof path, "%s/s", folder);
     for (int c = 0; c < CALLS_ALL; c++)
         for (int n = 1; n < 20; n++) {
             const unsigned before = count_descriptors();
-            failing_error = c == CALL_flock ? EWOULDBLOCK : EACCES;
-            failing = c;
-            left = n;
-            const int status = start(options, where);
-            failing = -1;
+            arm_failure(c, c == CALL_flock ? EWOULDBLOCK : EACCES, n);
+            const int status = start_front(options, where);
+            disarm_failure();
             cr_expect(status == 0 || (status == fault.code && *fault.text), "call %d, use %d", c, n);
             cr_expect_eq(count_descriptors(), before, "call %d, use %d: %s", c, n, fault.text);
             failures += status != 0;
             unlink(path);
-            if (left > 0) break;
+            if (failing.left > 0) break;
         }
     cr_expect_gt(failures, 10);
 }
@@ -168,7 +139,7 @@ Test(listen, each_call_that_fails_is_told_or_does_no_harm) {
 static void check_refused(const char *const *options, const char *expected) {
     char where[300];
     const unsigned before = count_descriptors();
-    cr_expect_neq(start(options, where), 0, "%s %s", options[0], options[1] ? options[1] : "");
+    cr_expect_neq(start_front(options, where), 0, "%s %s", options[0], options[1] ? options[1] : "");
     cr_expect_not_null(strstr(fault.text, expected), "%s: %s", options[0], fault.text);
     cr_expect_eq(count_descriptors(), before, "%s", options[0]);
 }
@@ -222,7 +193,7 @@ Test(listen, sockets_that_cannot_be) {
     REFUSED("already running: somebody answers", "--socket=%s/busy");
     close(fd); /* the server is dead now, and its socket is there */
     const char *const options[] = {"--socket=%s/busy", NULL};
-    cr_expect_eq(start(options, where), 0, "%s", fault.text);
+    cr_expect_eq(start_front(options, where), 0, "%s", fault.text);
     memset(path, 'p', sizeof path);
     path[sizeof path - 1] = 0;
     cr_expect_eq(ad__listen_at_path("control", path, 0600, &fd, &fault), AD_E_VALUE);
@@ -256,18 +227,16 @@ Test(listen, a_server_makes_its_own_files_or_says_why_not) {
     for (int c = -1; c < CALLS_ALL; c++)
         for (int n = 1; n < 8; n++) {
             CONFIGURE("--self-signed=yes", "--tls=127.0.0.1:0");
-            failing = c;
-            failing_error = EACCES;
-            left = n;
+            arm_failure(c, EACCES, n);
             const int status = ad__self_signed_prepare(&front.config, &fault);
-            failing = -1;
+            disarm_failure();
             cr_expect(status == 0 || (status == fault.code && *fault.text), "call %d, use %d: %d", c, n, status);
             ad__config_free(&front.config);
             for (int i = 0; i < 2; i++) {
                 snprintf(made, sizeof made, "%s/arrayd/%s", folder, i ? "tokens" : "server.pem");
                 unlink(made);
             }
-            if (left > 0) break;
+            if (failing.left > 0) break;
         }
     memset(where, 'p', sizeof where);
     where[0] = '/';
@@ -278,10 +247,9 @@ Test(listen, a_server_makes_its_own_files_or_says_why_not) {
             if (kind < 3) setenv(variables[v], kind == 0 ? where : kind == 1 ? folder : "relative", 1);
             else unsetenv(variables[v]);
             CONFIGURE("--self-signed=yes", "--tls=127.0.0.1:0");
-            failing = CALL_geteuid; /* root's files lie elsewhere */
-            left = 1;
+            arm_failure(CALL_geteuid, 0, 1); /* root's files lie elsewhere */
             const int status = ad__self_signed_prepare(&front.config, &fault);
-            failing = -1;
+            disarm_failure();
             cr_expect_eq(status != 0, kind != 1, "%s: %s", variables[v], fault.text);
             ad__config_free(&front.config);
         }
@@ -293,10 +261,9 @@ Test(listen, a_server_makes_its_own_files_or_says_why_not) {
     setenv("HOME", folder, 1);
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         CONFIGURE(named[i][0], named[i][1], named[i][2], named[i][3]);
-        failing = CALL_geteuid;
-        left = 1;
+        arm_failure(CALL_geteuid, 0, 1);
         cr_expect_eq(ad__self_signed_prepare(&front.config, &fault), 0, "%s", fault.text);
-        failing = -1;
+        disarm_failure();
         ad__config_free(&front.config);
     }
 }
@@ -307,10 +274,9 @@ Test(listen, where_the_usual_socket_is) {
         for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
             if (folders[i]) setenv("XDG_RUNTIME_DIR", folders[i], 1);
             else unsetenv("XDG_RUNTIME_DIR");
-            failing = root ? -1 : CALL_geteuid;
-            left = 1;
+            arm_failure(root ? -1 : CALL_geteuid, 0, 1);
             char *usual = ad__listen_default();
-            failing = -1;
+            disarm_failure();
             cr_expect_not_null(strstr(usual, "/arrayd.sock"));
             if (!root) cr_expect_eq(!strcmp(usual, "/tmp/arrayd.sock"), i == 2, "%s", usual);
             free(usual);
@@ -320,17 +286,15 @@ Test(listen, where_the_usual_socket_is) {
 Test(listen, sockets_of_ipv6) {
     const char *const options[] = {"--socket=none", "--tcp=[::1]:0", "--tcp-open=yes", NULL};
     char where[300];
-    if (!start(options, where)) cr_expect_not_null(strstr(where, "tcp:[::1]:"), "%s", where);
+    if (!start_front(options, where)) cr_expect_not_null(strstr(where, "tcp:[::1]:"), "%s", where);
     else cr_expect_not_null(strstr(fault.text, "cannot listen on"), "%s", fault.text);
 }
 
 Test(listen, users_that_the_kernel_cannot_tell_apart) {
     for (int n = 0; n < 3; n++) {
-        failing = CALL_fopen;
-        failing_error = ENOENT;
-        left = n;
+        arm_failure(CALL_fopen, ENOENT, n);
         ad__users_are_distinct(65534);
-        failing = -1;
+        disarm_failure();
         cr_expect(ad__users_are_distinct(getuid()));
     }
 }
