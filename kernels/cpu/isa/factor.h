@@ -22,12 +22,13 @@ static inline int64_t ad_factor_width(int64_t columns) { return columns | 1; }
  * scaling is needed, and nothing has been written. */
 struct ad_factor_kernel {
     int lanes;
-    /* The triangular factor of n x n matrices, of which one triangle is read. k is 0. */
+    /* The triangular factor of n x n matrices, of which one triangle is read. k of the scratch memory is 0. */
     bool (*cholesky)(const ad_factor_stack *a, const ad_factor_stack *out, int count, int n, bool upper, void *scratch);
     /* x of a @ x = b for n x n and n x k matrices; b NULL: the identity. */
     bool (*solve)(const ad_factor_stack *a, const ad_factor_stack *b, const ad_factor_stack *out, int count, int n,
                   int k, void *scratch);
-    /* Signs and the logarithms of sizes of n x n matrices' determinants, to `count` places of each. k is 0. */
+    /* Signs and the logarithms of sizes of n x n matrices' determinants, to `count` places of each. k of the scratch
+     * memory is 0. */
     bool (*slogdet)(const ad_factor_stack *a, void *sign, void *size, int count, int n, void *scratch);
 };
 

@@ -58,10 +58,10 @@ template <class T> struct line_ends {
     /* N numbers of each of N lines, from point i on, and the vectors that have one of each line. */
     template <class V, int N> void load_block(int64_t i, V *m) const {
         for (int v = 0; v < N; v++) m[v] = load_vector<T>(reinterpret_cast<const char *>(in(i, v)));
-        transposition<T>::run(m);
+        transposition<T>::transpose_rows(m);
     }
     template <class V, int N> void store_block(int64_t i, V *m) const {
-        transposition<T>::run(m);
+        transposition<T>::transpose_rows(m);
         for (int v = 0; v < N; v++) memcpy(out(i, v), &m[v], sizeof m[v]);
     }
 

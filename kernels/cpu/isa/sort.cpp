@@ -196,7 +196,7 @@ template <class S> struct by_value {
             for (; i + L <= l->n; i += L) {
                 vec<K> m[L];
                 for (int r = 0; r < L; r++) m[r] = load_vector<K>(l->from + r * l->from_lane + i * size);
-                transposition<K>::run(m);
+                transposition<K>::transpose_rows(m);
                 for (int r = 0; r < L; r++) e[i + r].k = O::of(m[r]);
             }
         for (; i < l->n; i++) take_one(l, e, i);
@@ -210,7 +210,7 @@ template <class S> struct by_value {
         for (; l->lanes == L && l->to_step == size && i + L <= l->n; i += L) {
             vec<K> m[L];
             for (int r = 0; r < L; r++) m[r] = O::back(e[i + r].k);
-            transposition<K>::run(m);
+            transposition<K>::transpose_rows(m);
             for (int r = 0; r < L; r++) memcpy(l->to + r * l->to_lane + i * size, &m[r], sizeof m[r]);
         }
         for (; i < l->n; i++)

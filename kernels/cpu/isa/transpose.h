@@ -51,7 +51,7 @@ template <class K> struct transposition {
             for (int i = 0; i < BLOCKS; i++) m[i * B] = t[i];
         }
     }
-    static void run(V *m) {
+    static void transpose_rows(V *m) {
         for (int i = 0; i < L; i += B) within_blocks(m + i);
         for (int i = 0; i < B; i++) of_blocks(m + i);
     }

@@ -316,8 +316,8 @@ ad_poison *ad__job_fail(job *j, int status) {
         j->fault.code = status;
         p = ad__poison_new(&j->fault, j->number, ad__op_name(j->op));
     }
-    for (int i = 0; i < j->op->nout;
-         i++) /* the first output has given its memory back when the second one's turn comes */
+    /* The first output has given its memory back when the second one's turn comes. */
+    for (int i = 0; i < j->op->nout; i++)
         if (!ad__job_carry_states(j, i)) poison_output(j, i, p);
     if (!j->op->nout) ad__session_keep_failure(j->s, p);
     j->s->progress.failed++;

@@ -95,21 +95,55 @@ static int check_view(const ad_desc *d, const ad_buffer *b, ad_fault *fault) {
 
 /* ---- publishing ---- */
 
-static int make_name(ad_worker_session *s, const ad_message *m, ad_buffer *b, ad_name **out, ad_fault *fault) {
-    const ad_desc *d = &m->operand.desc;
-    char grant[GRANT_MOST + 1];
+static void write_name(ad_worker *w, ad_holder *holder) {
+    const ad_name *n = (const ad_name *)holder;
+    size_t size = strlen(n->grant) + 1;
+    ad_journal_holder *h = ad__journal_alloc(w->journal, sizeof *h);
+    uint64_t *grant = h ? ad__journal_alloc(w->journal, sizeof *grant + size) : NULL;
+    if (!grant) {
+        if (h) ad__journal_free(w->journal, h);
+        return;
+    }
+    *grant = size;
+    memcpy(grant + 1, n->grant, size);
+    *h = (ad_journal_holder){.is_name = 1,
+                             .by = holder->by,
+                             .at = holder->at,
+                             .memory = ad__checkpoint_memory_row(w, n->holder.shared),
+                             .grant = ad__journal_at(w->journal, grant),
+                             .writable = n->writable,
+                             .column_major = n->column_major,
+                             .dtype = n->dtype,
+                             .ndim = n->ndim};
+    memcpy(h->who, n->holder.principal, sizeof h->who);
+    memcpy(h->name, n->name, sizeof n->name);
+    memcpy(h->shape, n->shape, sizeof h->shape);
+    holder->place = ad__journal_hold(w->journal, h);
+}
+
+/* A name without anything but its functions and the principals that may attach it. NULL: there is no memory. */
+static ad_name *create_name(const char *grant) {
     ad_name *n = ad__os.calloc(1, sizeof *n);
-    if (!n) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    int status = copy_name(&m->s[0], n->name, fault);
-    if (!status) status = copy_text(&m->s[1], GRANT_MOST, "._-:,*", "a list of principals", grant, fault);
-    if (!status) status = check_view(d, b, fault);
-    if (!status && !(n->grant = ad__os.malloc(strlen(grant) + 1)))
-        status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    if (status) {
+    if (!n || !(n->grant = ad__os.malloc(strlen(grant) + 1))) {
         free(n);
-        return status;
+        return NULL;
     }
     strcpy(n->grant, grant);
+    n->holder.write = write_name;
+    n->holder.free = free_name;
+    return n;
+}
+
+static int make_name(ad_worker_session *s, const ad_message *m, ad_buffer *b, ad_name **out, ad_fault *fault) {
+    const ad_desc *d = &m->operand.desc;
+    char name[NAME_MOST + 1], grant[GRANT_MOST + 1];
+    ad_name *n;
+    int status = copy_name(&m->s[0], name, fault);
+    if (!status) status = copy_text(&m->s[1], GRANT_MOST, "._-:,*", "a list of principals", grant, fault);
+    if (!status) status = check_view(d, b, fault);
+    if (status) return status;
+    if (!(n = create_name(grant))) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    strcpy(n->name, name);
     memcpy(n->holder.principal, s->principal, sizeof n->holder.principal);
     n->writable = m->u[1] != 0;
     n->column_major = !ad__is_contiguous(d);
@@ -154,32 +188,6 @@ static int check_name_limit(ad_worker_session *s, const ad_name *n, ad_fault *fa
                      "publish: there are %" PRIu64 " names, and no more are allowed (option published)", most);
 }
 
-static void write_name(ad_worker *w, ad_holder *holder) {
-    const ad_name *n = (const ad_name *)holder;
-    size_t size = strlen(n->grant) + 1;
-    ad_journal_holder *h = ad__journal_alloc(w->journal, sizeof *h);
-    uint64_t *grant = h ? ad__journal_alloc(w->journal, sizeof *grant + size) : NULL;
-    if (!grant) {
-        if (h) ad__journal_free(w->journal, h);
-        return;
-    }
-    *grant = size;
-    memcpy(grant + 1, n->grant, size);
-    *h = (ad_journal_holder){.is_name = 1,
-                             .by = holder->by,
-                             .at = holder->at,
-                             .memory = ad__checkpoint_memory_row(w, n->holder.shared),
-                             .grant = ad__journal_at(w->journal, grant),
-                             .writable = n->writable,
-                             .column_major = n->column_major,
-                             .dtype = n->dtype,
-                             .ndim = n->ndim};
-    memcpy(h->who, n->holder.principal, sizeof h->who);
-    memcpy(h->name, n->name, sizeof n->name);
-    memcpy(h->shape, n->shape, sizeof h->shape);
-    holder->place = ad__journal_hold(w->journal, h);
-}
-
 static void add_name(ad_worker *w, ad_name *n) {
     n->next = w->sharing->names;
     w->sharing->names = n;
@@ -188,12 +196,8 @@ static void add_name(ad_worker *w, ad_name *n) {
 }
 
 int ad__name_restore(ad_worker *w, const ad_journal_holder *h, const char *grant, ad_shared *shared) {
-    ad_name *n = ad__os.calloc(1, sizeof *n);
-    if (!n || !(n->grant = ad__os.malloc(strlen(grant) + 1))) {
-        free(n);
-        return AD_E_MEMORY;
-    }
-    strcpy(n->grant, grant);
+    ad_name *n = create_name(grant);
+    if (!n) return AD_E_MEMORY;
     memcpy(n->holder.principal, h->who, sizeof n->holder.principal - 1);
     memcpy(n->name, h->name, sizeof n->name - 1);
     n->writable = h->writable;
@@ -202,8 +206,6 @@ int ad__name_restore(ad_worker *w, const ad_journal_holder *h, const char *grant
     n->ndim = h->ndim <= AD_MAX_NDIM ? h->ndim : 0;
     memcpy(n->shape, h->shape, sizeof n->shape);
     n->holder.shared = shared;
-    n->holder.write = write_name;
-    n->holder.free = free_name;
     n->holder.by = h->by;
     n->holder.at = h->at;
     if (n->writable) shared->common = true;
@@ -234,8 +236,6 @@ int ad__handle_publish(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     }
     if (*(old = find_name(w, n->holder.principal, n->name)))
         drop_name(w, old); /* sessions with the old array keep it */
-    n->holder.write = write_name;
-    n->holder.free = free_name;
     add_name(w, n);
     ad__reply_values(s, m->u[0], 0, NULL);
     return 0;
