@@ -74,7 +74,7 @@ def spline_filter(input, order=3, output=np.float64, mode="mirror"):
     order, input = _check_order(order, 2), as_array(input)
     output = make_output(output, input, complex_output=input.dtype.kind == "c")
 
-    def run(x, axis):
+    def run(x, output, axis):
         spline_filter1d(x, order, axis, output, mode)
     return _support.along_axes(output, input, [(axis,) for axis in range(input.ndim)], run)
 

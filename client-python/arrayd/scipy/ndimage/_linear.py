@@ -182,7 +182,7 @@ def gaussian_filter(input, sigma, order=0, output=None, mode="reflect", cval=0.0
     axes = check_axes(axes, input.ndim)
     each = zip(axes, *(repeat_argument(value, len(axes)) for value in (sigma, order, mode, radius)))
 
-    def run(x, axis, sigma, order, mode, radius):
+    def run(x, output, axis, sigma, order, mode, radius):
         gaussian_filter1d(x, sigma, axis, order, output, mode, cval, truncate, radius=radius)
     return along_axes(output, input, [one for one in each if one[1] > 1e-15], run)
 
@@ -229,7 +229,7 @@ def uniform_filter(input, size=3, output=None, mode="reflect", cval=0.0, origin=
     axes = check_axes(axes, input.ndim)
     each = zip(axes, *(repeat_argument(value, len(axes)) for value in (size, mode, origin)))
 
-    def run(x, axis, size, mode, origin):
+    def run(x, output, axis, size, mode, origin):
         uniform_filter1d(x, int(size), axis, output, mode, cval, origin)
     return along_axes(output, input, [one for one in each if one[1] > 1], run)
 
@@ -243,11 +243,11 @@ def _differentiate(input, axis, output, mode, cval, smooth):
     output = make_output(output, input, complex_output=input.dtype.kind == "c")
     modes = repeat_argument(mode, input.ndim)
     single = np.float32 if input.dtype.name in _support.SINGLE else np.float64
-    correlate1d(input, np.array([-1, 0, 1], single), axis, output, modes[axis], cval, 0)
-    for other in range(input.ndim):
-        if other != axis:
-            correlate1d(output, np.array(smooth, single), other, output, modes[other], cval, 0)
-    return output
+    differences, sums = np.array([-1, 0, 1], single), np.array(smooth, single)
+
+    def run(x, output, weights, along):
+        correlate1d(x, weights, along, output, modes[along], cval, 0)
+    return along_axes(output, input, [(differences, axis), *((sums, n) for n in range(input.ndim) if n != axis)], run)
 
 
 def prewitt(input, axis=-1, output=None, mode="reflect", cval=0.0):

@@ -47,7 +47,7 @@ def _limit_boxes(input, size, output, mode, cval, origin, axes, what):
     output = make_output(output, input)
     each = zip(axes, *(repeat_argument(value, len(axes)) for value in (size, mode, origin)))
 
-    def run(x, axis, size, mode, origin):
+    def run(x, output, axis, size, mode, origin):
         _limit_lines(x, int(size), axis, output, mode, cval, origin, what)
     return along_axes(output, input, [one for one in each if one[1] > 1], run)
 

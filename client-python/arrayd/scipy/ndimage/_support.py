@@ -145,12 +145,15 @@ def offsets_of(footprint, origins):
 
 
 def along_axes(output, input, axes, run):
-    """run(input, *one) for each of axes, of output from the second on; a copy when there is none."""
+    """run(input, output, *one) for each of axes; a copy when there is none. Results on the way have memory of their own:
+    an operation that writes where it reads would have to copy what it reads."""
     if not axes:
         return copy_into(output, input)
-    for one in axes:
-        run(input, *one)
-        input = output
+    for one in axes[:-1]:
+        between = _base.empty(output.shape, output.dtype)
+        run(input, between, *one)
+        input = between
+    run(input, output, *axes[-1])
     return output
 
 
