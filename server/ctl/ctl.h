@@ -68,6 +68,9 @@ void ad__table_end(ad_table *t, size_t most);
 /* Format a number of bytes as in "1.5 GiB". */
 void ad__ctl_bytes_text(double n, char out[16]);
 
+/* Return the ending of a word for things of that number. */
+const char *ad__ctl_plural(double n);
+
 /* Read a member of a JSON object; "" or 0: there is none. */
 const char *ad__json_text(const json_t *object, const char *key);
 double ad__json_number(const json_t *object, const char *key);

@@ -218,7 +218,9 @@ int ad__ctl_revoke(ad_ctl *c) {
     snprintf(line, sizeof line, "dismiss %s\n", c->argv[1]);
     if (!status) status = tell_server(c, line, &ended);
     if (!status && c->json) status = ad__ctl_print(c, ended);
-    else if (!status) printf("%s is out: %.0f sessions ended\n", c->argv[1], ad__json_number(ended, "dismissed"));
+    else if (!status)
+        printf("%s is out: %.0f session%s ended\n", c->argv[1], ad__json_number(ended, "dismissed"),
+               ad__ctl_plural(ad__json_number(ended, "dismissed")));
     json_decref(server);
     json_decref(ended);
     return status;

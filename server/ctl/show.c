@@ -66,11 +66,12 @@ int ad__ctl_status(ad_ctl *c) {
     int status = fetch_part(c, c->json ? "names\n" : "status\n", NULL, &all); /* the JSON answer also has the names */
     if (!all) return status;
     const json_t *a = json_object_get(all, "arrayd");
-    printf("arrayd %s, process %.0f, up %.0f s: %.0f sessions, %.0f begun, %.0f connections refused, %.0f not let in "
-           "yet\n\n",
+    printf("arrayd %s, process %.0f, up %.0f s: %.0f session%s, %.0f begun, %.0f connection%s refused, %.0f not let "
+           "in yet\n\n",
            ad__json_text(a, "version"), ad__json_number(a, "pid"), ad__json_number(a, "uptime_seconds"),
-           ad__json_number(a, "sessions"), ad__json_number(a, "sessions_begun"), ad__json_number(a, "refused"),
-           ad__json_number(a, "handshakes"));
+           ad__json_number(a, "sessions"), ad__ctl_plural(ad__json_number(a, "sessions")),
+           ad__json_number(a, "sessions_begun"), ad__json_number(a, "refused"),
+           ad__ctl_plural(ad__json_number(a, "refused")), ad__json_number(a, "handshakes"));
     print_workers(json_object_get(all, "workers"));
     print_report_ages(json_object_get(all, "workers"));
     json_decref(all);

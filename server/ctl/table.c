@@ -46,6 +46,8 @@ void ad__ctl_bytes_text(double n, char out[16]) {
     snprintf(out, 16, n < 10 && u ? "%.1f %s" : "%.0f %s", n, units[u]);
 }
 
+const char *ad__ctl_plural(double n) { return n == 1 ? "" : "s"; }
+
 void ad__table_session(ad_table *t, const json_t *session) {
     const char *state = ad__json_text(session, "state");
     bool usual = !strcmp(state, "active");
@@ -75,7 +77,7 @@ static void print_cell(const char *text, int width, bool right, bool last) {
     int gap = width - count_characters(text);
     if (right) printf("%*s%s", gap, "", text);
     else printf("%s%*s", text, last ? 0 : gap, "");
-    fputs(last ? "\n" : "  ", stdout);
+    if (!last) fputs("  ", stdout);
 }
 
 /* Count the columns that fit on the screen; the first one is shown in any case. */
@@ -89,9 +91,9 @@ static void print_row(const ad_table *t, const char *const *cells, const int *wi
     if (colour) printf("\033[%dm", colour);
     for (size_t k = 0; k < columns; k++) {
         const bool right = *t->head[k] == '>', last = k + 1 == columns;
-        print_cell(cells[k] + (cells == t->head && right), width[k], right, last && !colour);
-        if (last && colour) fputs("\033[0m\n", stdout);
+        print_cell(cells[k] + (cells == t->head && right), width[k], right, last);
     }
+    fputs(colour ? "\033[0m\n" : "\n", stdout);
 }
 
 void ad__table_end(ad_table *t, size_t most) {

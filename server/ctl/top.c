@@ -9,7 +9,9 @@
 #include "server/ctl/ctl.h"
 #include "server/ctl/keys.h"
 
-#define LINES_ABOVE 8 /* lines around the table's rows */
+#define LINES_AROUND                                                                                           \
+    5 /* lines around the table's rows, beside those of texts: its head, what is left out, two empty ones, the \
+         cursor's */
 
 typedef struct active {
     const json_t *session;
@@ -77,6 +79,23 @@ static active compute_activity(const json_t *s, const json_t *b, double passed) 
 
 /* ---- printing ---- */
 
+/* Break a text between words into lines that fit on the screen, and print it where out is given. Returns the number of
+ * lines. */
+static size_t wrap_text(const char *text, const ad_screen *screen, FILE *out) {
+    size_t lines = 1, used = 0;
+    while (*text) {
+        const size_t n = strcspn(text, " ");
+        const bool fits = !used || !screen->columns || used + 1 + n <= screen->columns;
+        if (out && used) putc(fits ? ' ' : '\n', out);
+        if (out) fwrite(text, 1, n, out);
+        used = fits && used ? used + 1 + n : n;
+        lines += !fits;
+        text += n + (text[n] == ' ');
+    }
+    if (out) putc('\n', out);
+    return lines;
+}
+
 /* Choose a colour for a principal: the same in every view. */
 static int choose_colour(const char *who) {
     static const int colours[] = {31, 32, 33, 34, 35, 36, 91, 92, 94, 95, 96};
@@ -95,7 +114,8 @@ static void add_doing(ad_table *t, const active *a) {
     else ad__table_add(t, a->ops > 0 ? "computes" : "nothing");
 }
 
-static void print_sessions(const active *list, size_t n, const ad_screen *screen) {
+/* lines: of texts above and below the table */
+static void print_sessions(const active *list, size_t n, const ad_screen *screen, size_t lines) {
     static const char *const head[] = {"SESSION", "WHO",       ">DEVICE %", "DOING",  ">MEMORY", ">OPERATIONS/S",
                                        "PROGRAM", ">CHAINS/S", ">IN/S",     ">OUT/S", ">IDLE",   NULL};
     ad_table t;
@@ -118,12 +138,26 @@ static void print_sessions(const active *list, size_t n, const ad_screen *screen
         ad__table_bytes(&t, list[i].out);
         ad__table_seconds(&t, ad__json_number(s, "idle_seconds"));
     }
-    ad__table_end(&t, screen->rows > LINES_ABOVE ? screen->rows - LINES_ABOVE : 0);
+    lines += LINES_AROUND;
+    ad__table_end(&t, !screen->rows ? 0 : screen->rows > lines ? screen->rows - lines : 1);
     free(colour);
 }
 
-/* Say who has had the devices most, and with which operation that takes long. */
-static void print_busiest(const active *list, size_t n) {
+/* Count the devices of the server. Each worker lists those that it can use. */
+static size_t count_devices(const json_t *now) {
+    const json_t *workers = json_object_get(now, "workers");
+    size_t most = 1;
+    for (size_t i = 0; i < json_array_size(workers); i++) {
+        const size_t n = json_array_size(json_object_get(json_array_get(workers, i), "devices"));
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+/* Say how busy the devices were, who has had them most, and with which operation that takes long. Operations of several
+ * sessions may share a device, so that the sum of their times may exceed its time. */
+static void describe_busiest(const json_t *now, const active *list, size_t n, char *out, size_t size) {
+    const size_t devices = count_devices(now);
     double device = 0, longest = 0;
     const active *most = NULL;
     const json_t *slow = NULL;
@@ -133,17 +167,19 @@ static void print_busiest(const active *list, size_t n) {
         if (list[i].device > 0 && (!most || list[i].device > most->device)) most = &list[i];
         if (seconds > longest) longest = seconds, slow = list[i].session;
     }
-    printf("devices %.0f %% busy", device * 100);
+    if (device > (double)devices) device = (double)devices;
+    int used = devices == 1 ? snprintf(out, size, "device %.0f %% busy", device * 100)
+                            : snprintf(out, size, "%zu devices %.0f %% busy", devices, device * 100);
     if (most)
-        printf(", most with %s (session %s, %.0f %%)", ad__json_text(most->session, "principal"),
-               ad__json_text(most->session, "session"), most->device * 100);
+        used += snprintf(out + used, size - (size_t)used, ", most with %.200s (session %s, %.0f %%)",
+                         ad__json_text(most->session, "principal"), ad__json_text(most->session, "session"),
+                         most->device * 100);
     if (slow)
-        printf("; longest: %s of session %s, for %.1f s", ad__json_text(slow, "executing"),
-               ad__json_text(slow, "session"), longest);
-    printf("\n\n");
+        snprintf(out + used, size - (size_t)used, "; longest: %.80s of session %s, for %.1f s",
+                 ad__json_text(slow, "executing"), ad__json_text(slow, "session"), longest);
 }
 
-static void print_totals(const json_t *now, const active *list, size_t n) {
+static void describe_totals(const json_t *now, const active *list, size_t n, char *out, size_t size) {
     double ops = 0, memory = 0;
     char text[16];
     const json_t *a = json_object_get(now, "arrayd");
@@ -152,9 +188,22 @@ static void print_totals(const json_t *now, const active *list, size_t n) {
         memory += list[i].memory;
     }
     ad__ctl_bytes_text(memory, text);
-    printf("arrayd %s, process %.0f: %zu sessions, %.0f operations a second, %s in arrays\n",
-           ad__json_text(a, "version"), ad__json_number(a, "pid"), n, ops, text);
-    print_busiest(list, n);
+    snprintf(out, size, "arrayd %.40s, process %.0f: %zu session%s, %.0f operations a second, %s in arrays",
+             ad__json_text(a, "version"), ad__json_number(a, "pid"), n, ad__ctl_plural((double)n), ops, text);
+}
+
+/* Print one view of the sessions, which have been sorted. */
+static void print_view(const json_t *now, const active *list, size_t n, const ad_screen *screen, const char *order) {
+    char totals[256], busiest[512], keys[128];
+    describe_totals(now, list, n, totals, sizeof totals);
+    describe_busiest(now, list, n, busiest, sizeof busiest);
+    snprintf(keys, sizeof keys, "by %s; keys: s another order, k end a session, q leave", order);
+    if (screen->is_terminal) fputs("\033[H\033[J", stdout);
+    size_t lines = wrap_text(totals, screen, stdout) + wrap_text(busiest, screen, stdout);
+    putchar('\n');
+    print_sessions(list, n, screen, lines + wrap_text(keys, screen, NULL));
+    putchar('\n');
+    if (screen->is_terminal) wrap_text(keys, screen, stdout);
 }
 
 static ad_screen measure_screen(void) {
@@ -177,12 +226,7 @@ static int print_changes(const ad_ctl *c, const json_t *now, const json_t *befor
         list[i] = compute_activity(s, find_session(old, ad__json_text(s, "session")), passed);
     }
     qsort(list, n, sizeof *list, orders[order % NORDER].compare);
-    if (screen.is_terminal) fputs("\033[H\033[J", stdout);
-    print_totals(now, list, n);
-    print_sessions(list, n, &screen);
-    if (screen.is_terminal)
-        printf("\nby %s; keys: s another order, k end a session, q leave\n", orders[order % NORDER].name);
-    else putchar('\n');
+    print_view(now, list, n, &screen, orders[order % NORDER].name);
     free(list);
     return fflush(stdout) ? ad__ctl_error(c, AD_CTL_BAD, "cannot write to standard output") : AD_CTL_GOOD;
 }

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
+#include "server/common/os.h"
 #include "server/worker/handlers.h"
 #include "server/worker/io/reply.h"
 #include "server/worker/spill/quota.h"
@@ -43,6 +44,13 @@ static uint64_t sum_slab_bytes(const ad_worker_session *s) {
         sum += bytes;
     }
     return sum;
+}
+
+/* Sum up the time of devices that a session has used, with that of the operation that is under way beside the engine:
+ * it is added only at the end of its turn, which may be long from now. */
+static int64_t sum_device_ns(ad_worker_session *s) {
+    const bool computes = !s->worker->backend->asynchronous && atomic_load(&s->turns.background_since);
+    return s->usage.device_ns + (computes ? ad__os_now() - s->turns.since : 0);
 }
 
 void ad__counters_get(ad_worker_session *s, int64_t values[AD_NCOUNTER]) {

@@ -36,7 +36,7 @@ static size_t list_sessions(ad_worker *w, ad_worker_session **list, size_t most)
 }
 
 static void add_session(ad_worker_session *s, int64_t now, ad_bytes *out) {
-    ad_report_session row = {.id = s->id, .idle = now - s->turns.since, .traced = ad__is_traced(s)};
+    ad_report_session row = {.id = s->id, .traced = ad__is_traced(s)};
     pthread_mutex_lock(&s->worker->engine.lock);
     row.ending = ad__run_is_over(s);
     pthread_mutex_unlock(&s->worker->engine.lock);
@@ -45,6 +45,8 @@ static void add_session(ad_worker_session *s, int64_t now, ad_bytes *out) {
     if (began) {
         snprintf(row.doing, sizeof row.doing, "%s", atomic_load(&s->turns.doing));
         row.doing_ns = now - began;
+    } else {
+        row.idle = now - s->turns.since;
     }
     snprintf(row.principal, sizeof row.principal, "%s", s->principal);
     snprintf(row.client, sizeof row.client, "%.*s", (int)sizeof row.client - 1, s->client);

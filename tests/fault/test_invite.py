@@ -240,7 +240,7 @@ def test_revoked_is_out_at_once(inviting):
     token = parts(url)[0]
     client, stays = Client(encrypted(inviting), token=token), Client(encrypted(inviting), token=parts(other)[0])
     assert works(client) and works(stays)
-    assert ctl(inviting, "revoke", "bob") == "bob is out: 1 sessions ended\n"
+    assert ctl(inviting, "revoke", "bob") == "bob is out: 1 session ended\n"
     with pytest.raises(Closed, match="an administrator has revoked the token"):
         while True:
             works(client)

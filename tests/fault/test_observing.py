@@ -168,7 +168,7 @@ def test_tables(start):
     work(client, 1 << 17, 3)
     name = str(client.welcome[3])
     text = ctl(server, "status")
-    assert "1 sessions, 1 begun" in text and f"{server.worker}" in text and "ready" in text
+    assert "1 session, 1 begun" in text and f"{server.worker}" in text and "ready" in text
     line = next(line for line in ctl(server, "sessions").splitlines() if line.startswith(name))
     assert "4.0 MiB" in line and f"uid:{os.getuid()}" in line
     assert "4.0 MiB" in ctl(server, "memory")
@@ -191,7 +191,10 @@ def test_what_takes_long_and_since_when(start):
     wait_until(lambda: see(server)["sessions"][0]["executing"] == "sum", "it is executed")
     first = see(server)["sessions"][0]["executing_seconds"]
     wait_until(lambda: see(server)["sessions"][0]["executing_seconds"] > first, "its time passes")
+    one = see(server)["sessions"][0]
+    assert one["idle_seconds"] == 0 and one["counters"]["device_us"] / 1e6 >= first, "it counts before it is over"
     text = ctl(server, "top", "--count=1", "--interval=0.05")
+    assert 0 < int(re.search(r"\ndevice (\d+) % busy, most with", text)[1]) <= 100
     assert re.search(rf"longest: sum of session {client.welcome[3]}, for [\d.]+ s", text) and " sum for " in text
     assert "\033" not in text, "colours are for terminals"
     client.close()
@@ -199,11 +202,11 @@ def test_what_takes_long_and_since_when(start):
 
 
 class Terminal:
-    """arrayctl top on a terminal of so many characters."""
+    """arrayctl top on a terminal of so many characters and lines."""
 
-    def __init__(self, server, columns):
+    def __init__(self, server, columns, lines=40):
         self.ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         self.before = termios.tcgetattr(theirs)
         self.process = subprocess.Popen([CTL, "top", "--interval=0.05", f"--socket={server.path}"], stdin=theirs,
                                         stdout=theirs, stderr=theirs, env=clean())
@@ -243,7 +246,7 @@ def test_top_on_a_terminal(start):
     top.type("k")
     top.until("end session: ")
     top.type(f"{victim.welcome[3]}\n")
-    top.until(r"1 sessions,")
+    top.until(r"1 session,")
     with pytest.raises(Closed, match="ended by an administrator: by arrayctl top"):
         victim.sync()
     stays.sync()
@@ -252,11 +255,25 @@ def test_top_on_a_terminal(start):
 
 def test_top_on_a_narrow_terminal(start):
     server = start()
-    work(Client(server.path), 100, 1)
+    client = Client(server.path)
+    work(client, 100, 1)
     top = Terminal(server, 40)
-    view = top.until(r"SESSION[^\0]*?keys")[0]
-    rows = [re.sub(r"\x1b\[\d+m", "", line).rstrip() for line in view.split("\n")]
-    assert rows[0].startswith("SESSION") and all(len(row) <= 40 for row in rows[:2]), rows
+    view = top.until(r"\x1b\[J([^\x1b]*\n)(SESSION[^\0]*?q leave\r\n)")
+    above, table = (re.sub(r"\x1b\[\d+m|\r", "", part).split("\n") for part in view.groups())
+    assert table[0].startswith("SESSION") and all(len(line) <= 40 for line in above + table), (above, table)
+    assert re.match(r"arrayd \S+ process \d+: 1 session, \d+ operations a second, \S+ \S+ in arrays device \d+ % busy",
+                    " ".join(above)), "lines end between words"
+    top.leave()
+    client.close()
+
+
+def test_top_on_a_terminal_with_few_lines(start):
+    """What does not fit is counted, so that the first lines stay on the screen."""
+    server = start()
+    clients = [Client(server.path) for _ in range(9)]
+    top = Terminal(server, 200, lines=10)
+    view = top.until(r"\x1b\[J([^\0]*?q leave\r\n)")[1]
+    assert view.count("\n") < 10 and f"... and {len(clients) - 2} more" in view, view
     top.leave()
 
 

@@ -42,11 +42,11 @@ def test_the_line_below_cells(tmp_path):
                 "%unload_ext arrayd", "f = ad.ones(4)")
     printed = [text for text, error in out]
     assert [error for _, error in out] == [None] * len(out)
-    assert re.fullmatch(r"arrayd: \d+ operations sent, 0 waits, \d+\.\d+ s\n", printed[2])
-    assert re.fullmatch(r"arrayd: [1-9]\d* operations sent, 1 waits, \d+\.\d+ s\n", printed[3])
+    assert re.fullmatch(r"arrayd: 1 operation sent, 0 waits, \d+\.\d+ s\n", printed[2])
+    assert re.fullmatch(r"arrayd: \d+ operations? sent, 1 wait, \d+\.\d+ s\n", printed[3])
     assert printed[4] == "" and printed[6] == "" and printed[10] == ""
     assert printed[5] == "the status line is off\n" and printed[7].startswith("the status line is on\n")
-    assert re.fullmatch(r"arrayd: \d operations sent, 0 waits, .*\n", printed[8])
+    assert re.fullmatch(r"arrayd: \d operations? sent, 0 waits, .*\n", printed[8])
 
 
 def test_what_the_magic_shows(tmp_path, own_server):
@@ -54,12 +54,13 @@ def test_what_the_magic_shows(tmp_path, own_server):
     out = cells(tmp_path, url, "%load_ext arrayd", "import arrayd as ad\na = ad.ones(1 << 20)\nad.sync()", "%arrayd line off",
                 "%arrayd", "%arrayd top", "%arrayd cancel", "%arrayd nonsense", "%arrayd line", "print(a.sum().item())")
     described, top = out[3][0], out[4][0]
-    assert url in described and "8 MiB in 1 arrays" in described and "0 failed" in described
+    assert url in described and "8 MiB in 1 array; 8 MiB in 1 session together\n" in described and "0 failed" in described
     head, row = top.splitlines()
-    assert head.split() == ["session", "who", "program", "memory", "operations/s", "device", "%"]
-    assert f"uid:{os.getuid()}" in row and "8 MiB" in row
+    assert head.split() == ["session", "who", "program", "doing", "memory", "operations/s", "device", "%"]
+    assert f"uid:{os.getuid()}" in row and re.search(r"  nothing +8 MiB  ", row)
     assert out[5][0] == "cancelled\n"
-    assert "expected status, top, cancel, line on or line off" in out[6][1] and out[7][1] is not None
+    assert out[6][1].startswith("UsageError") and "expected status, top, cancel, line on or line off" in out[6][1]
+    assert out[7][1] is not None
     assert out[8] == ["1048576.0\n", None], "nothing that was complete is lost"
 
 

@@ -21,6 +21,11 @@ def format_size(nbytes):
     return f"{nbytes:.4g} {unit}"
 
 
+def format_count(n, word):
+    """A number of things as people write it: 1 operation, 2 operations."""
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
 def _cell(value):
     return f'<td style="{_STYLE}">{html.escape(np.array2string(value))}</td>'
 

@@ -6,7 +6,7 @@ import socket
 import time
 
 from .. import _core
-from .display import format_size
+from .display import format_count, format_size
 
 _LIMIT = 10  # seconds for a control socket to answer
 _SHOWN = 20  # sessions that top shows
@@ -31,8 +31,19 @@ def _table(head, rows):
     """Columns as wide as their widest cell, the numbers flush right."""
     rows = [[f"{cell}" for cell in row] for row in (head, *rows)]
     width = [max(map(len, column)) for column in zip(*rows)]
-    return "\n".join("  ".join(cell.ljust(n) if i < 3 else cell.rjust(n) for i, (cell, n) in enumerate(zip(row, width)))
+    return "\n".join("  ".join(cell.ljust(n) if i < 4 else cell.rjust(n) for i, (cell, n) in enumerate(zip(row, width)))
                      .rstrip() for row in rows)
+
+
+def _doing(s, operations):
+    """What a session does, as arrayctl top says it: a long operation, or why it does nothing."""
+    if s["executing"]:
+        return f"{s['executing']} for {s['executing_seconds']:.1f} s"
+    if s["state"] == "waiting":
+        return "its client is away"
+    if s["counters"]["queued_bytes"]:
+        return "waits for its turn"
+    return "computes" if operations else "nothing"
 
 
 def _top(status, before):
@@ -44,9 +55,9 @@ def _top(status, before):
         now, was = s["counters"], old.get(s["session"], {})
         share = (now["device_us"] - was.get("device_us", 0)) / 1e4 / passed
         ops = (now["ops_done"] - was.get("ops_done", 0)) / passed
-        rows.append((share, ops, s["session"], s["principal"], s["client"], format_size(now["buffer_bytes"])))
+        rows.append((share, ops, s["session"], s["principal"], s["client"], _doing(s, ops), format_size(now["buffer_bytes"])))
     rows.sort(key=lambda row: row[:2], reverse=True)
-    return _table(["session", "who", "program", "memory", "operations/s", "device %"],
+    return _table(["session", "who", "program", "doing", "memory", "operations/s", "device %"],
                   [(*row[2:], f"{row[1]:.0f}", f"{row[0]:.1f}") for row in rows[:_SHOWN]])
 
 
@@ -55,10 +66,10 @@ def _describe():
     info, stat = _core.session_info(), _core.stat()
     return "\n".join([
         f"{info['url']}: {info['server']}, {info['backend']}, {info['device_name']}, session {info['session']}",
-        f"{format_size(stat['buffer_bytes'])} in {stat['buffers']} arrays; {format_size(stat['used_bytes'])} of all sessions, "
-        f"of which there are {stat['sessions']}",
-        f"{info['operations']} operations sent, {stat['ops_failed']} failed, {stat['cancelled']} cancelled; "
-        f"{info['round_trips']} waits"])
+        f"{format_size(stat['buffer_bytes'])} in {format_count(stat['buffers'], 'array')}; {format_size(stat['used_bytes'])} "
+        f"in {format_count(stat['sessions'], 'session')} together",
+        f"{format_count(info['operations'], 'operation')} sent, {stat['ops_failed']} failed, {stat['cancelled']} cancelled; "
+        f"{format_count(info['round_trips'], 'wait')}"])
 
 
 class _StatusLine:
@@ -77,7 +88,7 @@ class _StatusLine:
         begun, operations, waits = self._before
         sent, waited = (now - then for now, then in zip(self._counts(), (operations, waits)))
         if sent > 0 or waited > 0:
-            print(f"arrayd: {sent} operations sent, {waited} waits, {time.monotonic() - begun:.3f} s")
+            print(f"arrayd: {format_count(sent, 'operation')} sent, {format_count(waited, 'wait')}, {time.monotonic() - begun:.3f} s")
 
     @staticmethod
     def _counts():
@@ -122,6 +133,7 @@ def load_ipython_extension(ipython):
     Raises: AttributeError for anything but a shell of IPython.
     Source: arrayd
     """
+    from IPython.core.error import UsageError  # a shell of IPython is there, so this is as well
     global _line
     unload_ipython_extension(ipython)
     _line = _StatusLine()
@@ -129,7 +141,10 @@ def load_ipython_extension(ipython):
     ipython.events.register("post_run_cell", _line.end)
 
     def arrayd(line):
-        print(run(line))
+        try:
+            print(run(line))
+        except ValueError as error:
+            raise UsageError(str(error)) from None
 
     arrayd.__doc__ = inspect.getdoc(load_ipython_extension)
     ipython.register_magic_function(arrayd, "line", "arrayd")

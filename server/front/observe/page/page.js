@@ -84,11 +84,12 @@ function coloured(tr, who) {
   return tr;
 }
 
-// How busy the devices were since the last answer, and with whom most.
-function busiest(sessions, passed) {
+// How busy the devices were since the last answer, and with whom most. Operations of several sessions may share a device,
+// so that the sum of their times may exceed its time.
+function busiest(sessions, devices, passed) {
   const share = (s) => rate(s, "device_us", passed) / 1e6;
   const most = sessions.reduce((a, s) => (!a || share(s) > share(a)) ? s : a, null);
-  const whole = sessions.reduce((n, s) => n + share(s), 0);
+  const whole = Math.min(devices, sessions.reduce((n, s) => n + share(s), 0));
   return most && share(most) > 0 ? `${Math.round(100 * whole)} %, most with ${most.principal} (${most.session})`
     : `${Math.round(100 * whole)} %`;
 }
@@ -111,7 +112,7 @@ function show(now) {
   element("ops").textContent = number(all("ops_done"));
   element("chains").textContent = number(all("fused_chains"));
   element("memory").textContent = bytes(memory);
-  element("busy").textContent = busiest(now.sessions, passed);
+  element("busy").textContent = busiest(now.sessions, Math.max(1, ...now.workers.map((w) => w.devices.length)), passed);
   element("count").textContent = now.sessions.length;
   line("ops-line", kept.ops, all("ops_done"));
   line("chains-line", kept.chains, all("fused_chains"));
