@@ -36,7 +36,7 @@ def _table(head, rows):
 
 
 def _doing(s, operations):
-    """What a session does, as arrayctl top says it: a long operation, or why it does nothing."""
+    """Say what a session does as arrayctl top says it: a long operation, or why it does nothing."""
     if s["executing"]:
         return f"{s['executing']} for {s['executing_seconds']:.1f} s"
     if s["state"] == "waiting":
