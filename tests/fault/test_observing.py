@@ -268,7 +268,7 @@ def test_top_on_a_narrow_terminal(start):
 
 
 def test_top_on_a_terminal_with_few_lines(start):
-    """What does not fit is counted, so that the first lines stay on the screen."""
+    """Sessions that do not fit are counted, so that the first lines stay on the screen."""
     server = start()
     clients = [Client(server.path) for _ in range(9)]
     top = Terminal(server, 200, lines=10)
