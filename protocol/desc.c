@@ -267,3 +267,7 @@ bool ad__desc_same(const ad_desc *a, const ad_desc *b) {
         if (a->shape[i] != b->shape[i] || (a->shape[i] > 1 && a->strides[i] != b->strides[i])) return false;
     return true;
 }
+
+void ad__strides_walked(int ndim, const int64_t *shape, const int64_t *strides, int64_t *walked) {
+    for (int i = 0; i < ndim; i++) walked[i] = shape[i] == 1 ? 0 : strides[i];
+}

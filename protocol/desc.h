@@ -19,6 +19,9 @@ int64_t ad__desc_count(const ad_desc *d);
 /* Compute row-major byte strides for a shape of checked size. Dimensions of size 1 get 0, so that the extent of a
  * whole buffer's view is the buffer. */
 void ad__strides_contiguous(int ndim, const int64_t *shape, int64_t itemsize, int64_t *strides);
+/* Copy strides, but for those of dimensions of size 1, which nothing walks: these become 0, as an extent counts each
+ * stride at least once. */
+void ad__strides_walked(int ndim, const int64_t *shape, const int64_t *strides, int64_t *walked);
 /* Tell whether the elements lie row-major (F: column-major) without gaps. Dimensions of size 1 and empty arrays have
  * none. */
 bool ad__is_contiguous(const ad_desc *d);

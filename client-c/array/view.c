@@ -8,7 +8,7 @@ int ad_view(const ad_array *a, int dtype, int64_t offset, int ndim, const int64_
     ad_fault fault;
     int status = ad__shape_check(ndim, shape, dtype);
     if (status) return status;
-    for (int i = 0; i < ndim; i++) walked[i] = shape[i] == 1 ? 0 : strides[i];
+    ad__strides_walked(ndim, shape, strides, walked);
     ad_desc d = {.shape = shape, .strides = walked, .offset = offset, .dtype = (uint8_t)dtype, .ndim = (uint8_t)ndim};
     if (ad__desc_check(&d, a->base ? a->base->size : a->size, "view", &fault)) return ad__fail_fault(&fault);
     return ad__array_view(a, dtype, offset, ndim, shape, strides, out);

@@ -326,7 +326,7 @@ static int lend_at(ad_session *s, const ad_loan *loan, const ad_place *p, uint64
     if (!l) return AD_E_MEMORY;
     const int64_t before = (int64_t)((uint64_t)(uintptr_t)loan->data - p->base - l->offset);
     int64_t strides[AD_MAX_NDIM];
-    for (int i = 0; i < o->ndim; i++) strides[i] = o->shape[i] == 1 ? 0 : o->strides[i]; /* as ad_view does */
+    ad__strides_walked(o->ndim, o->shape, o->strides, strides);
     const ad_layout layout = {o->dtype, o->ndim, before, o->shape, strides};
     const ad_desc d = {.offset = before,
                        .shape = o->shape,

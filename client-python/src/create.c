@@ -191,11 +191,10 @@ static PyObject *py_buffer_of(PyObject *module, PyObject *a) {
 }
 
 static int find_extent(const ad_array_info *info, int64_t *low, int64_t *high) {
-    const ad_desc d = {.offset = info->offset,
-                       .shape = info->shape,
-                       .strides = info->strides,
-                       .dtype = info->dtype,
-                       .ndim = info->ndim};
+    int64_t strides[AD_MAX_NDIM];
+    ad__strides_walked(info->ndim, info->shape, info->strides, strides);
+    const ad_desc d = {
+        .offset = info->offset, .shape = info->shape, .strides = strides, .dtype = info->dtype, .ndim = info->ndim};
     return ad__desc_extent(&d, low, high, NULL);
 }
 

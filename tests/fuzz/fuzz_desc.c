@@ -94,6 +94,7 @@ static void check_reshape(const ad_desc *d, const ad_desc *other) {
     ad_desc r = *other;
 
     if (!ad__reshape_strides(d, other->ndim, other->shape, strides)) return;
+    ad__strides_walked(other->ndim, other->shape, strides, strides);
     r.dtype = d->dtype;
     r.offset = d->offset;
     r.strides = strides;

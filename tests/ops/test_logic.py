@@ -1,4 +1,6 @@
 """Comparing and asking, against NumPy."""
+import itertools
+
 import numpy as np
 import pytest
 
@@ -91,6 +93,14 @@ def test_memory_is_compared_element_by_element():
             assert ad.shares_memory(a[one], a[other]) == np.shares_memory(x[one], x[other]), (one, other)
             assert ad.may_share_memory(a[one], a[other]) == np.may_share_memory(x[one], x[other]), (one, other)
     assert not ad.shares_memory(a, a.copy())
+
+
+def test_strides_of_dimensions_of_one_share_no_memory():
+    views = [lambda v: v[:10].reshape(1, 10), lambda v: v[10:], lambda v: v[:10][::-1].reshape(10, 1), lambda v: v,
+             lambda v: v[19:].reshape(1, 1), lambda v: v[9:10].reshape(1), lambda v: v[::19].reshape(2, 1).T]
+    x, a = np.arange(20), ad.arange(20)
+    for name, one, other in itertools.product(("shares_memory", "may_share_memory"), views, views):
+        assert getattr(ad, name)(one(a), other(a)) == getattr(np, name)(one(x), other(x)), (name, one(x), other(x))
 
 
 def test_min_scalar_type_of_an_array_is_its_own():
