@@ -111,6 +111,27 @@ def test_filters():
         compare("sosfilt", *args)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_long_filters(dtype):
+    """Lanes that may be cut: shorter and longer than a piece, of every order, side by side and one behind another, with a
+    state from before and its end."""
+    loose = 5e4 * np.finfo(dtype).eps
+    for order, shape in itertools.product(range(1, 10), ((255,), (256, 2), (3, 1025), (5000,), (2, 2100, 3))):
+        x, axis = noise(dtype, shape, order), int(np.argmax(shape))
+        b, a = (v.astype(x.real.dtype) for v in scipy_signal.butter(order, 0.4))
+        zi = noise(dtype, shape[:axis] + (order,) + shape[axis + 1:], 1)
+        compare("lfilter", b, a, x, axis, eps=loose)
+        compare("lfilter", b, a, x, axis, zi=zi, eps=loose)
+        sos = scipy_signal.butter(order, 0.3, output="sos").astype(x.real.dtype)
+        compare("sosfilt", sos, x, axis, zi=noise(dtype, (len(sos), *shape[:axis], 2, *shape[axis + 1:]), 2), eps=loose)
+    x = noise(dtype, (70_000,))
+    compare("lfilter", np.ones(1, x.real.dtype), np.array([1, -0.999], x.real.dtype), x, eps=loose)
+    # A result that grows without bound is exact as long as it is whole and small: 1, 3, 7 ... at the end.
+    x[:] = 0
+    x[-20:] = 1
+    compare("lfilter", np.ones(1, x.real.dtype), np.array([1, -2], x.real.dtype), x, eps=loose)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 def test_finite_filters(dtype):
     """Factors of the input alone, with fewer and more elements than factors and than the pieces that are filtered at once,
