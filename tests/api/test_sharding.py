@@ -6,7 +6,7 @@ import pytest
 
 import arrayd as ad
 from arrayd.cupyx.distributed import array as darray
-from arrayd.sharding import Mesh, NamedSharding, PartitionSpec as P, _products
+from arrayd.sharding import Mesh, NamedSharding, PartitionSpec as P, _move, _products
 from sharded import MESHES, check, draw, list_layouts, make_mesh, put, several_devices  # noqa: F401
 
 
@@ -311,6 +311,44 @@ def test_large_parts_of_a_sum_are_shared_out():
     check(made, h.sum(axis=0))
     parts = [shard.data.get().tobytes() for shard in made.addressable_shards]
     assert len(set(parts)) == 1
+
+
+@pytest.mark.parametrize("mesh, spec", [("three", P("a")), ("four", P("a")), ("grid", P("b", "a")), ("grid", P(("a", "b")))])
+@pytest.mark.parametrize("shape", [(7, 6), (2, 5), (1, 1, 9), (0, 4)])
+def test_large_parts_of_a_sum_come_in_chunks(mesh, spec, shape, monkeypatch):
+    """Chunks of two elements; there are places without rows, and more chunks at one place than at another."""
+    monkeypatch.setattr(_move, "_LARGE", 0)
+    monkeypatch.setattr(_move, "_CHUNK", 16)
+    h = draw(shape)
+    x = put(h, mesh, spec)
+    for name in ("sum", "max", "prod", "any", "count_nonzero", "nansum", "mean"):
+        for axis in (None, 0, 1):
+            if name in ("max", "mean") and not h.size:
+                continue
+            made = getattr(np, name)(x, axis=axis)
+            check(made, getattr(np, name)(h, axis=axis))
+            bits = {}
+            for shard in made.addressable_shards:
+                bits.setdefault(str(shard.index), set()).add(shard.data.get().tobytes())
+            assert all(len(each) == 1 for each in bits.values())
+    check(x.T.sum(axis=-1), h.T.sum(axis=-1))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "uint64", "float16", "float32", "complex64"])
+def test_reductions_of_parts_of_one_element(dtype):
+    """Parts of one element along the axes are combined as they are."""
+    h = draw((4, 6)).astype(dtype)
+    x = put(h, "four", P("a"))
+    for name in ("sum", "prod", "max", "min"):
+        if dtype != "complex64" or name in ("sum", "prod"):
+            check(getattr(x, name)(axis=0), getattr(h, name)(axis=0))
+            check(getattr(x[:, 2:3], name)(), np.asarray(getattr(h[:, 2:3], name)()))
+            check(getattr(x, name)(axis=0, keepdims=True, initial=0), getattr(h, name)(axis=0, keepdims=True, initial=0))
+    if np.dtype(dtype).kind in "fc":
+        check(x.sum(axis=0, dtype="complex128"), h.sum(axis=0, dtype="complex128"))
+        zeros = put(np.full((4, 3), -0.0, dtype), "four", P("a"))
+        assert not np.signbit(zeros.sum(axis=0).get().real).any() and np.signbit(zeros.max(axis=0).get().real).all()
+    assert x.sum(axis=0).addressable_shards[0].data.shape == (6,)
 
 
 # ---- products ----

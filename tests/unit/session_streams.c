@@ -74,8 +74,8 @@ Test(streams, an_event_is_reached_when_its_stream_has_passed) {
     end_worker(s);
 }
 
-/* A read may be recorded before the session has enqueued anything, as the first request to a new worker is. Operations of
- * the session's only stream queue are not recorded. Another stream queue must wait for them all the same. */
+/* A read may be recorded before the session has enqueued anything, as the first request to a new worker is. Operations
+ * of the session's only stream queue are not recorded. Another stream queue must wait for them all the same. */
 Test(streams, another_one_waits_for_writes_after_a_read_before_everything) {
     ad_worker_session *s = start_session(true);
     ad_buffer *b = ad__buffers_find(&s->buffers, 1);
@@ -90,6 +90,33 @@ Test(streams, another_one_waits_for_writes_after_a_read_before_everything) {
     cr_assert_eq(run_op(s, make_sum(&x, 3, true, 1, 0, 1)), 0);
     cr_assert_eq(ad__stream_queue_known(s, 100)->followed[home->slot], home->sequence,
                  "the other stream reads the array before it is written");
+    end_worker(s);
+}
+
+/* Two streams that exchange arrays must not wait for each other's latest operations. */
+Test(streams, another_one_waits_for_a_write_and_not_for_what_comes_after_it) {
+    ad_worker_session *s = start_session(true);
+    ad_stream_queue *home = ad__buffers_find(&s->buffers, 1)->home;
+    const uint64_t before = home->sequence;
+    ad_fault fault = {0};
+    sum x;
+    cr_assert_eq(send_request(s, AD_REQ_STREAM, 100, 0, 0), 0);
+    cr_assert_eq(send_request(s, AD_REQ_STREAM, 101, 0, 0), 0);
+    cr_assert_eq(run_op(s, make_sum(&x, 3, true, 1, 0, 1)), 0);
+    cr_assert_eq(ad__stream_queues_mark(s, &fault), 0);
+    cr_assert_eq(run_op(s, make_sum(&x, 4, true, 1, 0, 1)), 0);
+    cr_assert_eq(send_request(s, AD_REQ_ON, 100, 0, 0), 0);
+    const ad_stream_queue *other = ad__stream_queue_known(s, 100);
+    cr_assert_eq(run_op(s, make_sum(&x, 5, true, 3, 0, 1)), 0);
+    cr_assert_eq(other->followed[home->slot], before + 1, "it waits for the second sum, or for none");
+    cr_assert_eq(run_op(s, make_sum(&x, 6, true, 4, 0, 1)), 0);
+    cr_assert_eq(other->followed[home->slot], before + 2, "it reads the second sum before that is written");
+    fake_pass();
+    cr_assert_eq(ad__stream_queues_mark(s, &fault), 0);
+    cr_assert_eq(ad__stream_queues_poll(s, &fault), 0);
+    cr_assert_eq(send_request(s, AD_REQ_ON, 101, 0, 0), 0);
+    cr_assert_eq(run_op(s, make_sum(&x, 7, true, 4, 0, 1)), 0);
+    cr_assert_eq(ad__stream_queue_known(s, 101)->followed[home->slot], 0, "it waits for what is complete");
     end_worker(s);
 }
 

@@ -136,6 +136,7 @@ def split_array(a, layout):
 # ---- parts of a sum ----
 
 _LARGE = 1 << 20  # bytes from which devices share the work of adding up
+_CHUNK = 1 << 27  # bytes that are combined while the next ones are copied
 
 
 def all_reduce(layout, names, parts, combine, counts):
@@ -153,9 +154,8 @@ def all_reduce(layout, names, parts, combine, counts):
 
 
 def _fold(values, device, combine):
-    """The values combined from the first to the last, on the device. Large ones that lie elsewhere are copied: two H100 copy
-    368 GB/s, and a kernel reads 150."""
-    fetch = bring if len(values) == 1 or values[0].nbytes >= _LARGE else reach
+    """The values combined from the first to the last, on the device."""
+    fetch = bring if len(values) == 1 else reach
     return functools.reduce(combine, [fetch(value, device) for value in values])
 
 
@@ -168,12 +168,59 @@ def _combine_each(places, group, values, combine):
 
 
 def _combine_shared(places, group, values, combine):
-    """Each place combines a section of the elements, and gets the other sections from the other places."""
-    shape, flat = values[0].shape, [value.reshape(-1) for value in values]
+    """Each place combines a section of the elements, and gets the other sections from the other places. Chunks of the
+    sections are issued to all places in turn, so that these copy at one time."""
+    flat = [_flatten(value) for value in values]
     cuts = cut_evenly(flat[0].size, len(group))
-    pieces = []
-    for place, section in zip(group, zip(cuts, cuts[1:])):
-        with places[place]:
-            pieces.append(Piece((section,), [_fold([value[slice(*section)] for value in flat], places[place], combine)]))
-    whole = collect(pieces, pieces[0].parts[0].dtype, [places[place] for place in group], [((0, cuts[-1]),)] * len(group))
-    return [part.reshape(shape) for part in whole]
+    sections = [_Section(places[place], flat, *section) for place, section in zip(group, zip(cuts, cuts[1:]))]
+    while any(section.chunks for section in sections):
+        for section in sections:
+            section.step(combine)
+    for first, section in enumerate(sections, 1):
+        for other in sections[first:] + sections[:first - 1]:  # each place begins with another one
+            section.take(other)
+    return [section.whole.reshape(values[0].shape) for section in sections]
+
+
+def _flatten(value):
+    with value.device:
+        return value.reshape(-1)
+
+
+class _Section:
+    """The elements that one place combines for all. While a chunk of them is combined, the next one is copied from the
+    other places.
+
+        copies      [chunk 0][chunk 1][chunk 2]              a stream of their own
+        combined             [chunk 0][chunk 1][chunk 2]     into `own`, from which others copy it, and into `whole`
+    """
+
+    def __init__(self, device, values, start, stop):
+        self.device, self.values, self.start, self.stop = device, values, start, stop
+        step = max(1, _CHUNK // values[0].itemsize)
+        self.chunks = [(at, min(at + step, stop)) for at in range(start, stop, step)]
+        with device:
+            self.whole = _base.empty(values[0].size, values[0].dtype)
+            self.own = _base.empty(stop - start, values[0].dtype)
+        self.brought = self._bring_next()
+
+    def _bring_next(self):
+        if not self.chunks:
+            return None
+        with self.device, copying(self.device):
+            return [bring(value[slice(*self.chunks[0])], self.device) for value in self.values]
+
+    def step(self, combine):
+        """Combine the chunk that has been brought, after the next one has been asked for."""
+        if not self.chunks:
+            return
+        start, stop = self.chunks.pop(0)
+        (*values, last), self.brought = self.brought, self._bring_next()
+        with self.device:
+            total = combine(functools.reduce(combine, values), last, out=self.own[start - self.start:stop - self.start])
+            self.whole[start:stop] = total
+
+    def take(self, other):
+        """Copy what another place has combined."""
+        with self.device:
+            self.whole[other.start:other.stop] = reach(other.own, self.device)

@@ -44,7 +44,11 @@ def reduce_by(name, x, axis=None, dtype=None, out=None, keepdims=no_value, initi
     split = x._layout.is_split(axes)
     counts = [all(shape[axis] for axis in axes) for shape in x._layout.shapes]
 
+    alone = split and not (masked or given) and _is_single(x, axes, name, dtype)
+
     def reduce_part(place):
+        if alone:
+            return x._parts[place]
         if split and not counts[place] and any(counts):
             return None
         more = {**begin, **({"where": mask(place)} if masked else {})}
@@ -53,11 +57,24 @@ def reduce_by(name, x, axis=None, dtype=None, out=None, keepdims=no_value, initi
     layout = x._layout.join(axes, [1] * len(axes))
     parts = run_parts(layout, reduce_part)
     if split:
-        parts = all_reduce(layout, x._layout.list_names(axes), parts, _core.ufuncs[_COMBINED[name]], [part is not None for part in parts])
+        combine = _add_to_zero if alone and name == "sum" and x.dtype.kind not in "iu" else _core.ufuncs[_COMBINED[name]]
+        parts = all_reduce(layout, x._layout.list_names(axes), parts, combine, [part is not None for part in parts])
     made = finish(make_like(layout, parts), axes, keepdims)
     if given and not begin:
         made = getattr(np, _COMBINED[name])(made, initial)
     return give(made, out)
+
+
+def _is_single(x, axes, name, dtype):
+    """Whether each part has one element along the axes, which is what the part comes to. So nothing is copied to find that."""
+    return (name in ("sum", "prod", "max", "min") and dtype is None and (x.dtype.kind not in "biu" or x.dtype.itemsize == 8)
+            and all(shape[axis] == 1 for shape in x._layout.shapes for axis in axes))
+
+
+def _add_to_zero(a, b, out=None):
+    """a + b, where the first is a sum of one element: sums of -0.0 are 0.0."""
+    add = _core.ufuncs["add"]
+    return add(add(a, 0), b, out=out)
 
 
 def reduce_whole(name, x, axis=None, **kwargs):

@@ -9,6 +9,8 @@ namespace {
 
 using plan = ad_ufunc_plan;
 
+constexpr int64_t ENGINE_BYTES = 1 << 20;
+
 int code_of(const ad_rule_row *rule, int nout, int k) { return k < nout ? rule->out[k] : rule->in[k - nout]; }
 
 /* Tell whether the row only moves its input: it has no kernel though the rule has a loop. */
@@ -119,9 +121,34 @@ void widen(plan *p) {
     p->dtype[0] = p->dtype[1] = uint8_t(any_of_size(size));
 }
 
+bool is_contiguous(const plan *p, int k) {
+    return p->walk.ndim == 1 && p->walk.stride[k][0] == ad_ufunc_size(p->dtype[k]);
+}
+
+/* Tell whether an operand lies on another device than the stream's. */
+bool is_afar(const plan *p, int k) {
+    cudaPointerAttributes a;
+    if (cudaPointerGetAttributes(&a, p->walk.base[k]) == cudaSuccess)
+        return a.type == cudaMemoryTypeDevice && a.device != p->stream->device->index;
+    cudaGetLastError();
+    return false;
+}
+
+/* Copy from one device to another by the copy engine, which leaves the multiprocessors to kernels. 0: it is no such
+ * copy, or too short to gain. */
+int try_engine(const plan *p) {
+    const int64_t bytes = ad_loop_count(&p->walk) * ad_ufunc_size(p->dtype[0]);
+    if (bytes < ENGINE_BYTES || p->masked || !is_contiguous(p, 0) || !is_contiguous(p, 1)) return 0;
+    if (!is_afar(p, 0) && !is_afar(p, 1)) return 0;
+    const int status = ad_cuda_move(p->stream, p->walk.base[0], p->walk.base[1], uint64_t(bytes), p->fault);
+    return status ? status : 1;
+}
+
 int copy_same(plan *p) {
     const int size = ad_ufunc_size(p->dtype[0]);
     const bool fill = !p->walk.base[1];
+    const int moved = fill ? 0 : try_engine(p);
+    if (moved != 0) return moved;
     if (is_aligned(p, 0, size) && (fill || is_aligned(p, 1, size)))
         p->dtype[0] = p->dtype[1] = uint8_t(any_of_size(size));
     int result = fill || p->masked ? 0 : ad_ufunc_try_transpose(p);

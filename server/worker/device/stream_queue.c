@@ -239,12 +239,25 @@ int ad__stream_queue_after(const ad_backend *b, ad_stream_queue *queue, ad_strea
     return status ? status : b->stream_follow(queue->stream, other->fence, fault);
 }
 
-/* Make `queue` wait for all that `other` holds now, unless it already waits up to `sequence`. */
+/* Find the oldest mark after an operation. NULL: there is none. */
+static const ad_mark *find_mark(const ad_stream_queue *queue, uint64_t sequence) {
+    for (unsigned i = 0; i < queue->nmarks; i++) {
+        const ad_mark *m = &queue->mark[(queue->first_mark + i) % AD_MARKS];
+        if (m->sequence >= sequence) return m;
+    }
+    return NULL;
+}
+
+/* Make `queue` wait for an operation of `other`, unless it does already or the operation is complete. Where a mark
+ * comes after the operation, what `other` holds behind the mark is not waited for. So two devices that exchange parts
+ * of their arrays do it at one time. */
 static int follow_queue(ad_worker_session *s, ad_stream_queue *queue, ad_stream_queue *other, uint64_t sequence,
                         ad_fault *fault) {
-    if (queue == other || queue->followed[other->slot] >= sequence) return 0;
-    int status = ad__stream_queue_after(get_backend(s), queue, other, fault);
-    if (!status) queue->followed[other->slot] = other->sequence;
+    if (queue == other || queue->followed[other->slot] >= sequence || other->passed >= sequence) return 0;
+    const ad_mark *m = find_mark(other, sequence);
+    int status = m ? get_backend(s)->stream_follow(queue->stream, m->event, fault)
+                   : ad__stream_queue_after(get_backend(s), queue, other, fault);
+    if (!status) queue->followed[other->slot] = m ? m->sequence : other->sequence;
     return ad__session_status(s, status, fault);
 }
 
