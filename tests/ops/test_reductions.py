@@ -1,4 +1,6 @@
 """Every row of reduction.def, and running sums, against NumPy."""
+import warnings
+
 import numpy as np
 import pytest
 
@@ -115,6 +117,8 @@ def test_where_extremes_are(n):
                 variants.append(with_specials)
         for v in variants:
             check(lambda xp, a: (a.argmin(), a.argmax(), a.min(), a.max(), a[::-1].argmax()), v)
+            for first in range(1, min(n, 4)):
+                check(lambda xp, a, f=first: (a[f:].argmin(), a[f:].argmax(), a[f:].max()), v)
         rows = np.stack(variants)
         check(lambda xp, a: (a.argmin(1), a.argmax(1), a.min(1), a.max(1), a.argmax(0), a[:, ::2].argmin(1)), rows)
 
@@ -162,6 +166,34 @@ def test_where_initial_out(name):
                 check(into, x, ulps=ulps)
     if extreme:
         check(lambda xp, a, m: getattr(xp, name)(a, where=m), x.real, mask)
+
+
+@pytest.mark.parametrize("n", [1, 16, 63, 67, 2047, 70_001])
+@pytest.mark.parametrize("name", MASKED)
+def test_masks_of_runs(name, n):
+    """Elements that a mask leaves out count for nothing, NaN neither, wherever chunks, threads and blocks begin."""
+    rng = seed("runs", name, n)
+    start = {"initial": 3} if name.removeprefix("nan") in ("min", "max") else {}
+    ulps = 8 * LOOSE.get(name, 1)
+    for dtype in ("int8", "uint16", "int32", "uint64", "float32", "float64", "complex64", "complex128", "bool"):
+        x = elements(name, np.dtype(dtype), (3, n), "runs")
+        if dtype == "bool" and name.removeprefix("nan") in ("min", "max"):
+            continue
+        last = np.arange(n) == n - 1
+        for mask in (rng.random((3, n)) < 0.5, np.broadcast_to(last, (3, n)), ~np.broadcast_to(last, (3, n))):
+            wrong = x.copy()
+            if x.dtype.kind in "fc":
+                wrong[~mask] = np.nan
+
+            def reduced(xp, a, m, x=x):
+                of = getattr(xp, name)
+                return [of(a[0], where=m[0], **start), of(a[0, 1:], where=m[0, 1:], **start),
+                        of(a[0, 4:], where=m[0, 4:], **start), of(a[0], where=m[0, ::-1] & m[0], **start),
+                        of(a, axis=1, where=m, **start), of(a, where=m, **start),
+                        of(a[:, ::-1], axis=1, where=m[:, ::-1], **start)]
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                check(reduced, wrong, mask, ulps=ulps)
 
 
 @pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std", "nansum", "nanmean", "nanvar"])

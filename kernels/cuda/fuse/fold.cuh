@@ -48,7 +48,7 @@ template <class S> __device__ __forceinline__ int64_t fuse_element(const ad_fold
 }
 
 /* Does what wide_work does, for one run for each output. */
-template <class A, class Values> struct fuse_wide_work {
+template <class A, class Values> struct fuse_wide_work : fold_work {
     using state = A;
     using S = typename A::element;
     using read = wide_work<A>;
@@ -91,7 +91,7 @@ template <class A, class Values> struct fuse_wide_work {
 };
 
 /* Does what unit_work does and, with outputs next to each other, side_work. */
-template <class A, class Values, int Side> struct fuse_step_work {
+template <class A, class Values, int Side> struct fuse_step_work : fold_work {
     using state = A;
     using S = typename A::element;
     static constexpr int SIDE = Side, DEPTH = Side == 1 ? unit_work<A>::DEPTH : 8;

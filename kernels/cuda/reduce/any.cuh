@@ -89,7 +89,7 @@ template <template <class> class A, class T, class O> struct any_state {
     }
 };
 
-template <template <class> class A, class T, class O> struct any_work {
+template <template <class> class A, class T, class O> struct any_work : fold_work {
     using state = any_state<A, T, O>;
     static constexpr int SIDE = 1, DEPTH = 4;
 

@@ -1,5 +1,5 @@
 /* Counts elements that are not zero; with that, whether any is and whether all are. */
-#include "kernels/cuda/reduce/states.cuh"
+#include "kernels/cuda/reduce/ways.cuh"
 
 using namespace ad;
 

@@ -150,7 +150,10 @@ struct fold_part {
 };
 
 /* Work: state; SIDE: outputs of a thread; run(f, states, in, mask, part): take the part's elements of the outputs whose
- * first elements are at in. */
+ * first elements are at in. settle(f, state, in): what is left to do once all states of an output are one. */
+struct fold_work {
+    template <class A> static __device__ __forceinline__ void settle(const ad_fold &, A &, const char *) {}
+};
 template <class Work> __device__ __forceinline__ void fold_all(const ad_fold &f) {
     using A = typename Work::state;
     constexpr int N = Work::SIDE;
@@ -174,7 +177,10 @@ template <class Work> __device__ __forceinline__ void fold_all(const ad_fold &f)
     if (f.blocks > 1 && !fold_grid(a, f, group, block, x, y, shared)) return;
     if (y > 0 || o >= f.outputs) return;
 #pragma unroll
-    for (int i = 0; i < N; i++) a[i].finish(f, f.out + at.out + i * f.side);
+    for (int i = 0; i < N; i++) {
+        Work::settle(f, a[i], f.in + at.in);
+        a[i].finish(f, f.out + at.out + i * f.side);
+    }
 }
 
 template <class Work> __global__ void __launch_bounds__(AD_FOLD_THREADS) fold(const __grid_constant__ ad_fold f) {
@@ -216,7 +222,7 @@ template <class Body> __device__ void fold_offsets(const ad_fold &f, Body body) 
 }
 
 /* Reads elements one by one, with any strides. */
-template <class A> struct unit_work {
+template <class A> struct unit_work : fold_work {
     using state = A;
     using S = typename A::element;
     static constexpr int SIDE = 1, DEPTH = sizeof(S) > 8 ? 4 : 8;
@@ -243,7 +249,7 @@ template <class A> struct unit_work {
 };
 
 /* Outputs whose elements lie next to each other: a thread has those of 8 bytes. */
-template <class A> struct side_work {
+template <class A> struct side_work : fold_work {
     using state = A;
     using S = typename A::element;
     static constexpr int SIDE = 8 / sizeof(S), DEPTH = 8;
@@ -297,7 +303,7 @@ template <class A> struct side_work {
 
 /* Read by 16 bytes along axis over[0], whose elements lie next to each other. The rest at the ends of its runs is read
  * one by one. */
-template <class A> struct wide_work {
+template <class A> struct wide_work : fold_work {
     using state = A;
     using S = typename A::element;
     static constexpr int SIDE = 1, WIDTH = 16 / sizeof(S), DEPTH = 4;
@@ -364,67 +370,21 @@ template <class A> struct wide_work {
                 if (c + u * step < f.chunks) take<1>(a, v, u, index[u], 0, f);
         }
     }
-    static __device__ void run(const ad_fold &f, A (&a)[1], const char *in, const char *, const fold_part &part) {
-        if (f.nover <= 1) take_run(f, a[0], in, part.first, part.step);
-        else take_runs(f, a[0], in, part.first, part.step);
+    /* Elements outside of chunks. */
+    static __device__ void take_loose(const ad_fold &f, A &a, const char *in, const fold_part &part) {
 #pragma unroll 1
         for (int64_t i = part.first; i < f.loose; i += part.step) {
             spot s = find(f, in, i, f.run_loose, f.by_loose);
             if (s.at >= head(s.run)) s.at += f.run_chunks * WIDTH;
-            a[0].take(fold_load<S>(s.run + s.at * int64_t(sizeof(S))), s.index + s.at, f);
+            a.take(fold_load<S>(s.run + s.at * int64_t(sizeof(S))), s.index + s.at, f);
         }
+    }
+    static __device__ void run(const ad_fold &f, A (&a)[1], const char *in, const char *, const fold_part &part) {
+        if (f.nover <= 1) take_run(f, a[0], in, part.first, part.step);
+        else take_runs(f, a[0], in, part.first, part.step);
+        take_loose(f, a[0], in, part);
     }
 };
-
-#ifndef __CUDACC_RTC__
-/* Reduce short rows that follow each other. A block's rows come into shared memory by 16 bytes a thread, then each
- * thread takes one row in order. Rows of an even number of elements lie one further apart there, or threads would wait
- * for each other.
- */
-template <class A> __global__ void __launch_bounds__(AD_FOLD_THREADS) fold_short(const __grid_constant__ ad_fold f) {
-    using S = typename A::element;
-    using bits = typename raw<sizeof(S)>::type;
-    constexpr uint32_t WIDTH = 16 / sizeof(S);
-    extern __shared__ __align__(16) char memory[];
-    bits *tile = reinterpret_cast<bits *>(memory);
-    const int64_t first = int64_t(blockIdx.x) * AD_FOLD_THREADS, left = f.keep[0].size - first;
-    const uint32_t n = uint32_t(f.reduced), apart = n | 1, by = uint32_t((uint64_t(1) << 32) / n + 1);
-    const uint32_t rows = left < AD_FOLD_THREADS ? uint32_t(left) : AD_FOLD_THREADS, all = rows * n;
-    const char *in = f.in + first * f.keep[0].in;
-    auto put = [&](uint32_t e, bits x) { tile[e + __umulhi(e, by) * (apart - n)] = x; };
-    for (uint32_t e = threadIdx.x * WIDTH; e < all; e += AD_FOLD_THREADS * WIDTH) {
-        const bits *from = reinterpret_cast<const bits *>(in) + e;
-        if (e + WIDTH <= all) {
-            bits x[WIDTH];
-            const uint4 v = *reinterpret_cast<const uint4 *>(from);
-            memcpy(x, &v, sizeof v);
-#pragma unroll
-            for (uint32_t i = 0; i < WIDTH; i++) put(e + i, x[i]);
-        } else {
-            for (uint32_t i = 0; e + i < all; i++) put(e + i, from[i]);
-        }
-    }
-    __syncthreads();
-    if (threadIdx.x >= rows) return;
-    const bits *row = tile + threadIdx.x * apart;
-    A a;
-    a.init();
-    for (uint32_t i = 0; i < n; i++) {
-        S x;
-        memcpy(&x, row + i, sizeof x);
-        a.take(x, i, f);
-    }
-    a.finish(f, f.out + (first + threadIdx.x) * f.keep[0].out);
-}
-
-template <class A> ad_fold_kernel fold_kernels(int way) {
-    if (way == AD_FOLD_SHORT) return {reinterpret_cast<const void *>(&fold_short<A>), 0};
-    if (way == AD_FOLD_WIDE) return fold_kernel<wide_work<A>>();
-    if (way == AD_FOLD_UNIT) return fold_kernel<unit_work<A>>();
-    if constexpr (sizeof(typename A::element) <= 4) return fold_kernel<side_work<A>>();
-    else return {nullptr, 0};
-}
-#endif
 
 } // namespace AD_ISA
 } // namespace ad

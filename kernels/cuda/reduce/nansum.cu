@@ -1,5 +1,5 @@
 /* Sums and means of what is not NaN. */
-#include "kernels/cuda/reduce/states.cuh"
+#include "kernels/cuda/reduce/ways.cuh"
 
 using namespace ad;
 

@@ -101,6 +101,16 @@ bool all_multiples(const ad_fold *f, int keep, int over, int64_t of) {
     return true;
 }
 
+/* Tell whether the mask of each run of over[0] begins at a multiple of `of`. */
+bool masks_are_multiples(const ad_fold *f, int64_t of) {
+    if (int64_t(reinterpret_cast<uintptr_t>(f->mask)) % of != 0) return false;
+    for (int i = 0; i < f->nkeep; i++)
+        if (f->keep[i].mask % of != 0) return false;
+    for (int i = 1; i < f->nover; i++)
+        if (f->over[i].mask % of != 0) return false;
+    return true;
+}
+
 /* 16 bytes along the innermost reduced axis. */
 bool plan_wide(ad_fold *f, int64_t itemsize) {
     const int64_t width = 16 / itemsize, run = f->nover > 0 ? f->over[0].size : 0;
@@ -188,9 +198,16 @@ int ad_fold_way(ad_fold *f, unsigned has, int64_t itemsize) {
     const bool rows = is_by_rows(f);
     if (rows) f->flags |= AD_FOLD_YFAST;
     if (rows && has >> AD_FOLD_SHORT & 1 && plan_short(f, itemsize)) return AD_FOLD_SHORT;
+    if (rows && has >> AD_FOLD_MASKED & 1 && plan_wide(f, itemsize)) return AD_FOLD_MASKED;
     if (rows && has >> AD_FOLD_WIDE & 1 && plan_wide(f, itemsize)) return AD_FOLD_WIDE;
     if (!rows && has >> AD_FOLD_SIDE & 1 && plan_side(f, itemsize)) return AD_FOLD_SIDE;
     return AD_FOLD_UNIT;
+}
+
+bool ad_fold_masks(const ad_fold *f, int64_t itemsize) {
+    ad_fold wide = *f;
+    return ad_fold_way(&wide, 1u << AD_FOLD_MASKED, itemsize) == AD_FOLD_MASKED && f->over[0].mask == 1 &&
+           all_multiples(f, 0, 1, 16) && masks_are_multiples(f, 16 / itemsize);
 }
 
 void ad_fold_divide(ad_fold *f, int way, int multiprocessors) {
@@ -200,7 +217,7 @@ void ad_fold_divide(ad_fold *f, int way, int multiprocessors) {
         f->blocks = 1;
         return;
     }
-    const int64_t work = way == AD_FOLD_WIDE ? f->chunks : f->reduced;
+    const int64_t work = way == AD_FOLD_WIDE || way == AD_FOLD_MASKED ? f->chunks : f->reduced;
     const int many = log2_up(work / DEPTH);
     if (f->flags & AD_FOLD_YFAST) {
         const int few = log2_up((work + ALONE - 1) / ALONE);

@@ -17,6 +17,8 @@ bool ad_fold_dimensions(ad_fold *f, const ad_fold_arrays *a, bool ordered);
 /* Choose how the elements are best read, of the ways (AD_FOLD_UNIT ...) that `has` has a bit for. f is filled in for
  * it. */
 int ad_fold_way(ad_fold *f, unsigned has, int64_t itemsize);
+/* Tell whether AD_FOLD_MASKED can read the elements and their mask. */
+bool ad_fold_masks(const ad_fold *f, int64_t itemsize);
 /* Divide the work among the threads of a block, and blocks. multiprocessors: of the device. */
 void ad_fold_divide(ad_fold *f, int way, int multiprocessors);
 

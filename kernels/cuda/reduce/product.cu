@@ -1,5 +1,5 @@
 /* Products. */
-#include "kernels/cuda/reduce/states.cuh"
+#include "kernels/cuda/reduce/ways.cuh"
 
 using namespace ad;
 

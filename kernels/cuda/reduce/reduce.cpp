@@ -55,11 +55,12 @@ void choose_sum(plan *p) {
     const bool mean = traits_of(p->row) & AD_F_MEAN;
     const unsigned divide = mean ? AD_FOLD_DIVIDE : 0;
     const bool whole = !is_inexact(in) && (mean ? loop == AD_FLOAT64 && ad__dtypes[in].size <= 4 : !is_inexact(loop));
+    if (whole && in == AD_BOOL && mean && p->masked) return;
     if (whole && in == AD_BOOL) return take_family(p, ad_fold_count, divide);
     if (!whole && in != loop && !(is_narrow(in) && loop == AD_FLOAT32) && !(in == AD_FLOAT32 && loop == AD_FLOAT64))
         return;
     if (!whole && !is_inexact(in)) return;
-    for (int way = 0; way < AD_FOLD_WAYS; way++) p->ways[way] = ad_fold_sum(in, loop, way);
+    for (int way = 0; way < AD_FOLD_WAYS; way++) p->ways[way] = ad_fold_sum(in, loop, mean, way);
     p->family = AD_FOLD_SUMS;
     p->fold.flags |= uint8_t(divide);
     p->start = whole ? loop : computed_in(loop);
@@ -126,10 +127,22 @@ void choose_any(plan *p) {
     p->fold.through = uint8_t(truth || p->loop == AD_BOOL ? AD_FOLD_BOOL : narrowing(p->loop));
 }
 
+/* Choose a kernel that loads whole chunks of elements and of their mask. Extremes need something to begin with, in case
+ * nothing is wanted. */
+void choose_masked(plan *p) {
+    const bool begins = p->call.op->param[2].kind != AD_SCALAR_NIL;
+    if (ad__reduction(uint64_t(p->row))->kernel == AD_KERNEL_EXTREME && !begins) return;
+    if (!ad_fold_masks(&p->fold, ad::itemsize(p->input))) return;
+    choose_fast(p);
+    for (int way = 0; way < AD_FOLD_WAYS; way++)
+        if (way != AD_FOLD_MASKED) p->ways[way] = {nullptr, 0};
+}
+
 void choose_kernel(plan *p) {
     p->start = p->loop;
-    if (!p->masked && !p->nothing) choose_fast(p);
-    if (!p->ways[AD_FOLD_UNIT].function) choose_any(p);
+    if (p->masked && !p->nothing) choose_masked(p);
+    else if (!p->nothing) choose_fast(p);
+    if (!p->ways[AD_FOLD_UNIT].function && !p->ways[AD_FOLD_MASKED].function) choose_any(p);
 }
 
 /* ---- operands ---- */

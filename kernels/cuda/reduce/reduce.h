@@ -69,10 +69,10 @@ enum { AD_FOLD_NO_FAMILY, AD_FOLD_SUMS, AD_FOLD_COUNTS, AD_FOLD_TOPS, AD_FOLD_PL
 
 /* Ways in which kernels read inputs of one type. Element by element takes any strides. Loads of 16 bytes go along the
  * reduced axis. Loads of 8 bytes take neighbouring outputs (elements of up to 4 bytes). Shared memory serves short rows
- * that follow each other. */
-enum { AD_FOLD_UNIT, AD_FOLD_WIDE, AD_FOLD_SIDE, AD_FOLD_SHORT, AD_FOLD_WAYS };
-ad_fold_kernel ad_fold_sum(int input, int loop, int way); /* sums, and means by AD_FOLD_DIVIDE */
-ad_fold_kernel ad_fold_product(int input, int way);       /* of the loop's type */
+ * that follow each other. Masked elements are loaded as wide ones. */
+enum { AD_FOLD_UNIT, AD_FOLD_WIDE, AD_FOLD_SIDE, AD_FOLD_SHORT, AD_FOLD_MASKED, AD_FOLD_WAYS };
+ad_fold_kernel ad_fold_sum(int input, int loop, bool mean, int way); /* means divide, by AD_FOLD_DIVIDE if not masked */
+ad_fold_kernel ad_fold_product(int input, int way);                  /* of the loop's type */
 ad_fold_kernel ad_fold_nansum(int input, bool mean, int way);
 ad_fold_kernel ad_fold_count(int input, int way);  /* elements that are not zero */
 ad_fold_kernel ad_fold_top(int input, int way);    /* the largest element, by order */

@@ -1,5 +1,5 @@
 /* Variances. */
-#include "kernels/cuda/reduce/states.cuh"
+#include "kernels/cuda/reduce/ways.cuh"
 
 using namespace ad;
 

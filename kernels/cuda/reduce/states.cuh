@@ -207,6 +207,7 @@ template <class W, bool Float> struct place_state {
     using element = W;
     using order = order_of<W, Float, true>;
     using K = typename order::K;
+    static constexpr bool FLOAT = Float;
     K k;
     int64_t i;
     __device__ void init() { k = order::FIRST, i = -1; }
