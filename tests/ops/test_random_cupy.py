@@ -530,3 +530,24 @@ def test_a_draw_that_leaves_no_room_for_states_leaves_them_as_they_were(own_serv
         np.testing.assert_array_equal(*found)
     finally:
         ad.connect(before)
+
+
+@pytest.mark.parametrize("name, wrong", [("exponential", [-1.0, 1.0]), ("gamma", [1.0, -1.0])])
+@pytest.mark.parametrize("kind", GENERATORS)
+def test_a_wrong_parameter_on_the_server_leaves_the_generator_to_go_on(kind, name, wrong):
+    """Its error is that of the numbers. The device may find it after later draws were sent."""
+    rng = ad.random.Generator(kind(5, size=100))
+    refused, later = getattr(rng, name)(ad.asarray(wrong), size=(50, 2)), rng.random(100)
+    with pytest.raises(ValueError):
+        refused.get()
+    x = np.concatenate([later.get(), rng.random(100).get()])
+    assert np.unique(x).size == 200 and 0 <= x.min() and x.max() < 1
+
+
+def test_a_parameter_that_cannot_be_computed_leaves_the_generator_to_go_on():
+    rng = ad.random.Generator(ad.random.XORWOW(5, size=100))
+    scale = ad.ones(3)[ad.asarray([0, 7])]
+    refused, later = rng.exponential(scale, size=(50, 2)), rng.random(100)
+    with pytest.raises(IndexError):
+        refused.get()
+    assert np.unique(later.get()).size == 100

@@ -166,9 +166,11 @@ int ad_call_curand(ad_call *c) {
     curand_call r;
     int status = curand_open(c, &r);
     if (status) return status;
-    if (r.places.count > 0 && (status = ad_cpu_random_check(&r, c->fault))) return status;
-    c->run->wrote = true;
+    status = r.places.count > 0 ? ad_cpu_random_check(&r, c->fault) : 0;
+    if (status && c->op->operand[1].desc.form != AD_FRESH) return status;
+    if (!status) c->run->wrote = true;
     memcpy(r.to.data, r.from.data, size_t(count(r.to)) * 4);
+    if (status) return status; /* the generator goes on with the states that it had */
     if (r.places.count > 0) choose (&r)(&r);
     if ((status = ad_call_finish(c, 0, &r.out))) return status;
     return ad_call_finish(c, 1, &r.to);

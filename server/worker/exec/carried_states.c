@@ -1,12 +1,14 @@
-/* States of a random generator whose draw has failed before it began: the states after the draw are those before it.
+/* States of a random generator whose draw has failed: the generator goes on.
  *
- *     curand(states) ──▶ numbers: poisoned, as there is no memory for them
- *                    └─▶ states after it: a copy of `states`, so that the next draw succeeds
+ *     curand(states) ──▶ numbers: poisoned, as there is no memory for them, or a parameter is wrong or poisoned
+ *                    └─▶ states after it: good, so that the next draw succeeds
  *
- * Without the copy one draw that is too large would end its generator. */
+ * A draw that has failed before it began leaves a copy of the states before it. One whose deferred check fails has
+ * written states: a backend draws without the wrong parameters, or copies the states. */
 #include "protocol/rows_call.h"
 #include "protocol/rows_request.h"
 #include "server/worker/exec/job.h"
+#include "server/worker/spill/spill.h"
 
 #define STATES 1 /* the output with the states */
 
@@ -23,18 +25,33 @@ static int copy_states(job *j) {
     return status ? status : ad__session_enqueued(j->s, j->stream_queue, &j->fault);
 }
 
-/* Tell whether the job is a draw that has found its operands and written nothing. */
-static bool is_untouched_draw(const job *j) {
+bool ad__job_makes_states(const job *j, int output) {
     const ad_op *op = j->op;
-    if (op->opcode != AD_REQ_CALL || op->row != AD_CALL_curand || op->operand[STATES].desc.form != AD_FRESH)
-        return false;
-    return !j->inherited && !j->run.wrote && j->using && j->buffer[op->nout] && j->buffer[op->nout]->size;
+    return output == STATES && op->opcode == AD_REQ_CALL && op->row == AD_CALL_curand &&
+           op->operand[STATES].desc.form == AD_FRESH;
+}
+
+/* Tell whether the job has found good states. A poisoned parameter comes after them; both outputs are new. */
+static bool has_states(const job *j) {
+    const ad_op *op = j->op;
+    if (!j->using && !(j->inherited && op->operand[0].desc.form == AD_FRESH)) return false;
+    const ad_buffer *states = j->buffer[op->nout];
+    return states && !states->poison && states->size;
+}
+
+/* Bring the states back from host memory, where the job has not come to that. */
+static int bring_states(job *j) {
+    const int nout = j->op->nout;
+    if (j->using) return 0;
+    for (int i = 0; i < nout; i++) j->buffer[i] = NULL;
+    j->using = nout + 1;
+    return ad__spill_begin(j->s, j->stream_queue, j->buffer, j->using, &j->fault);
 }
 
 bool ad__job_carry_states(job *j, int output) {
-    if (output != STATES || !is_untouched_draw(j)) return false;
+    if (!ad__job_makes_states(j, output) || j->run.wrote || !has_states(j)) return false;
     const ad_fault failure = j->fault;
-    const bool carried = copy_states(j) == 0;
+    const bool carried = bring_states(j) == 0 && copy_states(j) == 0;
     j->fault = failure;
     return carried;
 }

@@ -100,6 +100,12 @@ static int order_after_users(job *j) {
     return status;
 }
 
+/* Get the checks that an output depends on. all: those of the inputs and of this operation. */
+static uint64_t suspects_of_output(const job *j, int i, uint64_t all) {
+    if (ad__job_makes_states(j, i)) return ad__deferred_checks_of(j->s, j->buffer[j->op->nout]);
+    return j->made[i] && !j->queued ? all : all | ad__deferred_checks_of(j->s, j->buffer[i]);
+}
+
 /* Make the outputs depend on all unfinished checks of the inputs and of this operation. */
 static void spread_suspects(job *j) {
     const ad_op *op = j->op;
@@ -113,11 +119,8 @@ static void spread_suspects(job *j) {
     if (!j->s->deferred_checks.count) return;
     for (int i = op->nout; i < op->nout + op->nin; i++)
         if (j->buffer[i]) all |= ad__deferred_checks_of(j->s, j->buffer[i]);
-    for (int i = 0; i < op->nout; i++) {
-        if (!j->buffer[i]) continue;
-        uint64_t own = j->made[i] && !j->queued ? 0 : ad__deferred_checks_of(j->s, j->buffer[i]);
-        ad__deferred_checks_set(j->s, j->buffer[i], all | own);
-    }
+    for (int i = 0; i < op->nout; i++)
+        if (j->buffer[i]) ad__deferred_checks_set(j->s, j->buffer[i], suspects_of_output(j, i, all));
 }
 
 static int start_job(job *j) {

@@ -65,6 +65,9 @@ int ad__job_guard_operands(job *j);
 int ad__job_put_back(job *j, int status);
 
 /* ---- carried_states.c ---- */
+/* Tell whether an output is the states after a draw. They depend on the states before it, and on no check of its
+ * parameters. */
+bool ad__job_makes_states(const job *j, int output);
 /* Let a generator survive a draw that has failed before it began: its states become a copy of those before. False: the
  * output is not that of a draw's states, or there is no memory even for them. */
 bool ad__job_carry_states(job *j, int output);
