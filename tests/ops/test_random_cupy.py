@@ -535,7 +535,7 @@ def test_a_draw_that_leaves_no_room_for_states_leaves_them_as_they_were(own_serv
 @pytest.mark.parametrize("name, wrong", [("exponential", [-1.0, 1.0]), ("gamma", [1.0, -1.0])])
 @pytest.mark.parametrize("kind", GENERATORS)
 def test_a_wrong_parameter_on_the_server_leaves_the_generator_to_go_on(kind, name, wrong):
-    """Its error is that of the numbers. The device may find it after later draws were sent."""
+    """The numbers have the error. The device may find it after later draws were sent."""
     rng = ad.random.Generator(kind(5, size=100))
     refused, later = getattr(rng, name)(ad.asarray(wrong), size=(50, 2)), rng.random(100)
     with pytest.raises(ValueError):
