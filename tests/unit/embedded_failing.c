@@ -138,16 +138,23 @@ static int use_session(ad_session *s) {
 
 static int use_usual(ad_session *s) { return use_session(s); }
 
+/* Cut the connection, which another thread may just be replacing. */
+static void cut_connection(ad_session *s) {
+    pthread_mutex_lock(&s->lock);
+    shutdown(s->connection.fd, SHUT_RDWR);
+    pthread_mutex_unlock(&s->lock);
+}
+
 /* Lose the connection twice: with nothing on its way, and with operations that have to be sent again. */
 static int use_again(ad_session *s) {
     double data[4];
     ad_array *a = NULL, *b = NULL;
     int status = ad_arange(s, ad_int(0), ad_int(4), ad_int(1), AD_FLOAT64, &a);
     if (!status) status = ad_sync(s);
-    shutdown(s->connection.fd, SHUT_RDWR);
+    cut_connection(s);
     if (!status) status = ad_download(a, data, sizeof data);
     if (!status) status = ad_add(ad_of(a), ad_float(1), &b);
-    shutdown(s->connection.fd, SHUT_RDWR);
+    cut_connection(s);
     if (!status) status = ad_download(b, data, sizeof data);
     if (!status) cr_expect_eq(data[3], 4);
     ad_array_release(a);
