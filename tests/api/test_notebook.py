@@ -70,6 +70,15 @@ def test_no_elements_and_errors():
     assert "&lt;" in text and "<Device" not in text
 
 
+@pytest.mark.parametrize("write", [str, print, "{}".format, format, lambda a: f"{a:.3f}"], ids=str)
+def test_an_error_is_raised_without_the_lines_that_write_arrays(write):
+    failed = ad.asarray([1, 2])[ad.asarray(5)]
+    with pytest.raises(IndexError, match="index 5 is out of bounds") as raised:
+        write(failed)
+    frames = [frame for frame in raised.traceback if "arrayd" in str(frame.path)]
+    assert len(frames) == 1 and frames[0].locals["__tracebackhide__"]
+
+
 # ---- where operations were issued ----
 
 SITES = """

@@ -1,4 +1,6 @@
 """Text for arrays: NumPy's, made from as few elements as will be shown."""
+import functools
+
 import numpy as np
 
 from .. import _core
@@ -68,6 +70,19 @@ def shown_repr(self):
         return f"<arrayd.ndarray {self.shape}, {self.dtype}: {type(error).__name__}: {error}>"
 
 
+def _raising_alone(write):
+    """A function that writes an array, whose errors have no traceback of how arrays are written. IPython leaves out this
+    frame as well."""
+    @functools.wraps(write)
+    def write_or_raise(*arguments):
+        __tracebackhide__ = True  # noqa: F841
+        try:
+            return write(*arguments)
+        except FAILURES as error:
+            raise error.with_traceback(None)
+    return write_or_raise
+
+
 def _reshaped(text, part, shape, max_line_width):
     """array_repr's text of a part, with the shape of the whole, in a line of its own if it does not fit."""
     body, _, rest = text.rpartition(f"shape={part}")
@@ -116,6 +131,8 @@ def array_format(a, spec):
     return array_str(a)
 
 
+shown_str = _raising_alone(array_str)
+shown_format = _raising_alone(array_format)
 get_printoptions = np.get_printoptions
 set_printoptions = np.set_printoptions
 printoptions = np.printoptions

@@ -441,7 +441,7 @@ class StructuredArray:
         raise TypeError(f"{ufunc.__name__} takes no structures: {FIELDS}")
 
     __array_function__, __array__ = protocols.array_function, protocols.array
-    __repr__, __str__, __format__ = formatting.shown_repr, formatting.array_str, formatting.array_format
+    __repr__, __str__, __format__ = formatting.shown_repr, formatting.shown_str, formatting.shown_format
 
     def __reduce__(self):
         return _restore, (self._units, self.dtype)
