@@ -1,4 +1,5 @@
 """Files of deploy/ for those who run a server: units, configuration, images, manifests."""
+import contextlib
 import json
 import os
 import pathlib
@@ -33,6 +34,22 @@ def run(*command, **options):
                           stdin=subprocess.DEVNULL, **{"timeout": COMMAND, **options})
     assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}"
     return done.stdout
+
+
+@contextlib.contextmanager
+def serving(*options):
+    """A server of the CPU backend with these options, which is ready, and which ends well."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("ARRAYD_")}
+    process = subprocess.Popen([BUILD / "bin/arrayd", *options, "--backend=cpu", "--kernels-cache=none"],
+                               stderr=subprocess.PIPE, text=True, env=environment)
+    try:
+        line = next((line for line in process.stderr if "event=ready" in line or "level=error" in line), "")
+        assert "event=ready" in line, line
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=COMMAND)
+    assert process.returncode == 0
 
 
 # ---- systemd ----
@@ -87,13 +104,8 @@ def test_installed_configuration_is_the_defaults(tmp_path):
     assert re.findall(r"^#([a-z-]+) =", text, re.M) == options
     assert not re.search(r"^[^#\n]", text, re.M)
     (tmp_path / "all.conf").write_text(re.sub(r"^#([a-z-]+ =)", r"\1", text, flags=re.M))
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("ARRAYD_")}
-    process = subprocess.Popen([BUILD / "bin/arrayd", f"--config={tmp_path / 'all.conf'}", f"--socket={tmp_path / 's'}",
-                                "--backend=cpu", "--kernels-cache=none"], stderr=subprocess.PIPE, text=True, env=environment)
-    line = next((line for line in process.stderr if "event=ready" in line or "level=error" in line), "")
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=COMMAND)
-    assert "event=ready" in line and process.returncode == 0
+    with serving(f"--config={tmp_path / 'all.conf'}", f"--socket={tmp_path / 's'}"):
+        pass
 
 
 # ---- images ----
@@ -118,6 +130,22 @@ def test_dockerfile(dockerfile):
             assert all(re.match(r"--from=(build|packages|trimmed)$", each) for each in words if each.startswith("--"))
             for option in re.findall(r'"--([a-z-]+)=', rest):
                 assert option == "config" or f'AD_OPTION("{option}"' in (TOP / "protocol/option.def").read_text()
+
+
+def test_images_say_what_they_are_and_whether_they_are_well(dockerfile, tmp_path):
+    """Both have labels. The server's health check succeeds beside a server that is well, and fails without one."""
+    for name in ("client", "server"):
+        labels = " ".join(rest for word, rest in dockerfile[1][name][1] if word == "LABEL")
+        assert set(re.findall(r"org\.opencontainers\.image\.(\w+)=\"[^\"]+\"", labels)) == {"title", "description", "licenses"}
+    (options, check), = (rest.split("CMD ", 1) for word, rest in dockerfile[1]["server"][1] if word == "HEALTHCHECK")
+    assert re.findall(r"--(\w[\w-]*)=", options) == ["interval", "timeout", "start-period", "retries"]
+    path = tmp_path / "arrayd.sock"
+    command = [word.replace("/run/arrayd/arrayd.sock", str(path)) for word in json.loads(check)]
+    command[0] = BUILD / "bin" / command[0]
+    assert subprocess.run(command, capture_output=True, timeout=COMMAND).returncode != 0
+    with serving(f"--socket={path}"):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND)
+        assert done.returncode == 0 and done.stdout.endswith("healthy\n"), done
 
 
 def test_neither_image_has_what_the_other_is_for(dockerfile):
