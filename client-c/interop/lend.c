@@ -139,7 +139,7 @@ static int watch_loan(ad_lent *l) {
     }
     if (!good) atomic_fetch_sub(&l->refs, 1);
     pthread_mutex_unlock(&lock);
-    return good ? 0 : ad__fail(AD_E_SYSTEM, "lend: nobody can wait for the server: %s", strerror(errno));
+    return good ? 0 : ad__fail(AD_E_SYSTEM, "lend: no thread can wait for the server: %s", strerror(errno));
 }
 
 /* ---- forks ---- */
@@ -350,7 +350,8 @@ static int lend_at(ad_session *s, const ad_loan *loan, const ad_place *p, uint64
 static int check_lendable(const ad_session *s, const ad_loan *loan, const ad_layout *layout) {
     int status = ad__shape_check(layout->ndim, layout->shape, layout->dtype);
     if (status) return status;
-    if (!loan->release) return ad__fail(AD_E_VALUE, "lend: nobody would hear that the server has let go");
+    if (!loan->release)
+        return ad__fail(AD_E_VALUE, "lend: a release function is needed, which is called when the server has let go");
     if (ad__is_remote(&s->connection.address))
         return ad__fail(AD_E_UNSUPPORTED, "lend: memory can be had over a Unix socket only, and this session is at %s",
                         s->connection.address.url);

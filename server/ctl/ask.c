@@ -77,7 +77,7 @@ static int read_whole_answer(const ad_ctl *c, int from, ad_bytes *out) {
 static int parse_json_answer(const ad_ctl *c, const ad_bytes *text, json_t **out) {
     json_error_t error;
     json_t *value = json_loadb((const char *)text->data, text->size, 0, &error);
-    if (!value) return ad__ctl_error(c, AD_CTL_BAD, "the server's answer is no JSON: %s", error.text);
+    if (!value) return ad__ctl_error(c, AD_CTL_BAD, "the server's answer is not JSON: %s", error.text);
     const char *refusal = json_string_value(json_object_get(value, "error"));
     if (!refusal) {
         *out = value;

@@ -27,7 +27,7 @@ from test_exports import outcome, program
 # ---- what does not start ----
 
 @pytest.mark.parametrize("options, expected", [
-    (["--tcp=127.0.0.1:0"], "option tcp: nobody could be told from anybody"),
+    (["--tcp=127.0.0.1:0"], "option tcp: TCP connections do not tell users apart"),
     (["--tcp=0.0.0.0:0", "--tokens={tokens}"], "not a loopback address"),
     (["--tcp=0.0.0.0:0", "--tcp-open=yes"], "not a loopback address"),
     (["--tls=127.0.0.1:0", "--tokens={tokens}"], "option tls: a certificate is missing"),
@@ -214,7 +214,7 @@ def test_tokens(start, place, way):
                   "sha256:" + digits, "Alice" * 5, "x" * 300, right + "\0", "ä" * 20, " " * 20):
         why = refusal(lambda: place.client(server, way, token))
         assert why.code == DENIED, token
-        assert ("none of this server's" if token else "shown none") in why.text
+        assert ("does not know the token" if token else "shown none") in why.text
         assert "ad1_" not in why.text
     assert not server.said(right) and not server.said(place.token["bob"]) and not server.said("ad1_")
 

@@ -244,7 +244,7 @@ def test_revoked_is_out_at_once(inviting):
     with pytest.raises(Closed, match="an administrator has revoked the token"):
         while True:
             works(client)
-    assert "none of this server's" in refusal(lambda: Client(encrypted(inviting), token=token)).text
+    assert "does not know the token" in refusal(lambda: Client(encrypted(inviting), token=token)).text
     assert compute(url).startswith("PermissionError")
     assert works(stays) and "bob has no token" in ctl(inviting, "revoke", "bob", expect=BAD)
 

@@ -161,7 +161,7 @@ def test_without_a_folder_it_runs_on(tmp_path, jobs):
     shared.mkdir()
     shared.chmod(0o777)
     (tmp_path / "file").write_text("")
-    for cache, why in (("/proc/none/of/it", "No such file"), (shared, "others can write"), (tmp_path / "file", "no folder"),
+    for cache, why in (("/proc/none/of/it", "No such file"), (shared, "others can write"), (tmp_path / "file", "not a folder"),
                        ("none", "")):
         numbers, said = warm(cache, jobs)
         assert numbers["compiled"] == 3 and numbers["refused"] == 0

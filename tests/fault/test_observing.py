@@ -307,7 +307,7 @@ def test_usage():
     ("memory = 3G\n", None),
     ("memroy = 3G\n", "memroy"),
     ("memory = much\n", "option memory"),
-    ("tcp = 127.0.0.1:0\n", "option tcp: nobody could be told from anybody"),
+    ("tcp = 127.0.0.1:0\n", "option tcp: TCP connections do not tell users apart"),
     ("metrics = 0.0.0.0:9464\n", "option metrics: 0.0.0.0:9464 is not a loopback address"),
     ("metrics = 0.0.0.0:9464\nmetrics-open = yes\n", None),
     ("metrics = here\n", "option metrics"),

@@ -29,7 +29,8 @@ Test(embedded_lend, what_is_refused) {
     const ad_loan loan = {.data = memory, .device = -1, .release = count_release},
                   careless = {.data = memory, .device = -1};
     check_refused(s, loan, (ad_layout){AD_FLOAT64, 2, 0, shape, strides}, AD_E_UNSUPPORTED, "uses no GPU");
-    check_refused(s, careless, (ad_layout){AD_FLOAT64, 2, 0, shape, strides}, AD_E_VALUE, "nobody would hear");
+    check_refused(s, careless, (ad_layout){AD_FLOAT64, 2, 0, shape, strides}, AD_E_VALUE,
+                  "a release function is needed");
     check_refused(s, loan, (ad_layout){99, 2, 0, shape, strides}, AD_E_TYPE, "99");
     check_refused(s, loan, (ad_layout){AD_FLOAT64, 2, 0, (int64_t[]){2, -3}, strides}, AD_E_VALUE, "negative");
     ad_session_get_info(s, &info);

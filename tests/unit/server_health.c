@@ -136,11 +136,14 @@ Test(health, wrong_answers) {
     check_look(&b, 100, "the result is wrong");
     b.size = 0;
     add_reply(&b, RIGHT, 4);
-    check_look(&b, 100, "an answer that is none");
+    check_look(&b, 100, "an answer of another kind");
     for (int i = 0; i < 6; i++) {
-        static const char *const expected[] = {
-            "it broke",        "the operation failed", "go away", "the session was refused", "an answer that is none",
-            "not allowed here"};
+        static const char *const expected[] = {"it broke",
+                                               "the operation failed",
+                                               "go away",
+                                               "the session was refused",
+                                               "an answer of another kind",
+                                               "not allowed here"};
         b.size = 0;
         if (i < 2) ad__encode_fail(&control, 1, 0, AD_E_DEVICE, 1, "sum", i ? "" : "it broke");
         else if (i < 4) ad__encode_bye(&control, AD_E_LIMIT, i == 3 ? "" : "go away");

@@ -160,7 +160,7 @@ Test(listen, addresses_that_are_none) {
     REFUSED("expected an address and port", "--socket=none", option, "--tcp-open=yes");
     REFUSED("is not a loopback address", "--socket=none", "--tcp=[::2]:0", "--tcp-open=yes");
     REFUSED("is not a loopback address", "--socket=none", "--tcp=192.0.2.1:0", "--tcp-open=yes");
-    REFUSED("nobody could be told from anybody", "--socket=none", "--tcp=localhost:0");
+    REFUSED("TCP connections do not tell users apart", "--socket=none", "--tcp=localhost:0");
     REFUSED("nobody could come in", "--socket=none", "--tls=127.0.0.1:0");
     REFUSED("nothing to listen on", "--socket=none");
     ad_address a;

@@ -342,7 +342,7 @@ def test_no_descriptor(one):
     one.request += 1
     one.pass_along(write, [IMPORT, one.request, one.id(), 0, 1, PAGE, 0, PAGE, ""])
     os.close(read), os.close(write)
-    assert "no Unix socket" in refused("VALUE", one.answer, one.request)
+    assert "not a Unix socket" in refused("VALUE", one.answer, one.request)
 
 
 def test_quotas(build, tmp_path):

@@ -110,7 +110,7 @@ static int check_user(const ad_front *f, int fd, ad_entrant *out, ad_fault *faul
     socklen_t size = MOST_GROUPS * sizeof *groups;
     struct ucred peer;
     if (!get_peer_credentials(fd, &peer) || peer.uid == (uid_t)-1)
-        return ad__fault(fault, AD_E_DENIED, "the kernel does not say whose the connection is");
+        return ad__fault(fault, AD_E_DENIED, "the kernel does not say which user has connected");
     if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size)) size = 0;
     size_t n = size / sizeof *groups;
     groups[n++] = peer.gid;
@@ -127,7 +127,7 @@ static int check_token(const ad_front *f, ad_string token, ad_entrant *out, ad_f
     int64_t expires;
     if (!ad__token_formed(token.data, token.size) ||
         !ad__principals_token(f->principals, token.data, token.size, out->who, &out->grants, &expires))
-        return ad__fault(fault, AD_E_DENIED, "the token is none of this server's");
+        return ad__fault(fault, AD_E_DENIED, "this server does not know the token");
     if (!expires || time(NULL) < expires) return 0;
     return ad__fault(fault, AD_E_DENIED, "the token of %s has expired: ask the server's administrator for another one",
                      out->who);

@@ -47,7 +47,7 @@ int ad__address_tcp(const ad_config *c, ad_address *a, ad_fault *fault) {
                          c->tcp);
     if (*c->tokens || c->tcp_open) return 0;
     return ad__fault(fault, AD_E_VALUE,
-                     "option tcp: nobody could be told from anybody: name a file of tokens (option tokens), "
+                     "option tcp: TCP connections do not tell users apart: name a file of tokens (option tokens), "
                      "or let every user of this machine in (tcp-open = yes)");
 }
 

@@ -124,7 +124,7 @@ static const char *check_probe_message(ad_probe *p, const ad_message *m, const u
     }
     if (m->opcode == AD_REQ_FAIL) return m->s[1].size ? m->s[1].data : "the operation failed";
     if (m->opcode == AD_REQ_BYE) return m->s[0].size ? m->s[0].data : "the session was refused";
-    if (m->opcode != AD_REQ_REPLY || size != sizeof sum) return "an answer that is none";
+    if (m->opcode != AD_REQ_REPLY || size != sizeof sum) return "an answer of another kind";
     memcpy(&sum, payload, sizeof sum);
     if (sum != ELEMENTS * ADDEND) return "the result is wrong";
     p->wanted--;

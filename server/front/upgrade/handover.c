@@ -217,7 +217,7 @@ void ad__handover_exec(ad_front *f, ad_fault *fault) {
     if (!status) transfer_all(f, &h);
     int record = status || h.failed ? -1 : write_record(&h.out);
     if (record < 0) {
-        ad__fault(fault, AD_E_SYSTEM, "what is to be handed over cannot be written down");
+        ad__fault(fault, AD_E_SYSTEM, "the state to hand over cannot be written");
     } else {
         int error = execute_program(f, &h, record);
         ad__fault(fault, AD_E_SYSTEM, "cannot execute %.200s: %s", f->started.path, strerror(error));
@@ -239,7 +239,7 @@ int ad__handover_read(ad_front *f, int record, ad_fault *fault) {
     transfer_all(f, &h);
     munmap(base, (size_t)st.st_size);
     close(record);
-    if (h.failed) return ad__fault(fault, AD_E_PROTOCOL, "what was handed over does not hold together");
+    if (h.failed) return ad__fault(fault, AD_E_PROTOCOL, "the state that was handed over is inconsistent");
     f->upgrade.took_over = true;
     f->ready = true; /* clients were served before, and wait for this */
     return 0;

@@ -19,7 +19,7 @@ typedef struct copying {
 } copying;
 
 static int report_no_memory(const copying *c) {
-    return ad__fault(c->fault, AD_E_MEMORY, "there is no memory to write it down");
+    return ad__fault(c->fault, AD_E_MEMORY, "there is no memory for its state");
 }
 
 /* Copy a piece of the journal. from 0: *to is 0. */
@@ -140,7 +140,8 @@ static int write_sessions(copying *c) {
     int status = 0;
     for (ad_worker_session *s = c->worker->sessions; s; s = s->next)
         if (must_go(c, s) && !commit_session(s))
-            return ad__fault(c->fault, AD_E_UNSUPPORTED, "session %" PRIu64 " cannot be written down as it is", s->id);
+            return ad__fault(c->fault, AD_E_UNSUPPORTED, "session %" PRIu64 " is in a state that cannot be written",
+                             s->id);
     ad__spill_look(c->worker); /* complete moves from host memory are recorded now */
     for (c->session = c->worker->sessions; c->session && !status; c->session = c->session->next)
         if (must_go(c, c->session)) status = copy_session(c);

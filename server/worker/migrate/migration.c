@@ -157,7 +157,7 @@ static int hand_over_principal(ad_worker *w, ad_migration *p, ad_fault *fault) {
     if (!status) drain_sessions(w, p->who);
     if (!status) status = ad__migration_write_journal(w, p, &l, fault);
     int fd = status ? -1 : ad__os.dup(ad__journal_descriptor(l));
-    if (!status && fd < 0) status = ad__fault(fault, AD_E_SYSTEM, "no descriptor for what is to be written down");
+    if (!status && fd < 0) status = ad__fault(fault, AD_E_SYSTEM, "no descriptor for the state");
     ad__journal_close(l);
     if (status) return status;
     ad__names_move(w, p->who, true);

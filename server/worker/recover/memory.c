@@ -19,7 +19,7 @@ ad_poison *ad__recovery_poison(const ad_recovery *r, ad_at at) {
     char name[sizeof p->name + 1];
     if (!at) return NULL;
     if (!p) {
-        ad__fault(&why, AD_E_DEVICE_LOST, "the worker was killed, and why there is no value was lost");
+        ad__fault(&why, AD_E_DEVICE_LOST, "the worker was killed, and the error of this array was lost");
         return ad__poison_new(&why, 0, "");
     }
     ad__fault(&why, p->code, "%.*s", (int)sizeof p->text - 1, p->text);
@@ -310,7 +310,7 @@ static ad_shared *find_held(ad_worker *w, const ad_journal_holder *h, ad_fault *
         return m;
     }
     if (!c) {
-        ad__fault(fault, AD_E_PROTOCOL, "what is written of it does not hold together");
+        ad__fault(fault, AD_E_PROTOCOL, "its part of the journal is inconsistent");
         return NULL;
     }
     if (!c->shared && (c->shared = restore_orphan(w, h, fault))) c->shared->common = c->common;
@@ -328,7 +328,7 @@ static int restore_holder(ad_worker *w, ad_journal_holder *h, ad_fault *fault) {
     const ad_journal_checkpoint nothing = {.operations = UINT64_MAX};
     const char *grant = h->is_name ? get_grant(r, h->grant) : "";
     h->who[sizeof h->who - 1] = h->name[sizeof h->name - 1] = 0;
-    if (!grant) return ad__fault(fault, AD_E_PROTOCOL, "what is written of its grant does not hold together");
+    if (!grant) return ad__fault(fault, AD_E_PROTOCOL, "its grant in the journal is inconsistent");
     ad_shared *shared = find_held(w, h, fault);
     if (!shared) return fault->code;
     if (!shared->poison) shared->poison = ad__recovery_poison(r, h->memory.poison);

@@ -22,7 +22,7 @@
 static int open_journal(ad_recovery *r, int fd, ad_fault *fault) {
     struct stat st;
     if (fstat(fd, &st) || st.st_size < (off_t)sizeof(ad_journal_head))
-        return ad__fault(fault, AD_E_PROTOCOL, "the journal is none");
+        return ad__fault(fault, AD_E_PROTOCOL, "the journal is too short");
     void *base = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (base == MAP_FAILED) return ad__fault(fault, AD_E_MEMORY, "the journal cannot be mapped");
     madvise(base, (size_t)st.st_size, MADV_DONTDUMP);
@@ -228,7 +228,7 @@ static bool restore_session(ad_worker *w, ad_journal_session *at) {
     ad_fault fault = {0};
     const uint64_t before = count_lives(r, at), lives = before - (before && is_blameless(r, at));
     at->lives += state->frame < at->received;
-    if (!why && !t) why = "what was written of it does not hold together";
+    if (!why && !t) why = "its part of the journal is inconsistent";
     ad_worker_session *s = why ? NULL : make_session(w, at);
     if (!s) {
         drop_session(w, at->id, why ? why : "out of memory");

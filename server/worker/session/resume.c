@@ -173,7 +173,7 @@ static bool is_offered(const ad_offers *o, const uint8_t secret[AD_SECRET]) {
 /* Check whether the note may resume the session: it needs the client's secret, or one offered since. Returns why not;
  * NULL: it may. All comparisons are made, so that the time tells nothing. */
 static const char *check_resume(ad_worker_session *s, const ad_note *note) {
-    if (!s || strcmp(s->principal, note->who)) return "there is no such session of this client's";
+    if (!s || strcmp(s->principal, note->who)) return "this client has no such session";
     ad_comeback *c = &s->comeback;
     bool old = !ad__secret_differs(note->secret, c->secret, sizeof c->secret);
     bool offered = is_offered(&c->offers, note->secret);

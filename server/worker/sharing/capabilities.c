@@ -186,7 +186,7 @@ int ad__handle_attach(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     if (!c)
         return ad__fault(fault, AD_E_STALE,
                          "attach: there is no such capability: it was used up or revoked, its lease is over, its "
-                         "maker has gone, or it is not this user's");
+                         "maker has ended, or it belongs to another user");
     if (c->uses && !ad__holder_await_use(s, &c->holder)) return AD_WAITS;
     status = join_capability(s, m, c, fault);
     if (status) return status;

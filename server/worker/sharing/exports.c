@@ -193,7 +193,7 @@ static int begin_export(ad_worker_session *s, ad_buffer *b, int fd, bool plain, 
     ad_sharing *all = s->worker->sharing;
     ad_exported *l = NULL;
     int status = ad__is_stream_socket(fd) ? check_export(s, b, plain, fault)
-                                          : ad__fault(fault, AD_E_VALUE, "export: the descriptor is no Unix socket");
+                                          : ad__fault(fault, AD_E_VALUE, "export: the descriptor is not a Unix socket");
     if (!status && !(l = ad__os.calloc(1, sizeof *l))) status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
     if (!status) {
         l->plain = plain;

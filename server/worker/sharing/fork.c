@@ -233,7 +233,7 @@ static int check_fork(const ad_message *m, int fd, ad_fault *fault) {
     if (m->u[0]) return ad__fault(fault, AD_E_VALUE, "fork: there are no flags, so not %" PRIu64, m->u[0]);
     if (!(m->u[1] & AD_FORK_KEY))
         return ad__fault(fault, AD_E_VALUE, "fork: a key is 2^63 or above, not %" PRIu64, m->u[1]);
-    if (!ad__is_stream_socket(fd)) return ad__fault(fault, AD_E_VALUE, "fork: the descriptor is no Unix socket");
+    if (!ad__is_stream_socket(fd)) return ad__fault(fault, AD_E_VALUE, "fork: the descriptor is not a Unix socket");
     return 0;
 }
 

@@ -188,7 +188,7 @@ void ad__imports_end(ad_worker_session *s) {
 static int receive_memory(const char *who, int fd, bool plain, uint8_t message[AD_IMPORT_MESSAGE], int *memory,
                           ad_fault *fault) {
     *memory = -1;
-    if (!ad__is_stream_socket(fd)) return ad__fault(fault, AD_E_VALUE, "import: the descriptor is no Unix socket");
+    if (!ad__is_stream_socket(fd)) return ad__fault(fault, AD_E_VALUE, "import: the descriptor is not a Unix socket");
     ssize_t n = ad__fdpass_receive(who, fd, message, AD_IMPORT_MESSAGE, memory);
     if (n == AD_IMPORT_MESSAGE && (*memory >= 0) != plain && *memory != AD_FD_LOST) return 0;
     if (*memory == AD_FD_LOST) return ad__fault(fault, AD_E_SYSTEM, "import: this process has too many descriptors");

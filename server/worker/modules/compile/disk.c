@@ -58,7 +58,7 @@ void ad__disk_give_up(ad_disk *d, const char *why) {
 static const char *check_private(const char *path) {
     struct stat st;
     if (stat(path, &st)) return strerror(errno);
-    if (!S_ISDIR(st.st_mode)) return "it is no folder";
+    if (!S_ISDIR(st.st_mode)) return "it is not a folder";
     if (st.st_uid != geteuid()) return "it belongs to another user";
     return st.st_mode & 022 ? "others can write to it (chmod go-w)" : NULL;
 }
