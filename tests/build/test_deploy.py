@@ -133,7 +133,7 @@ def test_dockerfile(dockerfile):
 
 
 def test_images_say_what_they_are_and_whether_they_are_well(dockerfile, tmp_path):
-    """Both have labels. The server's health check succeeds beside a server that is well, and fails without one."""
+    """Images have labels. The health check of the server succeeds beside a server that is well, and fails without one."""
     for name in ("client", "server"):
         labels = " ".join(rest for word, rest in dockerfile[1][name][1] if word == "LABEL")
         assert set(re.findall(r"org\.opencontainers\.image\.(\w+)=\"[^\"]+\"", labels)) == {"title", "description", "licenses"}
