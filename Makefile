@@ -464,7 +464,7 @@ $(BIN)/libarrayd-cuda.so: $(CUDA_OBJECTS) $(CUDA_PROTOCOL) $(OBJ)/backend.map $(
 
 $(OBJ)/backend.map:
 	@mkdir -p $(@D)
-	@echo '{ global: ad_backend_get; local: *; };' >$@
+	@echo '{ global: ad_backend_get; ad_part_table_get; local: *; };' >$@
 
 ifneq ($(TARGET),)
 # zig's linkers know fewer options, and nothing of msgpack's archive is needed.

@@ -17,7 +17,7 @@ LONG = 600  # lines; longer files are named, and do not fail
 ARROWS = {
     "protocol": ["protocol/"],
     "kernels": ["protocol/", "kernels/"],
-    "server": ["protocol/", "server/", "kernels/backend.h", "kernels/compile.h", "kernels/launch.h", "kernels/redzone.h"],
+    "server": ["protocol/", "server/", "kernels/backend.h", "kernels/compile.h", "kernels/launch.h", "kernels/parts.h", "kernels/redzone.h"],
     "client-c": ["protocol/", "client-c/", "arrayd.h"],
     "client-python": ["protocol/", "client-c/", "client-python/", "arrayd.h"],
 }

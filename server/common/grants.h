@@ -28,10 +28,12 @@ typedef struct ad_grants {
     uint64_t
         bytes; /* bytes of operations sent and not yet executed, in all its sessions; 0: as many as the windows hold */
     uint64_t kernel_time; /* ns that one of its kernels may take; 0: option kernel-time decides */
+    uint64_t sm_share;    /* multiprocessors that are reserved for it; AD_GRANT_NO_SHARE; 0: option sm-share decides */
     uint64_t devices;     /* bit mask of the devices that it may use */
     int64_t priority;     /* AD_PRIORITY_* */
 } ad_grants;
 
 #define AD_GRANT_ALL_DEVICES UINT64_MAX
+#define AD_GRANT_NO_SHARE UINT64_MAX
 
 #endif

@@ -1,6 +1,7 @@
 /* The rights of a principal, by options and grants: see rights.h. */
 #include "server/common/rights.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,6 +31,12 @@ int64_t ad__kernel_limit(const ad_config *c, const char *principal, const ad_gra
     if (g->kernel_time) return (int64_t)g->kernel_time;
     double seconds = c->kernel_time > 0 ? c->kernel_time : is_local_user(principal) ? 0 : REMOTE_SECONDS;
     return (int64_t)(seconds * 1e9);
+}
+
+int ad__sm_share(const ad_config *c, const ad_grants *g) {
+    const uint64_t share = g->sm_share ? g->sm_share : c->sm_share;
+    if (g->priority < AD_PRIORITY_NORMAL || share == AD_GRANT_NO_SHARE) return 0;
+    return share < INT_MAX ? (int)share : INT_MAX;
 }
 
 uint64_t ad__most_buffers_each(const ad_config *c, const char *principal) {

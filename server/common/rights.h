@@ -19,6 +19,10 @@ uint64_t ad__window_bytes(const ad_config *c, const ad_grants *g);
 /* Get how many ns a kernel of the principal may take; 0: any time. Its grant kernel-time decides, else the option. */
 int64_t ad__kernel_limit(const ad_config *c, const char *principal, const ad_grants *g);
 
+/* Get how many multiprocessors are reserved for the principal while others use a device much; 0: none. Its grant
+ * sm-share decides, else the option. A principal of low priority has none. */
+int ad__sm_share(const ad_config *c, const ad_grants *g);
+
 /* Get how many buffers a session of the principal may have: option buffers, or a smaller grant. */
 uint64_t ad__most_buffers(const ad_config *c, const ad_grants *grants);
 /* Get how many buffers all sessions of the principal may have: option buffers-each. 0: root and the server's own user

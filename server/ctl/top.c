@@ -154,6 +154,16 @@ static size_t count_devices(const json_t *now) {
     return most;
 }
 
+/* Count the multiprocessors that are reserved for short operations. */
+static double count_reserved(const json_t *now) {
+    size_t i, k;
+    json_t *w, *d;
+    double n = 0;
+    json_array_foreach(json_object_get(now, "workers"), i, w) json_array_foreach(json_object_get(w, "devices"), k, d)
+        n += ad__json_number(d, "reserved_multiprocessors");
+    return n;
+}
+
 /* Say how busy the devices were, who has had them most, and with which operation that takes long. Operations of several
  * sessions may share a device, so that the sum of their times may exceed its time. */
 static void describe_busiest(const json_t *now, const active *list, size_t n, char *out, size_t size) {
@@ -170,6 +180,8 @@ static void describe_busiest(const json_t *now, const active *list, size_t n, ch
     if (device > (double)devices) device = (double)devices;
     int used = devices == 1 ? snprintf(out, size, "device %.0f %% busy", device * 100)
                             : snprintf(out, size, "%zu devices %.0f %% busy", devices, device * 100);
+    const double reserved = count_reserved(now);
+    if (reserved > 0) used += snprintf(out + used, size - (size_t)used, ", %.0f reserved for short work", reserved);
     if (most)
         used += snprintf(out + used, size - (size_t)used, ", most with %.200s (session %s, %.0f %%)",
                          ad__json_text(most->session, "principal"), ad__json_text(most->session, "session"),

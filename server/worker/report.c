@@ -81,6 +81,7 @@ static void add_devices(const ad_worker *w, ad_bytes *out, ad_report_head *head)
             row.slab_bytes = g->memory.slab_bytes;
             row.slabs = g->memory.slabs;
             row.used = g->memory.used;
+            row.reserved = (uint64_t)ad__parts_reserved(g, ad__os_now());
             memcpy(row.name, g->info.name, sizeof row.name);
         }
         ad__bytes_append(out, &row, sizeof row);

@@ -85,10 +85,11 @@ typedef struct ad_worker {
     ad_hooks hooks;                        /* functions of upper rooms */
     const ad_component *const *components; /* what a session has; ends with NULL */
     const ad_backend *backend;
-    bool shared;           /* several principals use this worker */
-    bool embedded;         /* the server belongs to one program and has no administrator */
-    ad_fusing fuses;       /* when elementwise operations are fused */
-    ad_compiler *compiler; /* any thread; outlives the devices */
+    const ad_part_table *parts; /* NULL: its devices have none */
+    bool shared;                /* several principals use this worker */
+    bool embedded;              /* the server belongs to one program and has no administrator */
+    ad_fusing fuses;            /* when elementwise operations are fused */
+    ad_compiler *compiler;      /* any thread; outlives the devices */
     ad_worker_devices device;
     ad_reserved reserved;
     ad_engine engine;

@@ -92,6 +92,10 @@ const ad_backend backend = {AD_BACKEND_VERSION,
                             ad_cuda_kernel_set,
                             run_launch};
 
+const ad_part_table parts = {ad_cuda_device_split, ad_cuda_stream_place};
+
 } // namespace
 
 extern "C" const ad_backend *ad_backend_get(void) { return &backend; }
+
+extern "C" const ad_part_table *ad_part_table_get(void) { return &parts; }

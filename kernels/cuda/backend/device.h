@@ -6,11 +6,14 @@
 
 #include "kernels/backend.h"
 #include "kernels/fault.h"
+#include "kernels/parts.h"
 
 struct ad_cuda_libraries; /* handles of cuBLAS and the others, made when first needed (libraries.h) */
 struct ad_cuda_ring;      /* pinned memory that uploads pass through (transfer.cpp) */
 struct ad_cuda_warmer;    /* a thread that loads what is slow to load (warm.cpp) */
 struct ad_cuda_fuser;     /* kernels of chains (fuse/cache.cpp) */
+struct ad_cuda_split;     /* the device in two parts, and a stream in such a part (parts.cpp) */
+struct ad_cuda_placed;
 
 struct ad_device {
     int index;
@@ -29,15 +32,20 @@ struct ad_device {
     bool has_deep_stack;   /* threads have the stack that special functions need (ufunc/launch.cpp) */
     char name[64], id[48]; /* for device_info */
     ad_faults faults;
-    ad_cuda_fuser *fuser; /* made with the first chain */
+    ad_cuda_fuser *fuser;  /* made with the first chain */
+    ad_cuda_split *splits; /* made when first asked for */
 };
 
 struct ad_stream {
     ad_device *device;
-    cudaStream_t cuda;
+    cudaStream_t cuda; /* where operations go now: `whole`, or one in a part of the device */
     int priority;
-    struct cusolverDnContext *solver; /* its handle of cuSOLVER; NULL: not needed yet */
+    struct cusolverDnContext *solver; /* its handle of cuSOLVER, for `whole`; NULL: not needed yet */
     ad_stream *next;                  /* spare ones */
+    cudaStream_t whole;
+    ad_cuda_placed *placed; /* streams in parts of the device (parts.cpp) */
+    cudaEvent_t moved;      /* orders them; NULL: not needed yet */
+    int multiprocessors;    /* of the part where operations go now; 0: all of the device */
 };
 
 struct ad_event {
@@ -100,6 +108,15 @@ int ad_cuda_stream_follow(ad_stream *stream, ad_event *event, ad_fault *fault);
 int ad_cuda_check_open(ad_device *device, int n, ad_check **out, ad_fault *fault);
 void ad_cuda_check_close(ad_device *device, ad_check *checks);
 int ad_cuda_check_fault(const ad_check *check, ad_fault *fault);
+
+/* parts.cpp */
+int ad_cuda_device_split(ad_device *device, int wanted, ad_fault *fault);
+int ad_cuda_stream_place(ad_stream *stream, ad_part part, int reserved, ad_fault *fault);
+/* Let operations that need the whole device have it: they launch as many blocks as it takes at once, which wait for
+ * each other. Costs nothing where the stream has the whole device already. */
+int ad_cuda_stream_widen(ad_stream *stream, ad_fault *fault);
+void ad_cuda_placed_close(ad_stream *stream); /* for streams_close */
+void ad_cuda_splits_close(ad_device *device); /* for device_close, after the streams */
 
 /* transfer.cpp */
 int ad_cuda_ring_open(ad_device *device, ad_fault *fault); /* for device_open */

@@ -30,7 +30,14 @@
     AD_DRIVER(cuFuncSetAttribute, 9000)                      \
     AD_DRIVER(cuFuncGetParamInfo, 12040)                     \
     AD_DRIVER(cuLaunchKernel, 4000)                          \
-    AD_DRIVER(cuLaunchCooperativeKernel, 9000)
+    AD_DRIVER(cuLaunchCooperativeKernel, 9000)               \
+    AD_DRIVER(cuDeviceGet, 2000)                             \
+    AD_DRIVER(cuDeviceGetDevResource, 12050)                 \
+    AD_DRIVER(cuDevSmResourceSplitByCount, 12050)            \
+    AD_DRIVER(cuDevResourceGenerateDesc, 12050)              \
+    AD_DRIVER(cuGreenCtxCreate, 12050)                       \
+    AD_DRIVER(cuGreenCtxDestroy, 12050)                      \
+    AD_DRIVER(cuGreenCtxStreamCreate, 12050)
 
 struct ad_cuda_driver {
 #define AD_DRIVER(name, version) decltype(&::name) name;

@@ -7,6 +7,7 @@
 
 struct ad_cuda_libraries {
     cublasHandle_t blas;
+    int multiprocessors; /* that cuBLAS was told to count on; 0: all */
     cusolverDnParams_t parameters;
     ad_cuda_fft_plans *fft_plans;
 };
@@ -39,6 +40,15 @@ int make_blas(cublasHandle_t *out, ad_fault *fault) {
     return status;
 }
 
+/* Bind the handle to the stream, and to the multiprocessors of the part where that has its operations. */
+int bind_blas(ad_cuda_libraries *l, const ad_stream *stream, ad_fault *fault) {
+    const int status = ad_cuda_blas_status(cublasSetStream(l->blas, stream->cuda), "cublasSetStream", fault);
+    if (status || l->multiprocessors == stream->multiprocessors) return status;
+    l->multiprocessors = stream->multiprocessors;
+    return ad_cuda_blas_status(cublasSetSmCountTarget(l->blas, stream->multiprocessors), "cublasSetSmCountTarget",
+                               fault);
+}
+
 /* Get workspace. Less of it than wanted is no reason to fail: the session's limit may be small. */
 void *workspace_of(ad_call *c, uint64_t *size) {
     constexpr uint64_t LEAST = 256 << 10;
@@ -58,8 +68,7 @@ int ad_cuda_blas(ad_call *c, uint64_t workspace, cublasHandle_t *out) {
     ad_cuda_libraries *l = nullptr;
     int status = libraries_of(c->stream->device, &l, c->fault);
     if (status || (!l->blas && (status = make_blas(&l->blas, c->fault)))) return status;
-    if ((status = ad_cuda_blas_status(cublasSetStream(l->blas, c->stream->cuda), "cublasSetStream", c->fault)))
-        return status;
+    if ((status = bind_blas(l, c->stream, c->fault))) return status;
     void *memory = workspace_of(c, &workspace);
     status = ad_cuda_blas_status(cublasSetWorkspace(l->blas, memory, workspace), "cublasSetWorkspace", c->fault);
     if (!status) *out = l->blas;
@@ -68,9 +77,11 @@ int ad_cuda_blas(ad_call *c, uint64_t workspace, cublasHandle_t *out) {
 
 int ad_cuda_solver(ad_call *c, cusolverDnHandle_t *out) {
     ad_stream *stream = c->stream;
+    int status = ad_cuda_stream_widen(stream, c->fault);
+    if (status) return status;
     if (!stream->solver) {
         cusolverDnHandle_t made;
-        int status = ad_cuda_solver_status(cusolverDnCreate(&made), "cusolverDnCreate", c->fault);
+        status = ad_cuda_solver_status(cusolverDnCreate(&made), "cusolverDnCreate", c->fault);
         if (!status)
             status = ad_cuda_solver_status(cusolverDnSetStream(made, stream->cuda), "cusolverDnSetStream", c->fault);
         if (status) return status;

@@ -24,6 +24,8 @@ uint64_t ad_cuda_blas_workspace(const ad_device *device);
 /* Get the handle of cuBLAS. workspace: bytes of scratch memory, taken from ad_call_workspace; there may be fewer. With
  * 0 not all algorithms of cuBLAS work. Scalars are on the host; the math mode is the default one (no TF32). */
 int ad_cuda_blas(ad_call *c, uint64_t workspace, cublasHandle_t *out);
+/* Get the stream's handle of cuSOLVER, which works on the whole device: it cannot be told of a part. Ask before
+ * anything else reads the stream. */
 int ad_cuda_solver(ad_call *c, cusolverDnHandle_t *out);
 void ad_cuda_solver_close(ad_stream *stream);
 /* Parameters for cuSOLVER's 64-bit interface, all defaults. */

@@ -190,7 +190,9 @@ int ad_cuda_kernel_set(ad_kernel *k, int64_t max_dynamic_shared, int64_t carveou
 
 int ad_cuda_launch(ad_stream *stream, const ad_kernel_launch *l, ad_run *run, ad_fault *fault) {
     int status = ad_faults_check(&stream->device->faults, AD_SITE_run, fault);
-    if (status || (status = ad_cuda_enter(stream->device, fault)) || (status = check(l, fault))) return status;
+    if (status || (status = ad_cuda_enter(stream->device, fault)) || (status = check(l, fault)) ||
+        (l->cooperative && (status = ad_cuda_stream_widen(stream, fault))))
+        return status;
     char what[300];
     const CUresult result = start(l, reinterpret_cast<CUstream>(stream->cuda), const_cast<void **>(l->argument));
     if (result == CUDA_SUCCESS) {

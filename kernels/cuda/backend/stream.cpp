@@ -9,10 +9,13 @@
 #include "protocol/distribution.h"
 
 static int stream_make(ad_device *device, int priority, ad_stream **out, ad_fault *fault) {
-    ad_stream *stream = new (std::nothrow) ad_stream{device, nullptr, priority, nullptr, nullptr};
+    ad_stream *stream = new (std::nothrow) ad_stream{};
     if (!stream) return ad__fault(fault, AD_E_MEMORY, "out of memory");
-    int status = ad_cuda_status(cudaStreamCreateWithPriority(&stream->cuda, cudaStreamNonBlocking, priority),
+    stream->device = device;
+    stream->priority = priority;
+    int status = ad_cuda_status(cudaStreamCreateWithPriority(&stream->whole, cudaStreamNonBlocking, priority),
                                 "cudaStreamCreate", fault);
+    stream->cuda = stream->whole;
     if (status) delete stream;
     else *out = stream;
     return status;
@@ -32,6 +35,7 @@ static ad_stream *stream_take(ad_device *device, int priority) {
 /* Streams are kept for whoever needs one next, with their handles of cuSOLVER, and destroyed with the device only. */
 void ad_cuda_stream_close(ad_stream *stream) {
     if (!stream) return;
+    ad_cuda_stream_widen(stream, nullptr);
     stream->next = stream->device->spare;
     stream->device->spare = stream;
 }
@@ -54,7 +58,8 @@ void ad_cuda_streams_close(ad_device *device) {
         ad_stream *stream = device->spare;
         device->spare = stream->next;
         ad_cuda_solver_close(stream);
-        cudaStreamDestroy(stream->cuda);
+        ad_cuda_placed_close(stream);
+        cudaStreamDestroy(stream->whole);
         delete stream;
     }
 }

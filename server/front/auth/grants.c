@@ -45,6 +45,13 @@ static bool parse_nanoseconds(const char *text, uint64_t *out) {
     return true;
 }
 
+/* A share of 0 is a decision against one, and differs from a grant that is not there. */
+static bool parse_share(const char *text, uint64_t *out) {
+    if (!ad__config_parse_count(text, out)) return false;
+    if (!*out) *out = AD_GRANT_NO_SHARE;
+    return true;
+}
+
 static bool parse_priority(const char *text, int64_t *out) {
     static const char *const names[] = {"low", "normal", "high"};
     for (int i = 0; i < 3; i++) {
@@ -98,6 +105,7 @@ static const struct {
     {"memory-each", offsetof(ad_grants, each), ad__config_parse_size, "expected a size, as 512M or 2G"},
     {"reserve", offsetof(ad_grants, reserve), ad__config_parse_size, "expected a size, as 512M or 2G"},
     {"kernel-time", offsetof(ad_grants, kernel_time), parse_nanoseconds, "expected seconds"},
+    {"sm-share", offsetof(ad_grants, sm_share), parse_share, "expected how many multiprocessors"},
     {"devices", offsetof(ad_grants, devices), parse_devices, "expected all, or numbers of devices as 0,1"},
 };
 

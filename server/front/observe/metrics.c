@@ -122,6 +122,8 @@ static const device_row device_rows[] = {
     {"device_slab_bytes", "bytes that it has taken in slabs", offsetof(ad_report_device, slab_bytes)},
     {"device_used_bytes", "bytes of them that arrays and what is computed with them use",
      offsetof(ad_report_device, used)},
+    {"device_reserved_multiprocessors", "multiprocessors that are reserved for short operations (option sm-share)",
+     offsetof(ad_report_device, reserved)},
 };
 
 static void put_device_metrics(ad_bytes *b, ad_front *f) {

@@ -85,8 +85,9 @@ static void put_device_list(ad_bytes *b, const ad_report *r) {
         ad__put(b, "{\"device\":%" PRIu64 ",", d->index);
         put_json_text(b, "name", d->name);
         ad__put(b, ",\"memory_bytes\":%" PRIu64 ",\"limit_bytes\":%" PRIu64, d->memory, d->limit);
-        ad__put(b, ",\"slab_bytes\":%" PRIu64 ",\"slabs\":%" PRIu64 ",\"used_bytes\":%" PRIu64 "}", d->slab_bytes,
-                d->slabs, d->used);
+        ad__put(b, ",\"slab_bytes\":%" PRIu64 ",\"slabs\":%" PRIu64 ",\"used_bytes\":%" PRIu64, d->slab_bytes, d->slabs,
+                d->used);
+        ad__put(b, ",\"reserved_multiprocessors\":%" PRIu64 "}", d->reserved);
     }
     ad__put(b, "]");
 }

@@ -25,6 +25,13 @@ static int count_devices(ad_worker *w, const ad_backend *b, ad_fault *fault) {
     return status;
 }
 
+/* Get the table of a backend whose devices have parts; NULL: another one. */
+static const ad_part_table *find_parts(void *library) {
+    const ad_part_table *(*get)(void) = NULL;
+    *(void **)&get = dlsym(library, "ad_part_table_get");
+    return get ? get() : NULL;
+}
+
 /* Load a backend and read its number of devices. AD_E_DEVICE: it cannot be used. */
 static int load_backend(const char *path, ad_worker *w, ad_fault *fault) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -38,6 +45,7 @@ static int load_backend(const char *path, ad_worker *w, ad_fault *fault) {
     else status = count_devices(w, b, fault);
     if (status) dlclose(library);
     else w->backend = b;
+    if (!status) w->parts = find_parts(library);
     if (!status) w->fuses = choose_fusing(b, getenv("ARRAYD_FUSE"));
     return status;
 }
@@ -92,6 +100,7 @@ static int try_gpu(ad_worker *w, const char *program, ad_fault *fault) {
     int status = try_backend(w, program, "cuda", fault);
     if (status || !w->embedded || ad__gpu_get(w, 0, fault)) return status;
     w->backend = NULL;
+    w->parts = NULL;
     w->device.count = 0;
     w->device.gpu[0] = (ad_gpu){0};
     return fault->code;

@@ -2,6 +2,7 @@
 #ifndef AD_SERVER_WORKER_DEVICE_DEVICES_H
 #define AD_SERVER_WORKER_DEVICE_DEVICES_H
 
+#include "server/worker/device/parts.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/memory/lru.h"
 
@@ -14,6 +15,7 @@ typedef struct ad_gpu {
     ad_device_info info;
     ad_memory memory;
     ad_spill_list spill; /* buffers that could be moved to host memory */
+    ad_parts parts;
 } ad_gpu;
 
 struct ad_worker;

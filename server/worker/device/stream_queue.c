@@ -179,6 +179,7 @@ void ad__stream_queue_expect(ad_stream_queue *queue, int64_t ns, int64_t correct
     queue->unmarked_ns = ad__size_sum(queue->unmarked_ns, corrected);
     queue->estimate = ad__size_sum(queue->estimate, ns);
     queue->estimated++;
+    if (queue->session) ad__parts_place(queue->session, queue, corrected);
 }
 
 int ad__stream_queue_drop(ad_worker_session *s, uint64_t id, ad_fault *fault) {

@@ -19,6 +19,7 @@ struct ad_device {
 
 struct ad_stream {
     uint64_t enqueued, passed;
+    ad_part part;
     struct ad_stream *next;
 };
 
@@ -100,6 +101,22 @@ static void stream_close(ad_stream *stream) {
     free(stream);
     fake.open_streams--;
 }
+
+static int device_split(ad_device *device, int wanted, ad_fault *fault) {
+    (void)device, (void)wanted, (void)fault;
+    fake.splits++;
+    return fake.parts;
+}
+
+static int stream_place(ad_stream *stream, ad_part part, int reserved, ad_fault *fault) {
+    cr_assert(part == AD_PART_WHOLE || reserved == fake.parts, "a part of %d was never divided off", reserved);
+    fake.places++;
+    if (fake.place_fail) return ad__fault(fault, fake.place_fail, "it stays");
+    stream->part = part;
+    return 0;
+}
+
+ad_part fake_part(const ad_stream *stream) { return stream->part; }
 
 static int stream_wait(ad_stream *stream, ad_fault *fault) {
     (void)fault;
@@ -239,6 +256,8 @@ static ad_backend backend = {.version = AD_BACKEND_VERSION,
                              .run = run_operation,
                              .fuse = run_chain};
 
+static const ad_part_table parts = {device_split, stream_place};
+
 /* ---- the worker ---- */
 
 static void on_wake(uv_async_t *wake) { (void)wake; }
@@ -265,6 +284,7 @@ ad_worker *fake_worker(bool asynchronous, bool journaled, const ad_component *co
     load_config(w);
     later = backend.asynchronous = asynchronous;
     w->backend = &backend;
+    w->parts = &parts;
     w->device.count = 1;
     w->fuses = AD_FUSE_WHERE_IT_PAYS;
     w->components = components;
