@@ -134,12 +134,12 @@ typedef struct ad_session_streams {
 /* Use of devices. Runner. */
 typedef struct ad_session_usage {
     bool heavy;         /* it uses the device much, so it has low priority */
-    int64_t share;      /* estimated ns of a device since share_since */
+    int64_t recent;     /* estimated ns of a device since recent_since */
     ad_pace pace;       /* measured correction of such estimates */
     int64_t turn_ns;    /* ns of a device in this turn */
     int64_t device_ns;  /* ns of devices so far */
     int64_t peer_bytes; /* bytes of operands on other devices than their operations */
-    int64_t share_since;
+    int64_t recent_since;
 } ad_session_usage;
 
 /* Progress of the session. Runner. */

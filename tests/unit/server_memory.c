@@ -264,7 +264,7 @@ Test(memory, small_arenas_of_a_principal_share_a_slab) {
     e[3] = ad__stream_arena_open(&m, "uid:1", NULL);
     cr_assert_eq(ad__memory_take(e[3], 1000, &b[3], NULL), 0);
     cr_assert_eq(m.slabs, 2);
-    cr_assert(!b[3].clean || ((char *)b[3].address)[0] == 0, "a share that somebody has had is not clean");
+    cr_assert(!b[3].clean || ((char *)b[3].address)[0] == 0, "a piece that somebody has had is not clean");
     for (int i = 0; i < 20; i++) {
         ad__memory_give(e[i], &b[i]);
         ad__stream_arena_close(e[i]);

@@ -46,7 +46,7 @@ static void poison_dependent(void *user, ad_buffer *b) {
     spread *p = user;
     if (b->poison || !(ad__deferred_checks_of(p->s, b) & p->bit)) return;
     ad__buffer_give_memory(p->s, b);
-    b->poison = ad__poison_share(p->poison);
+    b->poison = ad__poison_hold(p->poison);
 }
 
 static void poison_dependents(ad_worker_session *s, unsigned i) {

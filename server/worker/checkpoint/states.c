@@ -104,7 +104,7 @@ static void commit_slot(ad_worker_session *s, unsigned slot, uint64_t entries) {
 static void set_pending(ad_checkpoint *v, ad_poison *pending) {
     if (pending == v->pending) return;
     ad__poison_release(v->pending);
-    v->pending = pending ? ad__poison_share(pending) : NULL;
+    v->pending = pending ? ad__poison_hold(pending) : NULL;
 }
 
 static void drop_changes(ad_checkpoint *v, size_t count) {
@@ -191,7 +191,7 @@ static void begin_checkpoint(ad_worker_session *s) {
     v->frees.pending = v->inside ? v->frees.begun : v->frees.count;
     for (unsigned i = 0; i < s->streams.count; i++) s->streams.queues[i]->awaited = s->streams.queues[i]->sequence;
     c->told = v->told;
-    c->pending = s->progress.pending ? ad__poison_share(s->progress.pending) : NULL;
+    c->pending = s->progress.pending ? ad__poison_hold(s->progress.pending) : NULL;
     c->invalid = false;
     c->open = true;
 }

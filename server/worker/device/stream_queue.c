@@ -7,9 +7,9 @@
 #include "server/common/os.h"
 #include "server/worker/session.h"
 
-#define SHARE_WINDOW 20000000 /* window in ns over which a session's device time is added up */
-#define NEGLIGIBLE 500        /* ns of an operation that are too few to count */
-#define SHARE_MOST 2000000    /* device time in a window, in ns, above which a session gets low priority */
+#define RECENT_WINDOW 20000000 /* window in ns over which a session's device time is added up */
+#define NEGLIGIBLE 500         /* ns of an operation that are too few to count */
+#define RECENT_MOST 2000000    /* device time in a window, in ns, above which a session gets low priority */
 
 static const ad_backend *get_backend(const ad_worker_session *s) { return s->worker->backend; }
 
@@ -165,13 +165,13 @@ int64_t ad__stream_queue_charge(ad_worker_session *s, int64_t estimate) {
     s->usage.device_ns = ad__size_sum(s->usage.device_ns, ns);
     if (ns <= NEGLIGIBLE) return ns;
     int64_t now = ad__os_now();
-    if (now - s->usage.share_since > SHARE_WINDOW) {
-        s->usage.heavy = s->usage.share > SHARE_MOST;
-        s->usage.share = 0;
-        s->usage.share_since = now;
+    if (now - s->usage.recent_since > RECENT_WINDOW) {
+        s->usage.heavy = s->usage.recent > RECENT_MOST;
+        s->usage.recent = 0;
+        s->usage.recent_since = now;
     }
-    s->usage.share = ad__size_sum(s->usage.share, ns);
-    if (s->usage.share > SHARE_MOST) s->usage.heavy = true;
+    s->usage.recent = ad__size_sum(s->usage.recent, ns);
+    if (s->usage.recent > RECENT_MOST) s->usage.heavy = true;
     return ns;
 }
 

@@ -39,7 +39,7 @@
  * waited, so an end is noticed only that much late. On an H200 in a virtual machine the driver's own notifications
  * (callback, blocking event) come 0.5 to 0.9 ms late. */
 #define PATIENCE 2000000  /* ns of waiting before which polls never sleep */
-#define LATE_SHARE 256    /* the sleep is the time waited divided by this */
+#define LATE_PART 256     /* the sleep is the time waited divided by this */
 #define LATE_MOST 1000000 /* ns that a sleep takes at most */
 
 static void request_attention(ad_worker_session *s) {
@@ -170,7 +170,7 @@ static int64_t find_next_poll(const ad_engine *e) {
             continue;
         }
         if (s->wait.kind && waited < PATIENCE) return AD_PUMP_AT_ONCE;
-        if (s->wait.kind && waited / LATE_SHARE < soonest) soonest = waited / LATE_SHARE;
+        if (s->wait.kind && waited / LATE_PART < soonest) soonest = waited / LATE_PART;
     }
     return soonest;
 }

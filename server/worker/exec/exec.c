@@ -291,7 +291,7 @@ int ad__job_run_queued(job *j, ad_provide *provide) {
 static void poison_buffer(ad_worker_session *s, ad_buffer *b, ad_poison *p, bool release) {
     if (release) ad__buffer_give_memory(s, b);
     ad__checkpoint_mark_buffer(s, b);
-    if (!b->poison) b->poison = ad__poison_share(p);
+    if (!b->poison) b->poison = ad__poison_hold(p);
 }
 
 static void poison_output(job *j, int i, ad_poison *p) {
@@ -314,7 +314,7 @@ static void poison_output(job *j, int i, ad_poison *p) {
 ad_poison *ad__job_fail(job *j, int status) {
     ad_poison *p;
     if (j->inherited) {
-        p = ad__poison_share(j->inherited);
+        p = ad__poison_hold(j->inherited);
     } else {
         j->fault.code = status;
         p = ad__poison_new(&j->fault, j->number, ad__op_name(j->op));

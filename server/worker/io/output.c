@@ -13,7 +13,7 @@
 
 #define SMALL_BLOCK (16u << 10)
 #define PARTS 16
-#define KEEP_SHARE 4 /* the limit divided by this is how many sent bytes are held until the client has them */
+#define KEEP_PART 4 /* the limit divided by this is how many sent bytes are held until the client has them */
 
 void ad__output_init(ad_output *o, int fd, uint64_t limit) {
     memset(o, 0, sizeof *o);
@@ -129,7 +129,7 @@ int ad__output_chunk(ad_output *o, const void *control, size_t size, uint32_t fl
 /* Free the blocks that the client has. A client that never says what it has must not make the server hold bytes without
  * bound. Beyond a part of the limit they are freed, and the client cannot come back. */
 static void free_taken(ad_output *o) {
-    const uint64_t most = o->limit / KEEP_SHARE;
+    const uint64_t most = o->limit / KEEP_PART;
     uint64_t from = o->keeps ? o->taken : o->sent;
     if (o->sent - from > most) from = o->sent - most;
     while (o->first && o->first->own.base + o->first->own.size <= from) {
@@ -155,7 +155,7 @@ static void count_sent(ad_output *o, size_t n) {
     atomic_fetch_sub(&o->queued, n);
     atomic_fetch_add(&o->total, n);
     while (o->at && o->at->next && o->sent >= o->at->own.base + o->at->own.size) o->at = o->at->next;
-    if (!o->keeps || o->sent - o->taken > o->limit / KEEP_SHARE) free_taken(o);
+    if (!o->keeps || o->sent - o->taken > o->limit / KEEP_PART) free_taken(o);
 }
 
 /* Send the ring's descriptor with the bytes. Where none can be passed, the bytes go alone, and the ring stays unused.

@@ -7,14 +7,14 @@
 
 #define OWN_GRAIN (2u << 20)  /* bytes; own slabs are multiples of it, so that they fit other arrays */
 #define FIRST_SLAB (2u << 20) /* bytes of a stream arena's first cut slab; the next ones are larger */
-#define SHARES 16             /* shares of a shared slab, which has FIRST_SLAB bytes */
-#define SHARE (FIRST_SLAB / SHARES)
+#define PIECES 16             /* pieces of a divided slab, which has FIRST_SLAB bytes */
+#define PIECE (FIRST_SLAB / PIECES)
 #define EMPTIES 4 /* cut slabs without arrays that a stream arena keeps */
 
 /* The spare own slabs of a stream arena may have one part in so many of all memory. The first touch of a page costs
  * several times what it costs to compute with it: on an H100 additions with a new slab for each result took 2.2 times
  * as long. A session that lacks memory gets the spare slabs of all arenas. */
-#define SPARE_SHARE 4
+#define SPARE_PART 4
 
 struct ad_slab {
     ad_slab *next, *prev; /* neighbours in the stream arena's list of cut, spare or doomed slabs */
@@ -22,12 +22,12 @@ struct ad_slab {
     uint64_t id;
     uint64_t fresh;        /* bytes at the beginning that were never handed out, so that they are zero */
     ad_chunk *whole;       /* cut slab: the chunk that is all of it, while it holds nothing */
-    ad_slab *parent;       /* share: the shared slab around it; block that is leaving: the adopted slab around it */
-    unsigned place;        /* share: its number in that slab */
+    ad_slab *parent;       /* piece: the divided slab around it; block that is leaving: the adopted slab around it */
+    unsigned place;        /* piece: its number in that slab */
     bool exposed;          /* own slab: other processes have its descriptor or handle */
     bool plain;            /* own slab: it has a handle instead of a descriptor */
-    uint32_t taken, dirty; /* shared slab: bits of the shares that are in use, and that were at any time */
-    ad_account *account; /* account that the slab is counted in; NULL: it is a share, and the shared slab is counted */
+    uint32_t taken, dirty; /* divided slab: bits of the pieces that are in use, and that were at any time */
+    ad_account *account; /* account that the slab is counted in; NULL: it is a piece, and the divided slab is counted */
     bool adopted;        /* another worker has made the slab */
     uint64_t blocks;     /* blocks of an adopted slab that are in use */
 };
@@ -83,14 +83,14 @@ static void free_slab(ad_memory *m, ad_slab *s) {
     free(s);
 }
 
-static void free_share(ad_memory *m, ad_slab *share) {
-    ad_slab *parent = share->parent;
-    parent->taken &= ~(1u << share->place);
+static void free_piece(ad_memory *m, ad_slab *piece) {
+    ad_slab *parent = piece->parent;
+    parent->taken &= ~(1u << piece->place);
     if (!parent->taken) {
-        unlink_slab(&m->shared, parent);
+        unlink_slab(&m->divided, parent);
         free_slab(m, parent);
     }
-    free(share);
+    free(piece);
 }
 
 /* End a block of an adopted slab, which goes with its last one. */
@@ -105,7 +105,7 @@ static void close_slab(ad_stream_arena *e, ad_slab *s) {
         end_adopted_block(e->memory, s->parent);
         free(s);
     } else if (s->parent) {
-        free_share(e->memory, s);
+        free_piece(e->memory, s);
     } else {
         free_slab(e->memory, s);
     }
@@ -242,32 +242,32 @@ static ad_slab *create_slab(ad_stream_arena *e, uint64_t size, bool plain, ad_fa
     return s;
 }
 
-/* Find a shared slab of this principal with a free share, or make one. NULL with a fault. */
-static ad_slab *find_shared_slab(ad_stream_arena *e, ad_fault *fault) {
+/* Find a divided slab of this principal with a free piece, or make one. NULL with a fault. */
+static ad_slab *find_divided_slab(ad_stream_arena *e, ad_fault *fault) {
     ad_memory *m = e->memory;
-    ad_slab *s = m->shared;
-    while (s && (s->taken == (1u << SHARES) - 1 || s->account != e->account)) s = s->next;
+    ad_slab *s = m->divided;
+    while (s && (s->taken == (1u << PIECES) - 1 || s->account != e->account)) s = s->next;
     if (s || !(s = create_slab(e, FIRST_SLAB, false, fault))) return s;
-    link_slab(&m->shared, s);
+    link_slab(&m->divided, s);
     return s;
 }
 
-/* Make the share of a shared slab that a stream arena begins with. NULL with a fault. */
-static ad_slab *create_share(ad_stream_arena *e, ad_fault *fault) {
-    ad_slab *share = ad__os.calloc(1, sizeof *share), *parent = share ? find_shared_slab(e, fault) : NULL;
+/* Make the piece of a divided slab that a stream arena begins with. NULL with a fault. */
+static ad_slab *create_piece(ad_stream_arena *e, ad_fault *fault) {
+    ad_slab *piece = ad__os.calloc(1, sizeof *piece), *parent = piece ? find_divided_slab(e, fault) : NULL;
     if (!parent) {
-        if (!share) ad__fault(fault, AD_E_MEMORY, "out of host memory");
-        free(share);
+        if (!piece) ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        free(piece);
         return NULL;
     }
     unsigned place = (unsigned)__builtin_ctz(~parent->taken);
-    share->parent = parent;
-    share->place = place;
-    share->map = (ad_slab_map){.base = (char *)parent->map.base + place * SHARE, .size = SHARE, .fd = -1};
-    share->fresh = parent->dirty >> place & 1 ? 0 : SHARE;
+    piece->parent = parent;
+    piece->place = place;
+    piece->map = (ad_slab_map){.base = (char *)parent->map.base + place * PIECE, .size = PIECE, .fd = -1};
+    piece->fresh = parent->dirty >> place & 1 ? 0 : PIECE;
     parent->taken |= 1u << place;
     parent->dirty |= 1u << place;
-    return share;
+    return piece;
 }
 
 /* ---- blocks ---- */
@@ -318,8 +318,8 @@ static int add_cut_slab(ad_stream_arena *e, uint64_t size, ad_fault *fault) {
     uint64_t bytes = FIRST_SLAB;
     while (bytes < 2 * size || bytes < e->cut_bytes) bytes *= 2;
     if (bytes > e->memory->slab_size) bytes = e->memory->slab_size;
-    bool first = !e->cut_bytes && size <= SHARE / 4 && e->memory->slab_size >= FIRST_SLAB;
-    ad_slab *s = first ? create_share(e, &why) : create_slab(e, bytes, false, &why);
+    bool first = !e->cut_bytes && size <= PIECE / 4 && e->memory->slab_size >= FIRST_SLAB;
+    ad_slab *s = first ? create_piece(e, &why) : create_slab(e, bytes, false, &why);
     if (!s) return ad__fault(fault, why.code, "%s", why.text);
     e->bytes += s->map.size;
     if (ad__heap_add(e->heap, s, s->map.size)) {
@@ -416,7 +416,7 @@ int ad__memory_descriptor(const ad_block *b) { return b->slab->map.fd; }
 /* Close the spare slabs that have waited longest, until one of `size` bytes may be kept. False: it is too large. A
  * program that goes on to arrays of another size would else have a slab made for each of them. */
 static bool make_spare_room(ad_stream_arena *e, uint64_t size) {
-    const uint64_t most = e->memory->limit / SPARE_SHARE;
+    const uint64_t most = e->memory->limit / SPARE_PART;
     if (size > most) return false;
     while (e->spare_bytes + size > most) {
         ad_slab *oldest = e->spare;

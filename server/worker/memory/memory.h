@@ -1,17 +1,17 @@
 /* Device memory: slabs, cut into blocks for the arrays of one stream.
  *
  *     account of a principal on a device
- *     ├── shared slab   ├─ share ─┼─ share ─┼─ ... ─┤   one share for each stream arena
+ *     ├── divided slab   ├─ piece ─┼─ piece ─┼─ ... ─┤   one piece for each stream arena
  *     └── stream arena of one stream
- *         ├── share of a shared slab   ┐
- *         ├── cut slab                 ├─ divided into blocks by the heap
+ *         ├── piece of a divided slab  ┐
+ *         ├── cut slab                 ├─ cut into blocks by the heap
  *         ├── cut slab, twice as large ┘
  *         └── own slab   one block, for an array above slab_size / 4
  *
  * A stream arena is the memory of one stream of one session. Memory that is given back to it is used again in the
  * stream's order, so nothing waits for the device. The price is that two streams share no memory.
  *
- * A slab belongs to one principal, and arrayd is sent its descriptor. A stream arena begins with a share of a slab
+ * A slab belongs to one principal, and arrayd is sent its descriptor. A stream arena begins with a piece of a slab
  * that stream arenas of its principal have in common, so many small clients take little. Then it makes slabs of its
  * own, each as large as all before, up to slab_size.
  *
@@ -35,7 +35,7 @@ typedef struct ad_memory {
     uint64_t *next_id;                /* the last id of a slab, in common for all devices */
     ad_stream_arena *arenas;
     ad_account *accounts;
-    ad_slab *shared; /* slabs that are divided into shares */
+    ad_slab *divided; /* slabs that are divided into pieces */
     /* Tell arrayd that a slab was made (fd: a duplicate that the callee owns) or given back (fd -1). */
     void (*announce)(void *user, const char *principal, uint64_t id, uint64_t size, int fd);
     void *user;

@@ -20,7 +20,7 @@ ad_poison *ad__poison_new(const ad_fault *fault, uint64_t number, const char *na
     return p;
 }
 
-ad_poison *ad__poison_share(ad_poison *p) {
+ad_poison *ad__poison_hold(ad_poison *p) {
     if (p != &last_resort) p->users++;
     return p;
 }
@@ -30,5 +30,5 @@ void ad__poison_release(ad_poison *p) {
 }
 
 void ad__session_keep_failure(ad_worker_session *s, ad_poison *p) {
-    if (!s->progress.pending) s->progress.pending = ad__poison_share(p);
+    if (!s->progress.pending) s->progress.pending = ad__poison_hold(p);
 }

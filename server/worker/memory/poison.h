@@ -17,7 +17,7 @@ typedef struct ad_poison {
 /* Create a poison with one user, the caller. Never NULL: without memory it is a static poison that says so. */
 ad_poison *ad__poison_new(const ad_fault *fault, uint64_t number, const char *name);
 /* Add a user. */
-ad_poison *ad__poison_share(ad_poison *p);
+ad_poison *ad__poison_hold(ad_poison *p);
 /* Remove a user; NULL is allowed. */
 void ad__poison_release(ad_poison *p);
 /* Keep a failure that belongs to no buffer, unless the session has an earlier one. */

@@ -65,7 +65,7 @@ static int pass_poison(const inheritance *h, uint64_t id, ad_poison *why) {
     ad_buffer *own;
     int status = ad__buffers_add(&h->child->buffers, id, &own, h->fault);
     if (status) return status;
-    own->poison = ad__poison_share(why);
+    own->poison = ad__poison_hold(why);
     ad__checkpoint_mark_buffer(h->child, own);
     return 0;
 }

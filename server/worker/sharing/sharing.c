@@ -70,7 +70,7 @@ ad_shared *ad__shared_of(ad_worker_session *s, ad_buffer *b) {
                      .block = b->block,
                      .home = b->block.slab ? b->home : NULL,
                      .version = 1};
-    if (b->poison) m->poison = ad__poison_share(b->poison);
+    if (b->poison) m->poison = ad__poison_hold(b->poison);
     if (m->home) {
         m->home->keeps++;
         begin_tracking(b);
@@ -108,7 +108,7 @@ int ad__shared_join(ad_worker_session *s, ad_shared *m, uint64_t id, bool readon
     b->home = b->order.writer = home;
     b->order.written = home ? home->sequence : 0;
     b->readonly = readonly;
-    if (m->poison) b->poison = ad__poison_share(m->poison);
+    if (m->poison) b->poison = ad__poison_hold(m->poison);
     if (!m->buffers) ad__shared_pay(m, s); /* no session has paid for it since the last buffer was gone */
     ad__shared_hold(m, s->principal);
     link_buffer(m, s, b);

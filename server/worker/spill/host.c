@@ -13,7 +13,7 @@
 #include "server/common/os.h"
 #include "server/worker/spill/spill.h"
 
-#define HOST_SHARE 4 /* one part in so many of the machine's memory */
+#define HOST_PART 4 /* one part in so many of the machine's memory */
 #define HOST_SLAB (64u << 20)
 #define LEAST_SLAB (1u << 20)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -32,7 +32,7 @@ static uint64_t measure_host_memory(void) {
 /* Choose the limit of host memory. The cpu backend needs none, because its arrays are in host memory already. */
 static uint64_t choose_limit(const ad_worker *w) {
     if (w->config.host_memory != UINT64_MAX) return w->config.host_memory;
-    return strcmp(w->backend->name, "cpu") ? measure_host_memory() / HOST_SHARE : 0;
+    return strcmp(w->backend->name, "cpu") ? measure_host_memory() / HOST_PART : 0;
 }
 
 /* ---- a backend of slabs in host memory; its device is the worker ---- */

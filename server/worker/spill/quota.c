@@ -6,7 +6,7 @@
 
 /* A principal whose memory is limited may have one part in so many of it in windows. Windows are for copies to
  * arrays and from them: with more, nothing would be left to copy to. */
-#define WINDOW_SHARE 4
+#define WINDOW_PART 4
 
 /* ---- limits of the session ---- */
 
@@ -122,7 +122,7 @@ int ad__quota_window(ad_worker_session *s, uint64_t size, ad_fault *fault) {
     int status = ad__account_check(a, size, &why);
     if (status) {
         status = ad__fault(fault, AD_E_LIMIT, "window: %s", why.text);
-    } else if (a->most && a->used[AD_USE_WINDOW] + size > a->most / WINDOW_SHARE) {
+    } else if (a->most && a->used[AD_USE_WINDOW] + size > a->most / WINDOW_PART) {
         status = ad__fault(fault, AD_E_LIMIT,
                            "window: %" PRIu64 " bytes more are above a quarter of what %s may have (grant memory)",
                            size, s->principal);
