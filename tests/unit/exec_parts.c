@@ -134,6 +134,7 @@ Test(parts, are_not_where_the_option_or_the_device_has_none) {
     cr_assert_eq(enqueue(&p, p.light, SHORT), AD_PART_WHOLE);
     cr_assert_eq(fake.splits, 0);
     p.worker->config.sm_share = SHARE;
+    enqueue(&p, p.heavy, LONG);
     for (int i = 0; i < 3; i++) cr_assert_eq(enqueue(&p, p.light, SHORT), AD_PART_WHOLE);
     cr_assert_eq(fake.splits, 1, "a device that cannot be divided is asked again and again");
     end_pair(p);

@@ -236,20 +236,19 @@ Test(auth, certificates_and_defaults_of_tokens) {
 Test(auth, how_much_somebody_may_have) {
     char who[AD_PRINCIPAL_SIZE];
     ad_grants g;
-    cr_assert_eq(
-        load_files(
-            line_of("alice", ALICE, "reserve=2M memory-each=1M names=3 buffers=50 priority=low"),
-            "uid:7 reserve=1G memory=1G priority=high names=0 operations=16 bytes=2M kernel-time=1.5\nuid:8 names=yes "
-            "priority=normal\n"),
-        0, "%s", fault.text);
+    cr_assert_eq(load_files(line_of("alice", ALICE, "reserve=2M memory-each=1M names=3 buffers=50 priority=low"),
+                            "uid:7 reserve=1G memory=1G priority=high names=0 operations=16 bytes=2M kernel-time=1.5 "
+                            "sm-share=16\nuid:8 names=yes priority=normal sm-share=0\n"),
+                 0, "%s", fault.text);
     cr_assert(ad__principals_token(p, ALICE, strlen(ALICE), who, &g, &expires));
     cr_assert(g.reserve == 2 << 20 && g.each == 1 << 20 && g.names == 3 && g.may & AD_GRANT_NAMES && g.buffers == 50 &&
               g.priority == AD_PRIORITY_LOW);
     ad__principals_user(p, 7, 0, NULL, who, &g);
     cr_assert(g.reserve == 1 << 30 && !(g.may & AD_GRANT_NAMES) && g.priority == AD_PRIORITY_HIGH &&
-              g.operations == 16 && g.bytes == 2 << 20 && g.kernel_time == 1500000000);
+              g.operations == 16 && g.bytes == 2 << 20 && g.kernel_time == 1500000000 && g.sm_share == 16);
     ad__principals_user(p, 8, 0, NULL, who, &g);
     cr_assert(g.names == 0 && g.may & AD_GRANT_NAMES && g.priority == AD_PRIORITY_NORMAL);
+    cr_assert_eq(g.sm_share, AD_GRANT_NO_SHARE, "a share of 0 is none, and not what the option says");
     size_t at = 0;
     cr_assert_str_eq(ad__principals_next(p, &at, &g), "token:alice");
     cr_assert_str_eq(ad__principals_next(p, &at, &g), "uid:7");
@@ -281,6 +280,7 @@ Test(auth, broken_lines) {
           {"uid:1 kernel-time=long\n", "seconds"},
           {"uid:1 kernel-time=\n", "seconds"},
           {"uid:1 kernel-time=1e99\n", "seconds"},
+          {"uid:1 sm-share=all\n", "how many multiprocessors"},
           {"uid:1 operations=x\n", "a whole number"},
           {"uid:1 operations=15\n", "fewer than 16"},
           {"uid:1 bytes=63K\n", "less than 64K"},

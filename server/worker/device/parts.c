@@ -49,9 +49,9 @@ static void decide_parts(const ad_worker *w, ad_gpu *g, int64_t now) {
 void ad__parts_place(ad_worker_session *s, ad_stream_queue *queue, int64_t ns) {
     ad_parts *p = &queue->gpu->parts;
     const ad_part_table *table = s->worker->parts;
-    if (!table) return;
-    const int64_t now = ad__os_now();
     const int share = ad__sm_share(&s->worker->config, &s->grants);
+    if (!table || (!share && !p->wanted)) return; /* nobody has a share */
+    const int64_t now = ad__os_now();
     const bool is_short = !s->usage.heavy && ns <= AD_PARTS_SHORT;
     if (s->usage.heavy) note_user(&p->heavy, &p->light, s, now);
     else if (is_short && share) note_light(p, s, share, now);

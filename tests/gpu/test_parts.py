@@ -1,0 +1,118 @@
+"""Multiprocessors that are reserved for short operations while another session keeps the GPU busy (option sm-share)."""
+import contextlib
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import arrayd as ad
+from conftest import BUILD
+
+N = 4096
+FLOOD = f"""
+import arrayd as ad
+a = ad.ones(({N}, {N}), "float32") / {N}
+out = ad.zeros_like(a)
+ad.matmul(a, a, out=out)
+ad.sync()
+print(float(out.sum()), flush=True)
+while True: ad.matmul(a, a, out=out)
+"""
+COOPERATIVE = r"""
+#include <cooperative_groups.h>
+extern "C" __global__ void meet(int *x) {
+    atomicAdd(x, 1);
+    cooperative_groups::this_grid().sync();
+    if (blockIdx.x == 0 && threadIdx.x == 0) x[1] = x[0];
+}
+"""
+
+
+@contextlib.contextmanager
+def flood(url):
+    """Another session that keeps the GPU busy with products."""
+    program = subprocess.Popen([sys.executable, "-c", FLOOD], env={**os.environ, "ARRAYD_URL": url}, text=True,
+                               stdout=subprocess.PIPE)
+    try:
+        assert program.stdout.readline().strip() == str(float(N))
+        yield program
+        assert program.poll() is None, "the flood has ended by itself"
+    finally:
+        program.kill()
+        program.communicate()
+
+
+@pytest.fixture
+def divided(own_server):
+    """A server whose GPU is divided, and the session of this test."""
+    before = ad.session_info()["url"]
+    _, url = own_server("--sm-share=8")
+    ad.connect(url)
+    yield url
+    ad.connect(before)
+
+
+def ask(url, *words):
+    """What arrayctl says."""
+    ctl = [BUILD / "bin" / "arrayctl", *words, "--socket=" + url.removeprefix("unix:")]
+    return subprocess.run(ctl, capture_output=True, text=True, check=True).stdout
+
+
+def count_reserved(url):
+    """Return how many multiprocessors are reserved now."""
+    status = json.loads(ask(url, "status", "--json"))
+    return sum(device["reserved_multiprocessors"] for worker in status["workers"] for device in worker["devices"])
+
+
+def compare_with_numpy(rng):
+    """One round of what a notebook does: each result is NumPy's."""
+    n = int(rng.integers(2, 200))
+    h = rng.standard_normal((n, n))
+    x = ad.asarray(h)
+    spread = h + n * np.eye(n)
+    y = ad.asarray(spread)
+    np.testing.assert_allclose((x @ x).get(), h @ h, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose((ad.sin(x) * 2 + x).get(), np.sin(h) * 2 + h, rtol=1e-12)
+    np.testing.assert_allclose(x.sum(axis=0).get(), h.sum(axis=0), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(ad.fft.fft(x).get(), np.fft.fft(h), rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(ad.sort(x, axis=-1).get(), np.sort(h, axis=-1))
+    np.testing.assert_allclose(ad.linalg.solve(y, x).get(), np.linalg.solve(spread, h), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(ad.linalg.svd(y, compute_uv=False).get(), np.linalg.svd(spread, compute_uv=False), rtol=1e-9)
+    np.testing.assert_allclose(ad.linalg.eigvalsh(y @ y.T).get(), np.linalg.eigvalsh(spread @ spread.T), rtol=1e-7)
+    assert float((ad.ones(1 << 22, "float32") * 3).sum()) == 3 << 22
+
+
+def test_everything_works_in_a_part(divided):
+    rng = np.random.default_rng(1)
+    with flood(divided):
+        for _ in range(20):
+            compare_with_numpy(rng)
+
+
+def test_blocks_that_wait_for_each_other_have_the_whole_device(divided):
+    """A cooperative launch of as many blocks as the GPU has multiprocessors is right, and so does not fail."""
+    blocks = ad.cuda.Device(0).attributes["MultiProcessorCount"]
+    kernel = ad.RawKernel(COOPERATIVE, "meet", enable_cooperative_groups=True)
+    a = ad.ones(16)
+    with flood(divided):
+        for _ in range(5):
+            assert float(a.sum()) == 16
+            met = ad.zeros(2, "int32")
+            kernel((blocks,), (32,), (met,))
+            assert met[1] == 32 * blocks
+
+
+def test_they_are_reserved_while_both_are_there(divided):
+    a = ad.ones(16)
+    for _ in range(100):
+        assert float(a.sum()) == 16
+    assert count_reserved(divided) == 0, "nobody else is there"
+    with flood(divided):
+        for _ in range(1000):
+            assert float(a.sum()) == 16
+        given = count_reserved(divided)
+        assert given >= 8
+        assert f", {given} reserved for short work" in ask(divided, "top", "--count=1", "--interval=0.05")
