@@ -33,7 +33,7 @@ extern "C" __global__ void meet(int *x) {
 
 @contextlib.contextmanager
 def flood(url):
-    """Another session that keeps the GPU busy with products."""
+    """Run another session, which keeps the GPU busy with products."""
     program = subprocess.Popen([sys.executable, "-c", FLOOD], env={**os.environ, "ARRAYD_URL": url}, text=True,
                                stdout=subprocess.PIPE)
     try:
@@ -47,7 +47,7 @@ def flood(url):
 
 @pytest.fixture
 def divided(own_server):
-    """A server whose GPU is divided, and the session of this test."""
+    """Start a server whose GPU is divided, and connect to it."""
     before = ad.session_info()["url"]
     _, url = own_server("--sm-share=8")
     ad.connect(url)
@@ -56,7 +56,7 @@ def divided(own_server):
 
 
 def ask(url, *words):
-    """What arrayctl says."""
+    """Return what arrayctl says."""
     ctl = [BUILD / "bin" / "arrayctl", *words, "--socket=" + url.removeprefix("unix:")]
     return subprocess.run(ctl, capture_output=True, text=True, check=True).stdout
 
@@ -68,7 +68,7 @@ def count_reserved(url):
 
 
 def compare_with_numpy(rng):
-    """One round of what a notebook does: each result is NumPy's."""
+    """Compute a round of what a notebook does, and compare each result with that of NumPy."""
     n = int(rng.integers(2, 200))
     h = rng.standard_normal((n, n))
     x = ad.asarray(h)

@@ -146,6 +146,10 @@ Test(parts, a_stream_that_cannot_go_there_stays) {
     fake.place_fail = AD_E_MEMORY;
     cr_assert_eq(enqueue(&p, p.light, SHORT), AD_PART_WHOLE);
     fake.place_fail = 0;
+    cr_assert_eq(enqueue(&p, p.light, SHORT), AD_PART_WHOLE, "it tries again with each operation");
+    cr_assert_eq(get_reserved(&p), 0);
+    pass_time(&p, AD_PARTS_HOLD);
+    enqueue(&p, p.heavy, LONG);
     cr_assert_eq(enqueue(&p, p.light, SHORT), AD_PART_RESERVED);
     end_pair(p);
 }

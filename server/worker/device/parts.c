@@ -57,7 +57,7 @@ void ad__parts_place(ad_worker_session *s, ad_stream_queue *queue, int64_t ns) {
     else if (is_short && share) note_light(p, s, share, now);
     if (now - p->decided >= DECIDE) decide_parts(s->worker, queue->gpu, now);
     const ad_part part = !p->reserved ? AD_PART_WHOLE : is_short && share ? AD_PART_RESERVED : AD_PART_REST;
-    if (p->begun) table->stream_place(queue->stream, part, p->reserved, NULL);
+    if (p->begun && table->stream_place(queue->stream, part, p->reserved, NULL)) p->reserved = 0;
 }
 
 int ad__parts_reserved(const ad_gpu *g, int64_t now) {

@@ -40,8 +40,8 @@ typedef struct ad_parts {
     int64_t decided; /* when that was last looked at */
 } ad_parts;
 
-/* Choose the part for an operation of `ns` that a session is about to enqueue, and let the queue go on there. A queue
- * that cannot is left where it is. */
+/* Choose the part for an operation of `ns` that a session is about to enqueue, and let the queue go on there. Where a
+ * queue cannot, it stays where it is, and the device is one until it is to be divided anew. */
 void ad__parts_place(struct ad_worker_session *s, struct ad_stream_queue *queue, int64_t ns);
 /* Get how many multiprocessors of a device are reserved now. */
 int ad__parts_reserved(const struct ad_gpu *g, int64_t now);
