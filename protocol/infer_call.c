@@ -195,6 +195,16 @@ static int check_line(const ad_op *op, int i, int dtype, int64_t *n, ad_fault *f
     return status;
 }
 
+int ad__infer_sort_places(const ad_op *op, ad_result *result, ad_fault *fault) {
+    int64_t n;
+    int status = check_line(op, 0, op->loop, &n, fault);
+
+    if (status) return status;
+    ad__set_result(result, op->loop, 1, &n);
+    ad__set_result(&result[1], AD_INT64, 1, &n);
+    return 0;
+}
+
 int ad__infer_merge(const ad_op *op, ad_result *result, ad_fault *fault) {
     int64_t n[2], both;
     int status = 0;

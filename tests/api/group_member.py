@@ -8,6 +8,7 @@ import numpy as np
 
 import arrayd as ad
 from arrayd.cupyx import distributed
+from arrayd.cupyx.distributed import _group
 from arrayd.cupyx.scipy import sparse
 
 REDUCE = {"sum": np.add.reduce, "prod": np.multiply.reduce, "max": np.maximum.reduce, "min": np.minimum.reduce}
@@ -72,6 +73,11 @@ def try_large(group, size, rank):
     equal(f, total)
     group.broadcast(f, 0)
     equal(f, total)
+    _group._CHUNK = 300_000  # of 3.2 MB; they come from other devices, if from any
+    group.all_reduce(c := ad.asarray(all_data[rank]), out := ad.zeros((1000, 401)))
+    equal(out, total)
+    group.all_reduce(c, c, "max")
+    equal(c, np.maximum.reduce(all_data))
     before = ad.asarray(all_data[rank])
     if rank == 0:
         for peer in range(1, size):

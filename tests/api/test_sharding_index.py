@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import arrayd as ad
-from arrayd.sharding import NamedSharding, PartitionSpec as P, _sorting
+from arrayd.sharding import NamedSharding, PartitionSpec as P, _along, _sorting
 from sharded import MESHES, check, draw, list_layouts, put, several_devices  # noqa: F401
 
 
@@ -187,8 +187,11 @@ def test_sorting_one_axis(mesh, kind):
 @pytest.mark.parametrize("mesh", MESHES)
 @pytest.mark.parametrize("dtype", ["bool", "int16", "float16", "float64", "complex64", "complex128"])
 def test_sorting_in_pieces(mesh, dtype, monkeypatch):
-    """Large sections are copied on a stream of their own, and merged piece by piece; both zeros are equal, NaN comes last."""
+    """Large sections are copied on a stream of their own, and merged piece by piece; both zeros are equal, NaN comes last.
+    Places of more than 2^32 elements have eight bytes."""
     monkeypatch.setattr(_sorting, "_LARGE", 0)
+    if dtype in ("bool", "float64"):
+        monkeypatch.setattr(_sorting, "_NARROW", 0)
     rng = np.random.default_rng(5)
     h = rng.integers(-9, 9, 3001).astype(dtype)
     if h.dtype.kind in "fc":
@@ -204,14 +207,41 @@ def test_sorting_in_pieces(mesh, dtype, monkeypatch):
 
 
 def test_sorting_moves_sections():
-    """Each device gets what it has not got: of four about three quarters of the elements, or of them and their places."""
+    """Each device gets what it has not got: of four about three quarters of the elements, or of them and their places, which have four bytes."""
     x = put(np.random.default_rng(2).random(40_000), "four", P("a"))
     devices = [shard.data.device.id for shard in x.addressable_shards]
     moved = np.mean([here != there for here in devices for there in devices])
-    for function, share in ((np.sort, x.nbytes), (np.argsort, 2 * x.nbytes)):
+    for function, share in ((np.sort, x.nbytes), (np.argsort, 1.5 * x.nbytes)):
         before = ad.sharding.moved_bytes()
         function(x)
         assert (ad.sharding.moved_bytes() - before) / share == pytest.approx(moved, abs=0.05)
+
+
+@pytest.mark.parametrize("mesh, spec", list_layouts(2))
+def test_fourier_transforms_in_blocks(mesh, spec, monkeypatch):
+    """Blocks of large parts come from the other devices one after the other."""
+    monkeypatch.setattr(_along, "_LARGE", 0)
+    monkeypatch.setattr(_along, "_NARROW", 1)
+    h = draw((17, 19, 2))
+    x, z = put(h, mesh, spec), put(h + 1j * draw((17, 19, 2), seed=3), mesh, spec)
+    for axis in (0, 1):
+        for name in ("fft", "rfft", "ihfft"):
+            check(getattr(np.fft, name)(x, axis=axis), getattr(np.fft, name)(h, axis=axis))
+        check(np.fft.hfft(z, axis=axis), np.fft.hfft(z.get(), axis=axis))
+        check(ad.fft.ifft(z, 5, axis, "ortho"), np.fft.ifft(z.get(), 5, axis, "ortho"))
+    check(np.fft.fftn(z), np.fft.fftn(z.get()))
+    check(np.fft.fft(x[:, :, 1], axis=0), np.fft.fft(h[:, :, 1], axis=0))
+
+
+def test_blocks_bring_what_a_device_lacks(monkeypatch):
+    monkeypatch.setattr(_along, "_LARGE", 0)
+    monkeypatch.setattr(_along, "_NARROW", 1)
+    x = put(draw((16, 32), "complex64"), "two", P("a"))
+    devices = {shard.data.device.id for shard in x.addressable_shards}
+    before = ad.sharding.moved_bytes()
+    made = np.fft.fft(x, axis=0)
+    assert ad.sharding.moved_bytes() - before == (x.nbytes // 2 if len(devices) > 1 else 0)
+    assert made.sharding.spec == P(None, "a") and made.addressable_shards[0].data.flags.c_contiguous
 
 
 @pytest.mark.parametrize("mesh, spec", list_layouts(2))

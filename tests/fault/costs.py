@@ -102,6 +102,7 @@ def calls():
     x = numbers("d", SOME, False)
     yield "gather", lambda x, i: _core.call("gather", (x, i), ()), [x, index]
     yield "searchsorted", lambda x, v: _core.call("searchsorted", (x, v), (False,)), [np.sort(x), x]
+    yield "sort_places", lambda x: _core.call("sort_places", (x,), (0,)), [x]
     yield "merge", lambda x, v: _core.call("merge", (x, v), ()), [np.sort(x), np.sort(x)]
     yield "merge_pairs", lambda x, v, i: _core.call("merge_pairs", (x, v, i, i), ()), [np.sort(x), np.sort(x), index]
     yield "nonzero", lambda x: _core.call("nonzero", (x,), ()), [x]

@@ -286,6 +286,7 @@ def order_cases(rng, place):
         yield "merge", (a, b), (), {}, None
         yield "merge", (a, b), (), {"out": Written(place, *numbers(rng, dtype, 2 * N))}, None
         yield "merge_pairs", (a, b, i, j), (), {}, None
+        yield "sort_places", (a,), (5,), {}, None
 
 
 def number_cases(rng, place):
@@ -397,7 +398,7 @@ def curand_cases(rng, place):
 
 CALLS = {name: make for make, names in {
     index_cases: "gather scatter compress place nonzero bincount",
-    order_cases: "sort argsort searchsorted merge merge_pairs",
+    order_cases: "sort sort_places argsort searchsorted merge merge_pairs",
     number_cases: "iota fft rfft irfft cumsum cumprod nancumsum nancumprod matmul",
     linalg_cases: "cholesky qr svd svdvals eigh eigvalsh inv lu slogdet eig eigvals qr_raw solve solve_triangular lstsq",
     random_cases: "random",

@@ -1,5 +1,5 @@
-/* sort, argsort, searchsorted, merge and merge_pairs against std::stable_sort and the like, with an order written anew
- * here. */
+/* sort, argsort, sort_places, searchsorted, merge and merge_pairs against std::stable_sort and the like, with an order
+ * written anew here. */
 #include <algorithm>
 #include <math.h>
 #include <numeric>
@@ -90,6 +90,18 @@ template <class S> void check_sort(host &h, const dims &shape, size_t axis, int 
             cr_assert_eq(order.at(lane[i]), want[i], "dtype %d, layout %d", dtype_of<S>::value, layout);
             cr_assert(same_value(out.at(lane[i]), x.at(lane[size_t(want[i])])), "dtype %d", dtype_of<S>::value);
         }
+    }
+}
+
+template <class S> void check_places(host &h, int64_t n, int layout) {
+    nd<S> x = laid_out<S>({n}, layout), out = laid_out<S>({n}, (layout + 1) % 4);
+    nd<int64_t> order = laid_out<int64_t>({n}, layout), places = laid_out<int64_t>({n}, (layout + 2) % 4);
+    for (int64_t i = 0; i < n; i++) x[i] = random_value<S>();
+    ASSERT_OK(h.call(AD_CALL_argsort, dtype_of<S>::value, {order}, {x}, {integer(0)}));
+    ASSERT_OK(h.call(AD_CALL_sort_places, dtype_of<S>::value, {out, places}, {x}, {integer(7000000000)}));
+    for (int64_t i = 0; i < n; i++) {
+        cr_assert_eq(places[i], order[i] + 7000000000, "dtype %d, layout %d", dtype_of<S>::value, layout);
+        cr_assert(same_value(out[i], x[order[i]]), "dtype %d, layout %d", dtype_of<S>::value, layout);
     }
 }
 
@@ -188,6 +200,13 @@ Test(kernels_call, sort_long) {
     check_sort<int64_t>(h, {70000}, 0, 2);
     check_sort<uint8_t>(h, {70000}, 0, 3);
     check_sort<complex<float>>(h, {66000}, 0, 0);
+}
+
+Test(kernels_call, sort_places) {
+    host h;
+    for (int64_t n : {0, 1, 900, 70000})
+        for (int dtype = 0; dtype < AD_NDTYPE; dtype++)
+            visit(dtype, [&](auto t) { check_places<typename decltype(t)::type>(h, n, (int(n) + dtype) % 4); });
 }
 
 Test(kernels_call, merge) {

@@ -255,6 +255,18 @@ Test(infer, along_an_axis) {
     cr_expect_eq(CALL(argsort, AD_INT16, 1, 1), AD_E_TYPE);
 }
 
+Test(infer, sort_places) {
+    op = (ad_op){AD_REQ_CALL, AD_FLOAT32, 2, 1, 1, AD_CALL_sort_places, operand, param};
+    param[0] = (ad_scalar){AD_SCALAR_INT, {.i = 7}};
+    operand[2] = ARRAY(AD_FLOAT32, 5);
+    cr_expect(ad__infer(&op, result, &fault) == 0 && IS(AD_FLOAT32, 5));
+    cr_expect(result[1].dtype == AD_INT64 && result[1].ndim == 1 && result[1].shape[0] == 5);
+    operand[2] = ARRAY(AD_FLOAT32, 5, 2);
+    cr_expect_eq(ad__infer(&op, result, &fault), AD_E_VALUE);
+    operand[2] = ARRAY(AD_FLOAT64, 5);
+    cr_expect_eq(ad__infer(&op, result, &fault), AD_E_TYPE);
+}
+
 Test(infer, merge) {
     operand[1] = ARRAY(AD_FLOAT32, 4);
     operand[2] = ARRAY(AD_FLOAT32, 5);

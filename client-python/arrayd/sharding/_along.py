@@ -5,7 +5,12 @@ from .. import _base, _core
 from .._base import normalize_axis
 from ._array import ShardedArray, join_axes, layout_of_one, make_like, put_together, run_parts, split_over, spread
 from ._elementwise import give
-from ._move import reach
+from ._layout import cut_evenly, intersect, locate, shape_of
+from ._move import copying, list_pieces, reach
+
+_LARGE = 1 << 26  # bytes of a part from which what crosses comes in blocks
+_BLOCKS = 4
+_NARROW = 32      # of the axis that is cut into blocks: kernels that transpose take as many beside each other
 
 
 def map_along(x, axes, function):
@@ -17,6 +22,75 @@ def map_along(x, axes, function):
     parts = run_parts(local._layout, lambda place: function(local._parts[place]))
     layout = local._layout.join(axes, [parts[0].shape[axis] for axis in axes])
     return make_like(layout, parts)
+
+
+class _Across:
+    """A function along an axis that is split, of large parts. Each device gets the whole axis of its range of another one,
+    in blocks. While one is computed, the next one comes from the other devices, with the axis last, as functions want it.
+
+        device 0 has ──────────        device 0 gets │ │ ┊     blocks of columns, whose upper half it has
+        device 1 has ──────────                      │ │ ┊
+    """
+
+    def __init__(self, x, axis):
+        self.x, self.axis, self.pieces = x, axis, list_pieces(x)
+        others = [each for each in range(x.ndim) if each != axis]
+        self.other = max(others, key=lambda each: x.shape[each]) if others else None
+
+    def pays(self):
+        """Whether there is another axis that is long enough, and much to bring."""
+        return (self.other is not None and self.x._layout.is_split((self.axis,)) and min(self.x.shape) > 0
+                and self.x._parts[0].nbytes >= _LARGE
+                and self.x.shape[self.other] >= _NARROW * _BLOCKS * self.x._layout.mesh.size)
+
+    def run(self, function):
+        """x with function(part) of blocks whose last axis is the one in question."""
+        names = self.x._layout.list_names((self.axis,))
+        layout = split_over(self.x._layout.join((self.axis,)), self.other, names)
+        places = [_Blocks(self, layout, place) for place in range(len(layout.boxes))]
+        for _ in range(_BLOCKS):
+            for place in places:
+                place.step(function)
+        parts = [place.made for place in places]
+        return make_like(layout.join((self.axis,), [parts[0].shape[self.axis]]), parts)
+
+
+class _Blocks:
+    """The blocks of one place, one after the other."""
+
+    def __init__(self, across, layout, place):
+        self.across, self.device, self.turn, self.box = across, layout.mesh._places[place], place, layout.boxes[place]
+        start, stop = self.box[across.other]
+        cuts = [start + cut for cut in cut_evenly(stop - start, _BLOCKS)]
+        self.left, self.made = list(zip(cuts, cuts[1:])), None
+        self.brought = self._bring_next()
+
+    def _bring_next(self):
+        if not self.left:
+            return None
+        axis, other = self.across.axis, self.across.other
+        box = (*self.box[:other], self.left[0], *self.box[other + 1:])
+        with self.device, copying(self.device):
+            shape = shape_of(box)
+            block = _base.empty((*shape[:axis], *shape[axis + 1:], shape[axis]), self.across.x.dtype)
+            seen = find_function("moveaxis")(block, -1, axis)
+            for piece in self.across.pieces:
+                both = intersect(piece.box, box)
+                if both is not None:
+                    seen[locate(both, box)] = reach(piece.on(self.device, self.turn)[locate(both, piece.box)], self.device)
+        return block
+
+    def step(self, function):
+        (start, stop), other = self.left.pop(0), self.across.other
+        block, self.brought = self.brought, self._bring_next()
+        with self.device:
+            result = find_function("moveaxis")(function(block), -1, self.across.axis)
+            if self.made is None:
+                shape = list(result.shape)
+                shape[other] = self.box[other][1] - self.box[other][0]
+                self.made = _base.empty(tuple(shape), result.dtype)
+            begin = start - self.box[other][0]
+            self.made[_base.along(result.ndim, other, slice(begin, begin + stop - start))] = result
 
 
 def _map_on_one(x, function):
@@ -79,8 +153,11 @@ def _carry(layout, axis, parts, combine):
 
 def transform(name, a, n=None, axis=-1, norm=None, out=None):
     """A function of numpy.fft along one axis."""
-    axis = normalize_axis(axis, a.ndim)
-    return give(map_along(a, (axis,), lambda part: find_function(name, "fft")(part, n, axis, norm)), out)
+    axis, function = normalize_axis(axis, a.ndim), find_function(name, "fft")
+    across = _Across(a, axis)
+    if across.pays():
+        return give(across.run(lambda block: function(block, n, -1, norm)), out)
+    return give(map_along(a, (axis,), lambda part: function(part, n, axis, norm)), out)
 
 
 def transform_several(name, a, s=None, axes=None, norm=None, out=None):

@@ -11,11 +11,12 @@ from .. import _base
 from .._base import call, normalize_axis
 from ._along import find_function, map_along
 from ._array import ShardedArray, run_parts
-from ._move import bring, copying
+from ._move import bring, copying, reach
 
 _SAMPLES = 64        # of each part, for each section
 _LARGE = 1 << 26     # bytes of a part from which sections come in pieces: one is merged while the next one is copied
 _PIECES = 4
+_NARROW = 1 << 32    # elements up to which their places have four bytes
 
 
 def sort(a, axis=-1, kind=None, order=None, *, stable=None):
@@ -53,37 +54,71 @@ def sort_split(x, places=False):
     cuts = _find_cuts([column[0] for column in columns], [layout.mesh._places[place] for place in owners],
                       len(blocks) * pieces)
     bounds = np.concatenate([[0], np.cumsum(np.diff(cuts[:, ::pieces], axis=1).sum(axis=0))])
-    made = [None] * len(layout.boxes)
+    sections = _cut_sections(columns, cuts, [layout.mesh._places[place] for place in owners])
+    if places and len(blocks) > 1 and x.size <= _NARROW:
+        _narrow_places(sections, blocks, layout.mesh._places)
+    made, kinds = [None] * len(layout.boxes), [each.dtype for each in columns[0]]
     for block, group in enumerate(blocks):
         for place in group:
-            made[place] = _merge_block(columns, cuts[:, block * pieces:(block + 1) * pieces + 1], layout.mesh._places[place])
+            made[place] = _merge_block(sections[block * pieces:(block + 1) * pieces], kinds, layout.mesh._places[place])
     return ShardedArray(layout.replace(0, layout.splits[0], tuple(map(int, bounds))), made)
 
 
 def _sort_part(part, first, places):
     """The columns that are merged: the elements in order and, if asked for, their places in the whole array."""
-    if not places:
-        return (find_function("sort")(part),)
-    order = find_function("argsort")(part)
-    return find_function("take")(part, order), order + first
+    return call("sort_places", (part,), (first,)) if places else (find_function("sort")(part),)
+
+
+# ---- sections ----
+
+class _Section:
+    """A section of one part, which one place merges. device: where it lies. columns: its elements and their places. sent: the
+    places as those devices get them that it does not lie on."""
+
+    __slots__ = ("device", "columns", "sent")
+
+    def __init__(self, device, columns):
+        self.device, self.columns, self.sent = device, columns, columns[-1]
+
+    def bring(self, device):
+        """The columns on the current device, which is `device`: views of what lies there, else copies."""
+        if self.sent is self.columns[-1] or self.device.id == device.id:
+            return tuple(bring(each, device) for each in self.columns)
+        return *(bring(each, device) for each in self.columns[:-1]), reach(self.sent, device).astype(np.int64)
+
+
+def _cut_sections(columns, cuts, devices):
+    """For each cut the sections that have elements, in the order of parts."""
+    return [[_Section(device, tuple(each[start:stop] for each in column))
+             for column, device, start, stop in zip(columns, devices, cuts[:, k], cuts[:, k + 1]) if start < stop]
+            for k in range(cuts.shape[1] - 1)]
+
+
+def _narrow_places(sections, blocks, places):
+    """Let devices send places of four bytes. This is issued ahead of all copies, for which no device then waits."""
+    pieces = len(sections) // len(blocks)
+    for k, row in enumerate(sections):
+        readers = {places[place].id for place in blocks[k // pieces]}
+        for section in row:
+            if readers != {section.device.id}:
+                with section.device:
+                    section.sent = section.columns[-1].astype(np.uint32)
 
 
 # ---- merging ----
 
-def _merge_block(columns, cuts, device):
+def _merge_block(pieces, kinds, device):
     """The last column of what a device gets of each part, merged. Sections of other devices are copied beside: all copies
     are asked for before the first merge."""
-    pieces = cuts.shape[1] - 1
     with device:
         brought = []
-        for piece in range(pieces):
-            with copying(device, pieces > 1):
-                brought.append([tuple(bring(each[cuts[i][piece]:cuts[i][piece + 1]], device) for each in column)
-                                for i, column in enumerate(columns) if cuts[i][piece] < cuts[i][piece + 1]])
-        whole = [_base.empty(int((cuts[:, -1] - cuts[:, 0]).sum()), each.dtype) for each in columns[0]]
+        for sections in pieces:
+            with copying(device, len(pieces) > 1):
+                brought.append([section.bring(device) for section in sections])
+        counts = [sum(len(section[0]) for section in sections) for sections in brought]
+        whole = [_base.empty(sum(counts), kind) for kind in kinds]
         first = 0
-        for sections in brought:
-            count = sum(len(section[0]) for section in sections)
+        for count, sections in zip(counts, brought):
             _merge_all(sections, [each[first:first + count] for each in whole])
             first += count
             sections.clear()

@@ -290,7 +290,37 @@ template <bool Indices> int sort_call(ad_call *c) {
     return status ? status : ad_call_finish(c, 0, &out);
 }
 
+/* Pick the elements that have been found to stand at `places`, and number the places from `first` on. */
+template <class S> void take_places(const array &x, int64_t first, const array &out, const array &places) {
+    ad_cpu_parallel(x.shape[0], SORT_GRAIN, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++) {
+            int64_t *place = reinterpret_cast<int64_t *>(places.data + i * places.stride[0]);
+            *reinterpret_cast<S *>(out.data + i * out.stride[0]) =
+                *reinterpret_cast<const S *>(x.data + *place * x.stride[0]);
+            *place += first;
+        }
+    });
+}
+
+template <class S> int sort_and_place(ad_call *c, const array &x, const array &out, const array &places) {
+    const int status = sort_type<S, true>(c, 0, &places, &x);
+    if (!status) take_places<S>(x, c->op->param[0].as.i, out, places);
+    return status;
+}
+
 } // namespace
+
+int ad_call_sort_places(ad_call *c) {
+    array x, out, places;
+    const int dtype = c->op->loop;
+    int status = ad_call_input(c, 0, dtype, &x);
+    if (!status) status = ad_call_output(c, 0, dtype, &out);
+    if (!status) status = ad_call_output(c, 1, AD_INT64, &places);
+    if (status || count(out) == 0) return status;
+    status = visit(dtype, [&](auto t) { return sort_and_place<typename decltype(t)::type>(c, x, out, places); });
+    if (!status) status = ad_call_finish(c, 0, &out);
+    return status ? status : ad_call_finish(c, 1, &places);
+}
 
 int ad_call_sort(ad_call *c) { return sort_call<false>(c); }
 int ad_call_argsort(ad_call *c) { return sort_call<true>(c); }

@@ -8,6 +8,7 @@
 #include "server/worker/session.h"
 
 #define RECENT_WINDOW 20000000 /* window in ns over which a session's device time is added up */
+#define PEER_RATE 330          /* bytes that come from another device in a ns, over NVLink */
 #define NEGLIGIBLE 500         /* ns of an operation that are too few to count */
 #define RECENT_MOST 2000000    /* device time in a window, in ns, above which a session gets low priority */
 
@@ -276,13 +277,17 @@ static int follow_readers(ad_worker_session *s, ad_stream_queue *queue, ad_buffe
  * of them (`written` 0) says nothing of those that came later. */
 static bool is_writer_unknown(const ad_buffer *b) { return !b->order.writer || !b->order.written; }
 
-/* A broadcast operand has fewer elements in memory than its shape says. */
-void ad__stream_queue_count_peer(ad_worker_session *s, const ad_stream_queue *queue, const ad_buffer *b,
+/* A broadcast operand has fewer elements in memory than its shape says. The time that the bytes take is expected, so
+ * that a mark follows them soon, and streams that need them wait for nothing else. */
+void ad__stream_queue_count_peer(ad_worker_session *s, ad_stream_queue *queue, const ad_buffer *b,
                                  const ad_desc *operand) {
     if (!b->home || b->home->gpu == queue->gpu) return;
-    const int64_t bytes = ad__size_product(ad__desc_count(operand), ad__dtypes[operand->dtype].size);
-    const int64_t most = (int64_t)b->size;
-    s->usage.peer_bytes = ad__size_sum(s->usage.peer_bytes, bytes < most ? bytes : most);
+    const int64_t all = ad__size_product(ad__desc_count(operand), ad__dtypes[operand->dtype].size);
+    const int64_t most = (int64_t)b->size, bytes = all < most ? all : most;
+    const int64_t ns = bytes / PEER_RATE;
+    s->usage.peer_bytes = ad__size_sum(s->usage.peer_bytes, bytes);
+    queue->unmarked_ns = ad__size_sum(queue->unmarked_ns, ns);
+    queue->estimate = ad__size_sum(queue->estimate, ns);
 }
 
 int ad__stream_queue_uses(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, bool writes, ad_fault *fault) {

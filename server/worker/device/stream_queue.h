@@ -106,7 +106,7 @@ int ad__stream_queue_after(const ad_backend *b, ad_stream_queue *queue, ad_strea
 int ad__stream_queue_uses(struct ad_worker_session *s, ad_stream_queue *queue, struct ad_buffer *b, bool writes,
                           ad_fault *fault);
 /* Count the bytes of an operand, if it lies on another device than the stream queue on which its operation runs. */
-void ad__stream_queue_count_peer(struct ad_worker_session *s, const ad_stream_queue *queue, const struct ad_buffer *b,
+void ad__stream_queue_count_peer(struct ad_worker_session *s, ad_stream_queue *queue, const struct ad_buffer *b,
                                  const ad_desc *operand);
 /* Make a buffer's home stream queue wait for all users of its memory, which is about to be freed. */
 int ad__stream_queue_frees(struct ad_worker_session *s, struct ad_buffer *b, ad_fault *fault);

@@ -5,12 +5,14 @@ import numpy as np
 
 from ... import _core
 from ...cuda.device import Device
+from ...sharding._move import copying
 from . import _sparse
 from ._link import Link
 from ._rendezvous import join_by_mpi, join_by_tcp
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 13333
 
+_CHUNK = 1 << 27    # bytes that are combined while the next ones come from another device
 _AT_ONCE = 1 << 20  # bytes up to which everybody sends a whole array to everybody: one exchange instead of two
 _OPERATIONS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 
@@ -185,7 +187,7 @@ class NCCLBackend:
             flat, out = _flatten(in_array, "in_array"), _flatten(out_array, "out_array")
             _check_same(out, "out_array", flat, "in_array")
             if n <= 2 or flat.nbytes <= _AT_ONCE:
-                out[...] = _combine(combine, self._exchange_parts(lambda _: flat, flat))
+                _combine_into(out, combine, self._exchange_parts(lambda _: flat, flat))
                 return
             cuts = [flat.size * i // n for i in range(n + 1)]
             pieces = [slice(*each) for each in zip(cuts, cuts[1:])]
@@ -374,6 +376,26 @@ def _combine(combine, found):
     for theirs in range(1, len(found)):
         total = combine(total, _bring(found[theirs]), dtype=total.dtype)
     return total
+
+
+def _combine_into(out, combine, found):
+    """Write a combination of flat arrays by rank. Large ones that lie on other devices come in chunks. While one is combined,
+    the next one is copied."""
+    device = Device()
+    if out.nbytes <= _AT_ONCE or all(a.device == device for a in found.values()):
+        out[...] = _combine(combine, found)
+        return
+    step = max(1, _CHUNK // out.itemsize)
+    chunks = [slice(at, at + step) for at in range(0, out.size, step)]
+    coming = _bring_chunk(found, chunks[0], device)
+    for chunk, following in zip(chunks, [*chunks[1:], None]):
+        here, coming = coming, following and _bring_chunk(found, following, device)
+        out[chunk] = _combine(combine, here)
+
+
+def _bring_chunk(found, chunk, device):
+    with copying(device):
+        return {theirs: a[chunk] if a.device == device else a[chunk].copy() for theirs, a in found.items()}
 
 
 def _bring(a):

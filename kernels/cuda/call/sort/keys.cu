@@ -99,8 +99,9 @@ struct counting {
 };
 struct widening {
     const uint32_t *from;
+    int64_t first;
     int64_t *to;
-    __device__ void operator()(int64_t i) const { to[i] = from[i]; }
+    __device__ void operator()(int64_t i) const { to[i] = first + from[i]; }
 };
 template <class W> struct picking {
     const W *from;
@@ -160,7 +161,9 @@ int ad_cuda_count_up(ad_call *c, uint32_t *to, int64_t n, int64_t start) {
     return each(c, n, counting{to, uint32_t(start)});
 }
 
-int ad_cuda_widen(ad_call *c, const uint32_t *from, int64_t n, int64_t *to) { return each(c, n, widening{from, to}); }
+int ad_cuda_widen(ad_call *c, const uint32_t *from, int64_t n, int64_t first, int64_t *to) {
+    return each(c, n, widening{from, first, to});
+}
 
 int ad_cuda_pick(ad_call *c, int size, const char *from, const uint32_t *index, int64_t rows, int64_t n, char *to) {
     if (size == 16) return pick_all<complex<uint64_t>>(c, from, index, rows, n, to);

@@ -24,6 +24,8 @@ struct rows {
     const char *x;
     char *out; /* values, or int64 indices */
     int64_t count, n;
+    char *values;  /* where the elements that indices stand for go as well; NULL: nowhere */
+    int64_t first; /* number that indices begin with */
     bool by_radix() const { return n >= LONGER_ROW || (n >= LONG_ROW && count <= FEW_ROWS); }
 };
 
@@ -220,6 +222,14 @@ int sort_indices(indexing *ix, const char *x) {
     return status ? status : sort_keys(ix, true);
 }
 
+/* Write sorted elements: keys are as good as real ones. */
+int write_elements(const indexing *ix, const char *x, int64_t n, char *to) {
+    const ad_merge *m = &ix->m;
+    if (m->dtype != AD_COMPLEX64 && m->dtype != AD_COMPLEX128)
+        return ad_cuda_from_keys(ix->r->c, m->dtype, m->keys[m->at], n, to);
+    return ad_cuda_pick(ix->r->c, int(itemsize(m->dtype)), x, m->index[m->at], m->rows, m->n, to);
+}
+
 /* Indices as int64, or the elements they stand for. */
 int sorted_indices(const rows *r, bool elements) {
     const int size = int(itemsize(r->dtype));
@@ -238,7 +248,8 @@ int sorted_indices(const rows *r, bool elements) {
         const uint32_t *index = ix.m.index[ix.m.at];
         if (elements)
             status = ad_cuda_pick(r->c, size, r->x + first * size, index, ix.m.rows, r->n, r->out + first * size);
-        else status = ad_cuda_widen(r->c, index, all, reinterpret_cast<int64_t *>(r->out) + first);
+        else status = ad_cuda_widen(r->c, index, all, r->first, reinterpret_cast<int64_t *>(r->out) + first);
+        if (!status && r->values) status = write_elements(&ix, r->x + first * size, all, r->values + first * size);
         if (status) return status;
     }
     return 0;
@@ -262,6 +273,19 @@ int sort_rows(const rows *r, bool indices) {
     return r->by_radix() ? radix_values(r) : merged_values(r);
 }
 
+bool is_aligned(const array &a) { return reinterpret_cast<uintptr_t>(a.data) % uintptr_t(itemsize(a.dtype)) == 0; }
+
+int pack_input(ad_call *c, int dtype, array *x) {
+    return is_packed(*x) && is_aligned(*x) ? 0 : ad_call_packed(c, x, dtype, 0, x);
+}
+
+/* Put an output into scratch memory, unless it is packed where it lies. */
+int make_room(ad_call *c, array *out) {
+    if (is_packed(*out) && is_aligned(*out)) return 0;
+    const int64_t size = pack(out);
+    return workspace(c, uint64_t(size), &out->data);
+}
+
 int sort_call(ad_call *c, bool indices) {
     array x, out;
     const int dtype = c->op->loop, axis = int(c->op->param[0].as.i), result = indices ? AD_INT64 : dtype;
@@ -270,20 +294,36 @@ int sort_call(ad_call *c, bool indices) {
     if (count(out) == 0) return 0;
     c->run->wrote = true;
     array from = axis_last(&x, axis), to = axis_last(&out, axis), sorted = to;
-    const bool aligned = reinterpret_cast<uintptr_t>(from.data) % uintptr_t(itemsize(dtype)) == 0;
-    if ((!is_packed(from) || !aligned) && (status = ad_call_packed(c, &from, dtype, 0, &from))) return status;
-    if (!is_packed(to) || reinterpret_cast<uintptr_t>(to.data) % uintptr_t(itemsize(result)) != 0) {
-        const int64_t size = pack(&sorted);
-        if ((status = workspace(c, uint64_t(size), &sorted.data))) return status;
-    }
+    if ((status = pack_input(c, dtype, &from)) || (status = make_room(c, &sorted))) return status;
     const int64_t n = from.shape[from.ndim - 1];
-    const rows r = {c, dtype, from.data, sorted.data, count(from) / n, n};
+    const rows r = {c, dtype, from.data, sorted.data, count(from) / n, n, nullptr, 0};
     if ((status = sort_rows(&r, indices))) return status;
     if (sorted.data != to.data && (status = ad_call_copy(c, &to, &sorted))) return status;
     return ad_call_finish(c, 0, &out);
 }
 
 } // namespace
+
+int ad_call_sort_places(ad_call *c) {
+    array x, out[2], made[2];
+    const int dtype = c->op->loop;
+    int status = ad_call_input(c, 0, dtype, &x);
+    if (!status) status = pack_input(c, dtype, &x);
+    for (int i = 0; i < 2 && !status; i++) {
+        status = ad_call_output(c, i, i ? int(AD_INT64) : dtype, &out[i]);
+        made[i] = out[i];
+        if (!status && count(out[0])) status = make_room(c, &made[i]);
+    }
+    if (status || count(out[0]) == 0) return status;
+    c->run->wrote = true;
+    const rows r = {c, dtype, x.data, made[1].data, 1, x.shape[0], made[0].data, c->op->param[0].as.i};
+    status = sort_rows(&r, true);
+    for (int i = 0; i < 2 && !status; i++) {
+        if (made[i].data != out[i].data) status = ad_call_copy(c, &out[i], &made[i]);
+        if (!status) status = ad_call_finish(c, i, &out[i]);
+    }
+    return status;
+}
 
 int ad_call_sort(ad_call *c) { return sort_call(c, false); }
 int ad_call_argsort(ad_call *c) { return sort_call(c, true); }

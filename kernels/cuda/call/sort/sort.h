@@ -16,7 +16,8 @@ int ad_cuda_from_keys(ad_call *c, int dtype, const void *keys, int64_t n, char *
 /* Copy uint16, uint32 and uint64 as the signed type, int8 and bool as uint8, in the same order; and back. */
 int ad_cuda_carry(ad_call *c, int dtype, const char *x, int64_t n, char *out, bool back);
 int ad_cuda_count_up(ad_call *c, uint32_t *to, int64_t n, int64_t start);
-int ad_cuda_widen(ad_call *c, const uint32_t *from, int64_t n, int64_t *to);
+/* Compute to[i] = first + from[i]. */
+int ad_cuda_widen(ad_call *c, const uint32_t *from, int64_t n, int64_t first, int64_t *to);
 /* Compute to[r][i] = from[r][index[r][i]] over rows of length n. */
 int ad_cuda_pick(ad_call *c, int size, const char *from, const uint32_t *index, int64_t rows, int64_t n, char *to);
 
