@@ -166,6 +166,24 @@ def test_long_windows():
 
 # ---- ranks ----
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex64", "complex128"])
+def test_lines_of_all_lengths(dtype):
+    """Lines along each axis: shorter and longer than what is filtered at once, of numbers that memory can be read several
+    of at a time and of others, from places that it can and from others."""
+    for shape in ((3, 70, 36), (2, 130, 5), (7, 512), (5, 2100), (1, 4200)):
+        x = noise(dtype, shape)
+        for axis, size, mode in itertools.product(range(-2, 0), (1, 8, 17), ("reflect", "constant", "wrap")):
+            weights = (np.arange(size) % 4 - 1).astype(x.real.dtype if x.dtype.kind in "fc" else float)
+            compare("correlate1d", x, weights, axis, mode=mode, cval=1, eps=1e-5 if dtype in ("float32", "complex64") else None)
+            if x.dtype.kind != "c":
+                compare("minimum_filter1d", x, size, axis, mode=mode, cval=1)
+    whole = ad.asarray(noise(dtype, (50, 41)))
+    part = whole.reshape(-1)[1:2041].reshape(51, 40)  # begins where no two numbers can be read at once
+    for axis in 0, 1:
+        expected = scipy_ndimage.convolve1d(part.get(), [1.0, 2, 4], axis)
+        np.testing.assert_allclose(ndimage.convolve1d(part, [1.0, 2, 4], axis).get(), expected, rtol=1e-4)
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 def test_limits(dtype):
     for shape, mode, name in itertools.product(SHAPES, MODES, ("minimum_filter", "maximum_filter")):

@@ -1,8 +1,10 @@
 /* Filters along one axis: correlate1d and window1d.
  *
- * A block copies a tile into shared memory: some lanes, some elements of each, and what windows reach beyond them. Each
- * thread makes EACH neighbouring results of a lane from elements that pass through its registers. So an element is read
- * once for EACH of them. Lanes that are longer than a tile, or windows that are, take several. */
+ * Each thread makes EACH neighbouring results of a lane from elements that pass through its registers. So an element is
+ * read once for EACH of them. Of lanes that lie side by side neighbouring threads read neighbours, some lanes each, and
+ * what others of a block have read is in the cache. Of lanes that lie one behind another a block copies a tile into
+ * shared memory: some lanes, some elements of each, and what windows reach beyond them. Lanes that are longer than a
+ * tile, or windows that are, take several. */
 #include "kernels/cuda/backend/divide.h"
 #include "kernels/cuda/call/ndimage/keys.cuh"
 #include "kernels/cuda/call/ndimage/ndimage.h"
@@ -14,7 +16,7 @@ namespace {
 using namespace ad;
 
 constexpr int THREADS = 256, EACH = 8, RESULTS = THREADS * EACH;
-constexpr int ACROSS = 32;            /* lanes side by side */
+constexpr int ACROSS = 32;            /* threads side by side, where lanes are */
 constexpr int64_t SHARED = 48 * 1024; /* bytes */
 constexpr int64_t MOST_BLOCKS = int64_t(1) << 30;
 
@@ -25,9 +27,9 @@ template <class T> struct lines {
     int64_t n, inner, lanes, size, before;
     int mode;
     int tile_lanes, tile, taps; /* of a block: lanes, results of each, and taps in one pass */
-    int pitch;                  /* elements of shared memory from one lane to the next; of neighbouring lanes 1 */
+    int pitch;                  /* elements of shared memory from one lane to the next */
     int64_t chunks, blocks;     /* tiles along a lane, and in all */
-    ad_divisor length;          /* elements of a lane that a tile has in shared memory, of the first pass */
+    ad_divisor length;          /* elements of a lane, where a tile has whole ones */
     ranking<conditional_t<(sizeof(T) > 8), uint64_t, typename uint_of<(sizeof(T) > 8 ? 8 : sizeof(T))>::type>> order;
 };
 
@@ -61,57 +63,143 @@ template <class K> struct choosing {
     static __device__ K take(K least, int, K v) { return v < least ? v : least; }
 };
 
-/* ---- tiles ---- */
+/* ---- windows ---- */
 
-/* Get the slot of element `at` of a lane in shared memory. Lanes in order have a gap after each 32 elements. Threads,
- * whose elements are EACH apart, then reach different banks. */
-template <bool Across> __device__ int slot_of(int at) { return Across ? at * ACROSS : at + at / 32; }
+/* Neighbouring elements that are read and written at once. */
+template <class T, int Wide> struct alignas(Wide == 1 ? alignof(T) : Wide * sizeof(T)) several { T v[Wide]; };
 
-template <class T> __device__ const T *lane_of(const lines<T> &l, int64_t lane) {
-    if (l.inner == 1) return l.x + lane * l.n;
-    return l.x + lane / l.inner * l.n * l.inner + lane % l.inner;
-}
-
-template <class Op, class T> __device__ T load_place(const lines<T> &l, const T *lane, int64_t at) {
-    at = find_edge(at, l.n, l.mode);
-    return Op::load(l, at < 0 ? l.value : lane[at * l.inner]);
-}
-
-/* `length` elements of each lane from place `from` on. */
-template <class Op, bool Across, class T>
-__device__ void load_tile(const lines<T> &l, T *tile, int64_t first_lane, int64_t from, int length) {
-    if (Across) {
-        const int64_t lane = first_lane + threadIdx.x % ACROSS;
-        if (lane >= l.lanes) return;
-        const T *x = lane_of(l, lane);
-        for (int i = int(threadIdx.x) / ACROSS; i < length; i += THREADS / ACROSS)
-            tile[i * ACROSS + threadIdx.x % ACROSS] = load_place<Op>(l, x, from + i);
-        return;
-    }
-    for (uint32_t i = threadIdx.x; i < uint32_t(l.tile_lanes * length); i += THREADS) {
-        uint32_t at = i, lane = 0;
-        if (l.tile_lanes > 1)
-            lane = length == int(l.length.value) ? l.length.divide(i, &at) : (at = i % length, i / length);
-        if (first_lane + lane >= l.lanes) return;
-        tile[lane * l.pitch + slot_of<false>(int(at))] = load_place<Op>(l, lane_of(l, first_lane + lane), from + at);
-    }
-}
-
-/* EACH results from the tile's elements `x`, the first of which is that of the first tap. */
-template <class Op, bool Across, class T, class W>
-__device__ void take_taps(const T *tile, int at, const W *weight, int taps, T (&sum)[EACH]) {
-    T v[EACH];
+template <class Op, int Wide, class W, class T>
+__device__ void take_one(several<T, Wide> (&sum)[EACH], W w, const several<T, Wide> (&v)[EACH], int first) {
 #pragma unroll
-    for (int r = 0; r < EACH; r++) v[r] = tile[slot_of<Across>(at + r)];
-    for (int j = 0; j < taps; j += EACH) {
+    for (int r = 0; r < EACH; r++)
+#pragma unroll
+        for (int k = 0; k < Wide; k++) sum[r].v[k] = Op::take(sum[r].v[k], w, v[(first + r) % EACH].v[k]);
+}
+
+/* EACH results: load(i) is element i from the first result's first tap on, weight(j) that of tap j. */
+template <class Op, int Wide, class T, class Load, class Weight>
+__device__ void take_taps(int64_t taps, Load load, Weight weight, several<T, Wide> (&sum)[EACH]) {
+    several<T, Wide> v[EACH];
+    int64_t j = 0;
+#pragma unroll
+    for (int r = 0; r < EACH; r++) v[r] = load(r);
+    for (; j + EACH < taps; j += EACH) {
 #pragma unroll
         for (int u = 0; u < EACH; u++) {
-            if (j + u >= taps) break;
-            const W w = weight[j + u];
-#pragma unroll
-            for (int r = 0; r < EACH; r++) sum[r] = Op::take(sum[r], w, v[(u + r) % EACH]);
-            v[u] = tile[slot_of<Across>(at + j + u + EACH)];
+            take_one<Op>(sum, weight(j + u), v, u);
+            v[u] = load(j + u + EACH);
         }
+    }
+#pragma unroll
+    for (int u = 0; u < EACH; u++) {
+        if (j + u >= taps) break;
+        take_one<Op>(sum, weight(j + u), v, u);
+        if (j + u + 1 < taps) v[u] = load(j + u + EACH);
+    }
+}
+
+template <class Op, int Wide, class T> __device__ void begin_sums(const lines<T> &l, several<T, Wide> (&sum)[EACH]) {
+#pragma unroll
+    for (int r = 0; r < EACH; r++)
+#pragma unroll
+        for (int k = 0; k < Wide; k++) sum[r].v[k] = Op::begin(l);
+}
+
+/* ---- lanes side by side ---- */
+
+template <class Op, int Wide, class T> __device__ several<T, Wide> load_several(const lines<T> &l, const T *x) {
+    several<T, Wide> v = *reinterpret_cast<const several<T, Wide> *>(x);
+#pragma unroll
+    for (int k = 0; k < Wide; k++) v.v[k] = Op::load(l, v.v[k]);
+    return v;
+}
+
+/* Make EACH results from `first` on of the lanes at x, and put them at out. */
+template <class Op, int Wide, class T>
+__device__ void filter_column(const lines<T> &l, const T *x, T *out, int64_t first) {
+    const int64_t from = first - l.before;
+    const auto weight = [&](int64_t j) { return Op::get_weight(l, j); };
+    several<T, Wide> sum[EACH];
+    begin_sums<Op>(l, sum);
+    if (from >= 0 && from + l.size + EACH - 1 <= l.n) {
+        const T *begin = x + from * l.inner;
+        take_taps<Op, Wide, T>(
+            l.size, [&](int64_t i) { return load_several<Op, Wide>(l, begin + i * l.inner); }, weight, sum);
+    } else {
+        take_taps<Op, Wide, T>(
+            l.size,
+            [&](int64_t i) {
+                const int64_t at = find_edge(from + i, l.n, l.mode);
+                several<T, Wide> v;
+#pragma unroll
+                for (int k = 0; k < Wide; k++) v.v[k] = Op::load(l, l.value);
+                return at < 0 ? v : load_several<Op, Wide>(l, x + at * l.inner);
+            },
+            weight, sum);
+    }
+#pragma unroll
+    for (int r = 0; r < EACH; r++) {
+        if (first + r >= l.n) return;
+#pragma unroll
+        for (int k = 0; k < Wide; k++) sum[r].v[k] = Op::store(l, sum[r].v[k]);
+        *reinterpret_cast<several<T, Wide> *>(out + (first + r) * l.inner) = sum[r];
+    }
+}
+
+/* A block has ACROSS threads side by side, with Wide lanes each. */
+template <class Op, int Wide> __global__ void __launch_bounds__(THREADS)
+    filter_columns(const __grid_constant__ lines<typename Op::type> l) {
+    for (int64_t b = blockIdx.x; b < l.blocks; b += gridDim.x) {
+        const int64_t group = b / l.chunks;
+        const int64_t lane = (group * ACROSS + threadIdx.x % ACROSS) * Wide;
+        const int64_t first = (b - group * l.chunks) * l.tile + int64_t(threadIdx.x / ACROSS) * EACH;
+        if (lane >= l.lanes || first >= l.n) continue;
+        const int64_t outer = lane / l.inner, at = outer * l.n * l.inner + (lane - outer * l.inner);
+        filter_column<Op, Wide>(l, l.x + at, l.out + at, first);
+    }
+}
+
+/* ---- tiles of lanes that lie one behind another ---- */
+
+/* Get the slot of element `at` of a lane in shared memory. There is a gap after each 32 elements. Threads, whose
+ * elements are EACH apart, then reach different banks. */
+__device__ int slot_of(int at) { return at + at / 32; }
+
+/* f(lane of the tile, element, i) for `count` elements of each of its lanes, i-th in all, divided among the threads. */
+template <class T, class F> __device__ void for_elements(const lines<T> &l, int lanes, int count, F f) {
+    const bool whole = count == int(l.length.value);
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        const uint32_t i = threadIdx.x + k * THREADS;
+        if (i >= uint32_t(lanes * count)) return;
+        uint32_t at = i, lane = 0;
+        if (lanes > 1) lane = whole ? l.length.divide(i, &at) : (at = i % count, i / count);
+        f(int(lane), int(at), k);
+    }
+}
+
+/* Elements of each lane from place `from` on, `length` of them. Those within the lanes, at most EACH for each thread at
+ * a time, are read before the first of them is kept. */
+template <class Op, class T>
+__device__ void load_tile(const lines<T> &l, T *tile, int64_t first_lane, int lanes, int64_t from, int length) {
+    const int64_t begin = from > 0 ? from : 0, end = min(from + length, l.n);
+    const int inside = end > begin ? int(end - begin) : 0, ahead = inside ? int(begin - from) : length;
+    const T *x = l.x + first_lane * l.n + begin;
+    const int most = lanes > 1 ? inside : RESULTS; /* of a lane in one round; of several there is one round */
+    for (int done = 0; done < inside; done += most) {
+        const int count = min(inside - done, most);
+        T v[EACH];
+        for_elements(l, lanes, count, [&](int lane, int at, int k) { v[k] = x[lane * l.n + done + at]; });
+        for_elements(l, lanes, count, [&](int lane, int at, int k) {
+            tile[lane * l.pitch + slot_of(ahead + done + at)] = Op::load(l, v[k]);
+        });
+    }
+    const int beyond = length - inside;
+    for (int i = int(threadIdx.x); i < lanes * beyond; i += THREADS) {
+        const int lane = i / beyond, at = i - lane * beyond, slot = at < ahead ? at : at + inside;
+        const int64_t place = find_edge(from + slot, l.n, l.mode);
+        tile[lane * l.pitch + slot_of(slot)] =
+            Op::load(l, place < 0 ? l.value : l.x[(first_lane + lane) * l.n + place]);
     }
 }
 
@@ -120,101 +208,98 @@ struct share {
     int lane, first;
 };
 
-template <bool Across, class T> __device__ share share_of(const lines<T> &l) {
-    if (Across) return {int(threadIdx.x) % ACROSS, int(threadIdx.x) / ACROSS * EACH};
+template <class T> __device__ share share_of(const lines<T> &l) {
     const int threads = l.tile / EACH, lane = int(threadIdx.x) / threads;
     return {lane < l.tile_lanes ? lane : -1, (int(threadIdx.x) - lane * threads) * EACH};
 }
 
 /* Results go by shared memory, so that neighbouring threads write neighbours. */
-template <class Op, bool Across, class T>
-__device__ void store_tile(const lines<T> &l, T *tile, int64_t lane, int64_t first, share own, const T (&sum)[EACH]) {
-    T *out = l.out + (lane_of(l, 0) - l.x);
-    if (Across) {
-        if (lane + own.lane >= l.lanes) return;
-        out += lane_of(l, lane + own.lane) - l.x;
-#pragma unroll
-        for (int r = 0; r < EACH; r++)
-            if (first + own.first + r < l.n) out[(first + own.first + r) * l.inner] = Op::store(l, sum[r]);
-        return;
-    }
+template <class Op, class T> __device__ void store_tile(const lines<T> &l, T *tile, int64_t first_lane, int lanes,
+                                                        int64_t first, share own, const several<T, 1> (&sum)[EACH]) {
+    T *out = l.out + first_lane * l.n + first;
     __syncthreads();
 #pragma unroll
     for (int r = 0; r < EACH; r++)
-        if (own.lane >= 0) tile[own.lane * l.pitch + slot_of<false>(own.first + r)] = sum[r];
+        if (own.lane >= 0) tile[own.lane * l.pitch + slot_of(own.first + r)] = sum[r].v[0];
     __syncthreads();
-    for (int k = 0; k < l.tile_lanes && lane + k < l.lanes; k += l.tile < THREADS ? THREADS / l.tile : 1) {
-        const int mine = l.tile < THREADS ? int(threadIdx.x) / l.tile : 0;
-        if (k + mine >= l.tile_lanes || lane + k + mine >= l.lanes) continue;
-        for (int i = int(threadIdx.x) - mine * l.tile; i < l.tile && first + i < l.n; i += THREADS)
-            out[(lane + k + mine) * l.n + first + i] = Op::store(l, tile[(k + mine) * l.pitch + slot_of<false>(i)]);
-    }
+    for_elements(l, lanes, int(min(int64_t(l.tile), l.n - first)), [&](int lane, int at, int) {
+        out[lane * l.n + at] = Op::store(l, tile[lane * l.pitch + slot_of(at)]);
+    });
 }
 
-template <class Op, bool Across> __global__ void __launch_bounds__(THREADS)
+template <class Op> __global__ void __launch_bounds__(THREADS)
     filter_lines(const __grid_constant__ lines<typename Op::type> l) {
     using T = typename Op::type;
     using W = decltype(Op::get_weight(l, 0));
     extern __shared__ __align__(16) char memory[];
     W *weight = reinterpret_cast<W *>(memory);
     T *tile = reinterpret_cast<T *>(memory + (l.taps * sizeof(W) + 15) / 16 * 16);
-    const share own = share_of<Across>(l);
+    const share own = share_of(l);
     for (int64_t b = blockIdx.x; b < l.blocks; b += gridDim.x) {
         const int64_t group = b / l.chunks, first = (b - group * l.chunks) * l.tile, lane = group * l.tile_lanes;
-        T sum[EACH];
-#pragma unroll
-        for (int r = 0; r < EACH; r++) sum[r] = Op::begin(l);
+        const int lanes = int(min(int64_t(l.tile_lanes), l.lanes - lane));
+        several<T, 1> sum[EACH];
+        begin_sums<Op>(l, sum);
         for (int64_t j = 0; j < l.size; j += l.taps) {
             const int taps = int(l.size - j < l.taps ? l.size - j : l.taps);
             __syncthreads();
             for (int i = int(threadIdx.x); i < taps; i += THREADS) weight[i] = Op::get_weight(l, j + i);
-            load_tile<Op, Across>(l, tile, lane, first + j - l.before, l.tile + taps - 1);
+            load_tile<Op>(l, tile, lane, lanes, first + j - l.before, l.tile + taps - 1);
             __syncthreads();
-            if (own.lane >= 0) take_taps<Op, Across>(tile + own.lane * l.pitch, own.first, weight, taps, sum);
+            const T *x = tile + own.lane * l.pitch;
+            if (own.lane >= 0)
+                take_taps<Op, 1, T>(
+                    taps, [&](int64_t i) { return several<T, 1>{{x[slot_of(own.first + int(i))]}}; },
+                    [&](int64_t i) { return weight[i]; }, sum);
         }
-        store_tile<Op, Across>(l, tile, lane, first, own, sum);
+        store_tile<Op>(l, tile, lane, lanes, first, own, sum);
     }
 }
 
 /* ---- launching ---- */
 
-/* Cut an array across lanes that lie side by side, else along a lane. */
-template <class T> size_t cut_lines(lines<T> *l, bool across, size_t weight_size) {
-    const int64_t room = (SHARED - 64) / int64_t(sizeof(T));
-    const int64_t most = across ? room / ACROSS - THREADS / ACROSS * EACH - 1 : (room - RESULTS) / 4;
+/* Cut an array whose lanes lie one behind another; the size of the shared memory of a block. */
+template <class T> size_t cut_lines(lines<T> *l, size_t weight_size) {
+    const int64_t room = (SHARED - 64) / int64_t(sizeof(T)), most = (room - RESULTS) / 4;
     l->taps = int(std::min(l->size, most));
-    if (across) {
-        l->tile_lanes = ACROSS;
-        l->tile = THREADS / ACROSS * EACH;
-        l->pitch = 1;
-    } else {
-        l->tile = int(std::min((l->n + EACH - 1) / EACH * EACH, int64_t(RESULTS)));
-        const int padded = l->tile + l->taps + EACH;
-        l->pitch = padded + padded / 32 + 1;
-        l->tile_lanes = int(std::min(int64_t(RESULTS / l->tile), std::max((room - l->taps) / l->pitch, int64_t(1))));
-    }
-    l->length.set(l->tile + l->taps - 1);
+    l->tile = int(std::min((l->n + EACH - 1) / EACH * EACH, int64_t(RESULTS)));
+    const int padded = l->tile + l->taps + EACH;
+    l->pitch = padded + padded / 32 + 1;
+    l->tile_lanes = int(std::min(int64_t(RESULTS / l->tile), std::max((room - l->taps) / l->pitch, int64_t(1))));
+    l->length.set(std::min(l->n, int64_t(RESULTS)));
     l->chunks = (l->n + l->tile - 1) / l->tile;
     l->blocks = l->chunks * ((l->lanes + l->tile_lanes - 1) / l->tile_lanes);
-    const int64_t elements = across ? int64_t(l->tile + l->taps + EACH) * ACROSS : int64_t(l->pitch) * l->tile_lanes;
-    return (l->taps * weight_size + 15) / 16 * 16 + size_t(elements) * sizeof(T);
+    return (l->taps * weight_size + 15) / 16 * 16 + size_t(l->pitch) * l->tile_lanes * sizeof(T);
 }
 
-template <class Op, bool Across> int launch_cut(ad_call *c, lines<typename Op::type> *l) {
+template <class Op> int launch_tiles(ad_call *c, lines<typename Op::type> *l) {
     using W = decltype(Op::get_weight(*l, 0));
-    const size_t shared = cut_lines(l, Across, sizeof(W));
+    const size_t shared = cut_lines(l, sizeof(W));
     if (shared > size_t(SHARED)) {
         const int status = ad_cuda_status(
-            cudaFuncSetAttribute(filter_lines<Op, Across>, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared)),
+            cudaFuncSetAttribute(filter_lines<Op>, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared)),
             "shared memory of a filter", c->fault);
         if (status) return status;
     }
-    filter_lines<Op, Across><<<unsigned(std::min(l->blocks, MOST_BLOCKS)), THREADS, shared, c->stream->cuda>>>(*l);
+    filter_lines<Op><<<unsigned(std::min(l->blocks, MOST_BLOCKS)), THREADS, shared, c->stream->cuda>>>(*l);
+    return ad_cuda_launched("a filter along an axis", c->fault);
+}
+
+template <class Op, int Wide> int launch_columns(ad_call *c, lines<typename Op::type> *l) {
+    l->tile = THREADS / ACROSS * EACH;
+    l->chunks = (l->n + l->tile - 1) / l->tile;
+    l->blocks = l->chunks * ((l->lanes + ACROSS * Wide - 1) / (ACROSS * Wide));
+    filter_columns<Op, Wide><<<unsigned(std::min(l->blocks, MOST_BLOCKS)), THREADS, 0, c->stream->cuda>>>(*l);
     return ad_cuda_launched("a filter along an axis", c->fault);
 }
 
 template <class Op> int launch_lines(ad_call *c, lines<typename Op::type> *l) {
-    return l->inner > 1 ? launch_cut<Op, true>(c, l) : launch_cut<Op, false>(c, l);
+    using T = typename Op::type;
+    constexpr int WIDE = sizeof(T) > 8 ? 1 : sizeof(T) == 8 ? 2 : 4;
+    if (l->inner == 1) return launch_tiles<Op>(c, l);
+    const uintptr_t places = reinterpret_cast<uintptr_t>(l->x) | reinterpret_cast<uintptr_t>(l->out);
+    const bool wide = l->inner % WIDE == 0 && places % (WIDE * sizeof(T)) == 0;
+    return wide ? launch_columns<Op, WIDE>(c, l) : launch_columns<Op, 1>(c, l);
 }
 
 template <class T> void set_lines(lines<T> *l, const array *x, const array *out, int axis) {
