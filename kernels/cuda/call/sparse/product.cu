@@ -19,7 +19,10 @@ template <class T, class I, int Lanes> __global__ void __launch_bounds__(THREADS
         end = t.m.indptr[row + 1];
     }
     const bool is_long = end - begin > LONG;
-    if (is_long) end = begin;
+    if (is_long) {
+        end = begin;
+        *t.has_long = 1;
+    }
     T sum = T(0);
     for (int64_t e = begin + lane; e < end; e += EACH * Lanes) {
         I j[EACH];
@@ -52,7 +55,10 @@ template <class T, class I> __global__ void __launch_bounds__(THREADS)
     const int64_t u = int64_t(blockIdx.x) * THREADS + threadIdx.x, row = u / t.y.columns, column = u % t.y.columns;
     if (row >= t.m.rows) return;
     int64_t e = t.m.indptr[row], end = t.m.indptr[row + 1];
-    if (end - e > LONG) end = e;
+    if (end - e > LONG) {
+        end = e;
+        *t.has_long = 1;
+    }
     T sum = T(0);
     for (; e < end; e++) {
         const int64_t j = t.m.indices[e];
@@ -65,7 +71,7 @@ template <class T, class I> __global__ void __launch_bounds__(THREADS)
 /* The parts of a block's entries, LONG of them, that are of long rows: of these at most two reach into it. */
 template <class T, class I> __global__ void __launch_bounds__(THREADS)
     multiply_long(const __grid_constant__ sparse_task<T, I> t) {
-    if (*t.stop != 0) return;
+    if (*t.stop != 0 || *t.has_long == 0) return;
     const int64_t first = t.m.indptr[0] + int64_t(blockIdx.x) * LONG,
                   last = min(first + LONG, int64_t(t.m.indptr[t.m.rows]));
     if (first >= last) return;

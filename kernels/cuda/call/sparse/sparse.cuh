@@ -20,6 +20,7 @@ template <class T, class I> struct sparse_task {
     panel<const T> x;
     panel<T> y;
     const int *stop; /* device memory: not 0 says that indptr is wrong */
+    int *has_long;   /* behind it: not 0 says that rows are left to multiply_long */
     ad_check *check;
 };
 
@@ -79,12 +80,13 @@ inline unsigned count_blocks(int64_t n, int64_t each) { return unsigned((n + eac
 
 /* Enqueue the look through indptr; t->stop is set. AD_E_MEMORY, AD_E_DEVICE. */
 template <class T, class I> int enqueue_check(ad_call *c, sparse_task<T, I> *t) {
-    int *stop = static_cast<int *>(ad_call_workspace(c, sizeof(int)));
+    int *stop = static_cast<int *>(ad_call_workspace(c, 2 * sizeof(int)));
     if (!stop) return AD_E_MEMORY;
     t->stop = stop;
+    t->has_long = stop + 1;
     t->check = c->run->check;
     c->run->checked = true;
-    int status = ad_cuda_status(cudaMemsetAsync(stop, 0, sizeof(int), c->stream->cuda), "cudaMemsetAsync", c->fault);
+    int status = ad_cuda_status(cudaMemsetAsync(stop, 0, 2 * sizeof(int), c->stream->cuda), "cudaMemsetAsync", c->fault);
     if (status) return status;
     check_indptr<<<count_blocks(t->m.rows + 1, THREADS), THREADS, 0, c->stream->cuda>>>(t->m.indptr, t->m.rows,
                                                                                         t->m.entries, stop, t->check);
