@@ -53,6 +53,15 @@ def same_values(expected, actual, ulps, atol=1e-300):
         np.testing.assert_allclose(a, e.astype(a.dtype), rtol=ulps * np.finfo(a.dtype).eps, atol=atol, equal_nan=True)
 
 
+def test_gammaln_in_single_precision():
+    """The whole range, and densely where formulas meet or the result is near 0. The result is within a few units."""
+    x = np.concatenate([np.geomspace(1e-45, 3e38, 20_001), np.linspace(0.4, 4.2, 40_001), np.linspace(-3.9, -0.1, 39)])
+    x = np.concatenate([x.astype(np.float32), np.float32([0, -0.0, np.inf, -np.inf, np.nan, 1, 2, -1])])
+    with np.errstate(over="ignore"):
+        expected = sp.gammaln(x.astype(float)).astype(np.float32)
+    np.testing.assert_allclose(fetch(special.gammaln(ad.asarray(x))), expected, rtol=4 * np.finfo(np.float32).eps)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", REAL)
 def test_rows(name, dtype):
