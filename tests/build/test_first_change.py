@@ -141,6 +141,8 @@ def test_its_oracle_is_that_of_its_row(native):
     assert int(ulps) == 16
     x = np.linspace(-4, 4, 1001)
     np.testing.assert_allclose(eval(oracle, {"np": np, "x": x}), np.log1p(np.exp(x)), rtol=1e-14)
+    for dtype in ("bool", "int8", "uint16", "int64", "float16", "float32", "float64"):
+        assert eval(oracle, {"np": np, "x": np.ones(3, dtype)}).dtype == native.ufunc_loop("softplus", [dtype])[2][0], dtype
 
 
 def test_its_expression_compiles_and_is_right(row, native, tmp_path):
