@@ -93,7 +93,7 @@ $(CUDA_OBJ)/kernels/run.o: $(wildcard kernels/run/*.h)
 
 # Chains are compiled at run time from headers that are embedded in an object: the assembler reads them, so make has to
 # know. FUSE_PORTABLE needs no CUDA; tests/unit/fuse_*.cpp and tests/build/fuse_*.cpp test it everywhere.
-FUSE_HEADERS := kernels/types.h kernels/math.h kernels/special.h kernels/math_libm.h kernels/math_complex.h kernels/accumulate.h \
+FUSE_HEADERS := kernels/types.h kernels/math.h kernels/special.h kernels/special_gpu.h kernels/math_libm.h kernels/math_complex.h kernels/accumulate.h \
 	kernels/random.h kernels/random_block.h protocol/dtype.def protocol/distribution.def $(addprefix kernels/cuda/, \
 	backend/divide.h call/scan/scan.h call/scan/parts.cuh fuse/argument.h fuse/device.cuh fuse/fold.cuh fuse/random.cuh \
 	fuse/scan.cuh reduce/reduce.h reduce/fold.cuh reduce/states.cuh ufunc/vector.cuh)

@@ -1,12 +1,12 @@
-/* The special functions of ufunc.def's expressions (namespace special), for float, double and complex numbers.
- *
- * Functions of an instruction or a line are written here, and chains that are compiled at run time can have them. All
- * others are computed in double by the functions of namespace body, which are SciPy's own (kernels/special/, from its
- * headers xsf). They are declared here, and defined once for the CPU (kernels/cpu/special) and once for the GPU
- * (kernels/cuda/special), so few files compile these headers. */
+/* The special functions of ufunc.def's expressions (namespace special), for float, double and complex numbers. Those of
+ * an instruction or a line are written here, and chains compiled at run time can have them. All others are computed in
+ * double by namespace body: SciPy's own (kernels/special/, from its headers xsf), declared here and defined once for the
+ * CPU (kernels/cpu/special) and once for the GPU (kernels/cuda/special), so few files compile these headers. */
 #ifndef AD_KERNELS_SPECIAL_H
 #define AD_KERNELS_SPECIAL_H
-
+#ifdef __CUDACC__
+#include "kernels/special_gpu.h"
+#endif
 #include "kernels/math.h"
 
 namespace special {
@@ -163,9 +163,9 @@ AD_BUILT_IN_BESSEL(j1)
 AD_BUILT_IN_BESSEL(y0)
 AD_BUILT_IN_BESSEL(y1)
 template <class T> AD_HD T gammaln(T x) {
-#ifdef __CUDACC__ /* CUDA's float version is off by more than a few units in the last place */
-    const double v = x;
-    return T(v == -adm::infinity<double>() ? v : ::lgamma(v)); /* SciPy's answer there, not C's */
+#ifdef __CUDACC__
+    if constexpr (same<T, float>) return gammaln_of_float(x);
+    return T(x == -adm::infinity<T>() ? x : ::lgamma(x)); /* SciPy's answer there, not C's */
 #else
     return T(body::gammaln(double(x)));
 #endif

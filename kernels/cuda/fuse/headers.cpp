@@ -21,6 +21,7 @@
     X(math_libm, "kernels/math_libm.h")         \
     X(math_complex, "kernels/math_complex.h")   \
     X(special, "kernels/special.h")             \
+    X(special_gpu, "kernels/special_gpu.h")     \
     X(dtypes, "protocol/dtype.def")             \
     X(vector, "kernels/cuda/ufunc/vector.cuh")  \
     X(divide, "kernels/cuda/backend/divide.h")  \
