@@ -11,6 +11,20 @@ def total(a):
     return float(a.sum()), type(a) is ad.ndarray, ad.session_info()["url"], ad.stat()["shared_bytes"] >= a.nbytes
 
 
+_times = []
+
+
+def made_once(n, first):
+    """A ramp, which is counted in this process."""
+    _times.append(first)
+    return ramp(n, first)
+
+
+def times():
+    """How often made_once() has run here."""
+    return len(_times)
+
+
 def used():
     """Bytes that all arrays of this process's server take."""
     return ad.stat()["used_bytes"]

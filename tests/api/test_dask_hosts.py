@@ -1,10 +1,12 @@
 """Dask over two hosts, which are two network namespaces with a cable between them. Each has a server, whose socket the other does
 not know, and a worker; arrays go from host to host over Dask's own connections."""
 import contextlib
+import functools
 import json
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import sys
 
@@ -34,6 +36,34 @@ with Client(sys.argv[1], timeout=120) as client:
     print(json.dumps([moved, float(difference), sorted(addresses)]))
 """
 
+BREAKING = """
+import json, subprocess, sys, urllib.parse
+from distributed import Client
+import dask_work as work
+
+ROUNDS, MOST, N = 8, 2, 8_000_000
+with Client(sys.argv[1], timeout=120) as client:
+    client.wait_for_workers(2, timeout=120)
+    port = next(urllib.parse.urlparse(address).port for address, worker in client.scheduler_info(n_workers=-1)["workers"].items()
+                if worker["name"] == "a")
+    def list_connections(*options):
+        done = subprocess.run(["ss", "-Htn", *options, "sport", "=", str(port), "and", "dst", sys.argv[2]], capture_output=True, text=True)
+        return [line.split() for line in done.stdout.splitlines()]
+    def cut():  # if anything is being sent
+        return any(int(unsent) > 0 for _, _, unsent, *_ in list_connections()) and len(list_connections("-K"))
+    totals, broken = [], 0
+    for i in range(ROUNDS):
+        made = client.submit(work.made_once, N, float(i), workers=["a"], pure=False)
+        total = client.submit(work.total, made, workers=["b"], pure=False)
+        cuts = 0
+        while not total.done() and cuts < MOST:
+            cuts += cut()
+        broken += cuts
+        totals.append(total.result()[0] - sum(range(N)) - i * N)
+    print(json.dumps([totals, broken, list(client.run(work.times, workers=[a for a, w in client.scheduler_info(n_workers=-1)["workers"].items()
+                                                                          if w["name"] == "a"]).values())]))
+"""
+
 
 def refusal():
     """Why there can be no namespaces here; None: there can."""
@@ -44,6 +74,20 @@ def refusal():
     link = "mount -t sysfs net /sys && ip link add name cable type veth peer name end"
     done = subprocess.run(["unshare", "--net", "--mount", "sh", "-c", link], capture_output=True, text=True)
     return done.stderr.strip() if done.returncode else None
+
+
+@functools.cache
+def refusal_to_cut():
+    """Why no connection can be cut here; None: it can."""
+    if not shutil.which("ss"):
+        return "ss is not installed"
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as connection:
+        subprocess.run(["ss", "-K", "dport", "=", str(server.getsockname()[1])], capture_output=True)
+        try:
+            connection.send(b"x")
+        except OSError:
+            return None
+    return "the kernel does not end connections for ss"
 
 
 class Host:
@@ -102,9 +146,8 @@ def servers(tmp_path):
         process.wait()
 
 
-@pytest.mark.parametrize("protocol, module", [("tcp", "distributed"), ("ucxx", "distributed_ucxx")])
-def test_arrays_go_between_hosts(protocol, module, hosts, servers, tmp_path):
-    pytest.importorskip(module)
+def run_program(program, protocol, hosts, servers, tmp_path, *arguments):
+    """What a program prints last that has a scheduler and two workers: a at the first host, b at the second."""
     scheduler = f"{protocol}://{NETWORK}.1:8786"
     paths = os.pathsep.join([str(pathlib.Path(__file__).parent), *filter(None, sys.path)])
     environment = [{**os.environ, "ARRAYD_URL": url, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "DASK_DISTRIBUTED__WORKER__DAEMON": "False",
@@ -115,10 +158,26 @@ def test_arrays_go_between_hosts(protocol, module, hosts, servers, tmp_path):
     for name, host, number, variables in (("a", hosts[0], 1, environment[0]), ("b", hosts[1], 2, environment[1])):
         host.begin(sys.executable, "-m", "distributed.cli.dask_worker", scheduler, f"--host={NETWORK}.{number}", f"--name={name}",
                    f"--protocol={protocol}", "--nthreads=1", "--no-nanny", "--no-dashboard", env=variables, cwd=tmp_path, **quiet)
-    done = subprocess.run(hosts[0].command(sys.executable, "-c", PROGRAM, scheduler), capture_output=True, text=True,
+    done = subprocess.run(hosts[0].command(sys.executable, "-c", program, scheduler, *arguments), capture_output=True, text=True,
                           timeout=2 * PATIENCE, env=environment[0], stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr[-3000:]
-    moved, difference, addresses = json.loads(done.stdout.splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("protocol, module", [("tcp", "distributed"), ("ucxx", "distributed_ucxx")])
+def test_arrays_go_between_hosts(protocol, module, hosts, servers, tmp_path):
+    pytest.importorskip(module)
+    moved, difference, addresses = run_program(PROGRAM, protocol, hosts, servers, tmp_path)
     wanted = float(sum(range(100_000)))
     assert moved == [[wanted, True, servers[1], False], [wanted, True, servers[0], False], [wanted, True, servers[1], False]]
     assert difference < 1e-12 and addresses == [f"{NETWORK}.1", f"{NETWORK}.2"]
+
+
+def test_broken_connections_between_hosts(hosts, servers, tmp_path):
+    """Connections of workers are cut while they carry arrays. Those come again, and what made them has run once."""
+    pytest.importorskip("distributed")
+    if refusal_to_cut():
+        pytest.skip(f"connections cannot be cut: {refusal_to_cut()}")
+    differences, broken, times = run_program(BREAKING, "tcp", hosts, servers, tmp_path, f"{NETWORK}.2")
+    assert differences == [0.0] * 8 and times == [8]
+    assert broken > 0
