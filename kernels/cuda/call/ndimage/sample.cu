@@ -139,9 +139,12 @@ struct points {
     double pad;
 };
 
-__device__ void split_point(const points &p, int64_t i, double *at) {
+template <int N> __device__ void split_point(const points &p, int64_t i, double *at) {
+    constexpr int M = N < 0 ? AD_MAX_NDIM : N;
     uint32_t few = uint32_t(i), rest;
-    for (int d = p.out_ndim - 1; d >= 0; d--) {
+#pragma unroll(N < 0 ? 1 : M)
+    for (int d = M - 1; d >= 0; d--) {
+        if (d >= p.out_ndim) continue;
         if (p.count < SMALL) {
             few = p.divisor[d].divide(few, &rest);
             at[d] = double(rest);
@@ -152,22 +155,29 @@ __device__ void split_point(const points &p, int64_t i, double *at) {
     }
 }
 
-/* M: places for the coordinates of the result. */
-template <int M> __device__ void find_point(const points &p, int64_t i, double *c) {
+/* N: axes, or -1. A number known to the compiler keeps coordinates in registers. Coordinates of an array are read once,
+ * so they leave the cache to the elements that are sampled. */
+template <int N> __device__ void find_point(const points &p, int64_t i, double *c) {
+    constexpr int M = N < 0 ? AD_MAX_NDIM : N;
+    const int ndim = N < 0 ? p.ndim : N;
     if (!p.affine) {
-        for (int d = 0; d < p.ndim; d++) {
+#pragma unroll(N < 0 ? 1 : M)
+        for (int d = 0; d < ndim; d++) {
             const int64_t from = d * p.count + i;
-            c[d] = p.pad + (p.single ? double(reinterpret_cast<const float *>(p.where)[from])
-                                     : reinterpret_cast<const double *>(p.where)[from]);
+            c[d] = p.pad + (p.single ? double(__ldcs(reinterpret_cast<const float *>(p.where) + from))
+                                     : __ldcs(reinterpret_cast<const double *>(p.where) + from));
         }
         return;
     }
     const double *m = reinterpret_cast<const double *>(p.where);
     double at[M];
-    split_point(p, i, at);
-    for (int d = 0; d < p.ndim; d++) {
+    split_point<N>(p, i, at);
+#pragma unroll(N < 0 ? 1 : M)
+    for (int d = 0; d < ndim; d++) {
         double sum = 0;
-        for (int k = 0; k < p.out_ndim; k++) sum += *m++ * at[k];
+#pragma unroll(N < 0 ? 1 : M)
+        for (int k = 0; k < M; k++)
+            if (k < p.out_ndim) sum += *m++ * at[k];
         c[d] = sum + *m++ + p.pad;
     }
 }
@@ -179,12 +189,12 @@ template <class T, int N, int O> __global__ void __launch_bounds__(THREADS)
     const int64_t step = int64_t(gridDim.x) * THREADS;
     for (int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x; i < p.count; i += step) {
         double c[M];
-        find_point<M>(p, i, c);
-        if constexpr (N < 0) out[i] = sample_any(s, c);
+        find_point<N>(p, i, c);
+        if constexpr (N < 0) __stcs(out + i, sample_any(s, c));
         else {
             neighbours<N, O, T> found;
             found.find(s, c);
-            out[i] = found.add(s);
+            __stcs(out + i, found.add(s));
         }
     }
 }
