@@ -185,6 +185,24 @@ int ad__infer_searchsorted(const ad_op *op, ad_result *result, ad_fault *fault) 
     return status;
 }
 
+int ad__infer_histogram(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const ad_desc *line[2];
+    int64_t bins;
+    int status = 0;
+
+    for (int i = 0; i < 2 && !status; i++) {
+        status = ad__array_input(op, i, &line[i], fault);
+        if (!status && line[i]->ndim != 1) status = ad__bad_shape(op, i, "must have one dimension", fault);
+    }
+    if (!status && line[1]->shape[0] < 1) status = ad__bad_shape(op, 1, "must not be empty", fault);
+    if (!status && op->loop != AD_FLOAT32 && op->loop != AD_FLOAT64)
+        status = ad__fault(fault, AD_E_TYPE, "histogram: the loop must be float32 or float64");
+    if (status) return status;
+    bins = line[1]->shape[0] - 1;
+    ad__set_result(result, AD_INT64, 1, &bins);
+    return 0;
+}
+
 /* Check that input i is one-dimensional and of a type; count its elements. */
 static int check_line(const ad_op *op, int i, int dtype, int64_t *n, ad_fault *fault) {
     const ad_desc *x;

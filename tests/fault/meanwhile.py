@@ -265,6 +265,8 @@ def index_cases(rng, place):
     yield "nonzero", (Written(place, *masks(rng, (MANY // 8, 8))),), (), {}, are_places((MANY // 8, 8))
     yield "nonzero", (value,), (), {}, are_places((N,))
     yield "bincount", (index,), (), {"out": ad.zeros(N, "int64")}, None
+    edges = Written(place, np.linspace(-9, 9, 101), np.full(101, np.nan), np.linspace(9, -9, 101))
+    yield "histogram", (Written(place, *numbers(rng, "float64", N)), edges), (), {}, within(0, N)
     yield "bincount", (index, Written(place, *numbers(rng, "float64", N))), (), {"out": ad.zeros(N)}, None
     yield "bincount", (index,), (), {"out": Written(place, *numbers(rng, "int64", N))}, None
 
@@ -397,7 +399,7 @@ def curand_cases(rng, place):
 
 
 CALLS = {name: make for make, names in {
-    index_cases: "gather scatter compress place nonzero bincount",
+    index_cases: "gather scatter compress place nonzero bincount histogram",
     order_cases: "sort sort_places argsort searchsorted merge merge_pairs",
     number_cases: "iota fft rfft irfft cumsum cumprod nancumsum nancumprod matmul",
     linalg_cases: "cholesky qr svd svdvals eigh eigvalsh inv lu slogdet eig eigvals qr_raw solve solve_triangular lstsq",

@@ -107,7 +107,7 @@ def special(xp):
     x = xp.asarray(numpy.abs(PLANE) + 0.1)
     return [xp.exp(x), xp.log(x), xp.sin(x), xp.arctan2(x, x[::-1]), xp.power(x, 1.5), xp.floor_divide(x, 0.3),
             xp.hypot(x, 1), xp.tanh(x), xp.bincount(xp.asarray(numpy.abs(INTS).ravel())), xp.linspace(0, 1, 1001),
-            xp.arange(1000), xp.full((30, 40), 7)]
+            xp.histogram(x.ravel(), 7)[0], xp.arange(1000), xp.full((30, 40), 7)]
 
 
 FAMILIES = {

@@ -118,6 +118,34 @@ def test_digitize():
     check(lambda xp, a: xp.digitize(a * 1j, [1.0]), x)
 
 
+def beside(edges):
+    """Numbers on edges and next to them, outside, and none."""
+    limits = np.array([np.inf, -np.inf, np.nan, -0.0, 0.0], edges.dtype)
+    return np.concatenate([edges, np.nextafter(edges, edges.dtype.type(-9)), np.nextafter(edges, edges.dtype.type(9)), limits])
+
+
+@pytest.mark.parametrize("n", [1, 70_001])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_number_is_in_its_bin(dtype, n):
+    """Bins of equal width, nearly equal, of any, of no width; few and many; views that begin anywhere."""
+    rng = seed("bins", dtype, n)
+    uniform = np.linspace(-1, 2, 101, dtype=dtype)
+    some = np.sort(rng.normal(size=50)).astype(dtype)
+    for edges in (uniform, np.linspace(0.1, 0.7, 8, dtype=dtype), np.nextafter(uniform, dtype(9)), some, uniform**3, uniform[:2],
+                  np.repeat(some, 2), np.zeros(4, dtype), np.linspace(-1, 2, 3001, dtype=dtype), np.array([-np.inf, 0, np.inf], dtype),
+                  np.linspace(1e6, 1e6 + 1, 33, dtype=dtype), np.linspace(-1, 2, 70_001, dtype=dtype)):
+        numbers = np.concatenate([rng.normal(size=n).astype(dtype), beside(edges)])
+        rng.shuffle(numbers)
+        finite = numbers[~np.isnan(numbers)]
+        for x in (finite, finite[1:], finite[::-2]):
+            check(lambda xp, a, e: xp.histogram(a, e), x, edges)
+        assert (ad.histogram(ad.asarray(numbers), ad.asarray(edges))[0].get() == np.histogram(finite, edges)[0]).all()
+    x = rng.random(n).astype(dtype)
+    for bins in (1, 3, 100, 257, 5000):
+        check(lambda xp, a: xp.histogram(a, bins, (0, 1)), x, ulps=4)
+        check(lambda xp, a: xp.histogram(a, bins), x, ulps=4)
+
+
 def test_histogram():
     for dtype in (np.float64, np.float32, np.int32, np.uint8, np.bool_):
         x = random(seed("histogram", dtype), dtype, (50, 20))

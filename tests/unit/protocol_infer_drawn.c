@@ -30,6 +30,7 @@ static const struct {
         {"searchsorted", "f4", "i8:3", "f4:9 f4:3", "yes"},
         {"bincount", "i8", "i8:9", "i8:5", ""},
         {"bincount", "f8", "f8:9", "i8:5 f8:5", ""},
+        {"histogram", "f4", "i8:8", "f4:5 f4:9", ""},
         {"matmul", "f4", "f4:2,3,5", "f4:2,3,4 f4:4,5", "no"},
         {"nonzero", "f4", "i8:?", "f4:3,4", ""},
         {"compress", "f4", "f4:?", "f4:3,4 b1:3", ""},

@@ -329,8 +329,11 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
     if a.dtype.kind == "b":
         a = a.astype(np.uint8)
     edges = histogram_bin_edges(a, bins, range)
-    count = edges.shape[0] - 1
-    result = _weighted_counts(_bin_numbers(a, edges), weights, count + 2)[1:count + 1]
+    count, kind = edges.shape[0] - 1, _base.result_type(a, edges)
+    if weights is None and kind in (np.float32, np.float64) and a.size and count > 0:
+        result = call("histogram", (a, edges), dtype=kind)
+    else:
+        result = _weighted_counts(_bin_numbers(a, edges), weights, count + 2)[1:count + 1]
     if density:
         width = (edges[1:] - edges[:-1]).astype(float)
         return result / width / reduce("sum", result), edges

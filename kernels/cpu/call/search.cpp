@@ -1,11 +1,13 @@
-/* searchsorted and bincount. */
+/* searchsorted, bincount and histogram. */
 #include "kernels/call.h"
 
+#include <algorithm>
 #include <atomic>
 #include <string.h>
 
 #include "kernels/call_order.h"
 #include "kernels/cpu/backend/parallel.h"
+#include "kernels/histogram.h"
 
 namespace {
 
@@ -13,8 +15,9 @@ using namespace ad;
 
 constexpr int64_t SEARCH_GRAIN = 1 << 11;
 constexpr int64_t COUNT_GRAIN = 1 << 16;
-constexpr int64_t OWN_BINS = 1 << 14; /* bins up to which every thread counts into a table of its own */
-constexpr int GROUP = 8;              /* searches that go on together: their memory accesses overlap */
+constexpr int64_t OWN_BINS = 1 << 14;     /* bins up to which every thread counts into a table of its own */
+constexpr int64_t MOST_GUESSED = 1 << 16; /* bins up to which one is computed, not searched for */
+constexpr int GROUP = 8;                  /* searches that go on together: their memory accesses overlap */
 
 /* Tell whether `e`, of the sorted array, lies before the place of `v`. */
 template <bool Right, class S> inline bool before(S e, S v) { return Right ? !sorts_before(v, e) : sorts_before(e, v); }
@@ -100,7 +103,65 @@ template <class T> void count_serial(const array *x, int64_t n, const array *wei
     });
 }
 
+/* ---- histogram ---- */
+
+/* Add the elements begin .. end - 1 of x to their bins. */
+template <class T>
+void count_bins(const array *x, int64_t begin, int64_t end, const bin_guess<T> &g, const array *edges, int64_t *table) {
+    const T *edge = reinterpret_cast<const T *>(edges->data);
+    const int64_t bins = edges->shape[0] - 1;
+    for (int64_t i = begin; i < end; i++) {
+        const T v = *reinterpret_cast<const T *>(x->data + i * x->stride[0]);
+        int64_t near;
+        const int64_t bin = g.guess(v, &near) ? near : find_bin(v, edge, bins);
+        if (uint64_t(bin) < uint64_t(bins)) table[bin]++;
+    }
+}
+
+/* Count into `pieces` tables of their own, one behind the other. */
+template <class T> void fill_tables(const array *x, const array *edges, int64_t pieces, int64_t *table) {
+    const T *edge = reinterpret_cast<const T *>(edges->data);
+    const int64_t n = x->shape[0], bins = edges->shape[0] - 1, piece = (n + pieces - 1) / pieces;
+    bin_guess<T> g(edge, bins);
+    T error = bins < MOST_GUESSED ? T(0) : T(1);
+    for (int64_t i = 0; i <= bins; i++) error = g.error(edge[i], i) > error ? g.error(edge[i], i) : error;
+    g.trust(error);
+    ad_cpu_parallel(pieces, 1, [&](int64_t first, int64_t last) {
+        for (int64_t p = first; p < last; p++) {
+            const int64_t end = std::min(n, (p + 1) * piece);
+            for (int64_t i = p * piece; i < end; i += COUNT_GRAIN) {
+                ad_cpu_check_cancelled();
+                count_bins(x, i, std::min(end, i + COUNT_GRAIN), g, edges, table + p * bins);
+            }
+        }
+    });
+}
+
 } // namespace
+
+int ad_call_histogram(ad_call *c) {
+    array x, edges, out;
+    const int dtype = c->op->loop;
+    int status;
+    if ((status = ad_call_input(c, 0, dtype, &x)) || (status = ad_call_input_packed(c, 1, dtype, &edges)) ||
+        (status = ad_call_output(c, 0, AD_INT64, &out)))
+        return status;
+    const int64_t bins = out.shape[0], all = x.shape[0] / COUNT_GRAIN;
+    if (bins == 0) return 0;
+    const int64_t pieces = bins > OWN_BINS ? 1 : std::clamp<int64_t>(all, 1, ad_cpu_parallel_threads());
+    int64_t *table = static_cast<int64_t *>(ad_call_workspace(c, uint64_t(pieces * bins) * 8));
+    if (!table) return AD_E_MEMORY;
+    memset(table, 0, size_t(pieces * bins) * 8);
+    if (dtype == AD_FLOAT32) fill_tables<float>(&x, &edges, pieces, table);
+    else fill_tables<double>(&x, &edges, pieces, table);
+    c->run->wrote = true;
+    for (int64_t b = 0; b < bins; b++) {
+        int64_t sum = 0;
+        for (int64_t p = 0; p < pieces; p++) sum += table[p * bins + b];
+        *reinterpret_cast<int64_t *>(out.data + b * out.stride[0]) = sum;
+    }
+    return ad_call_finish(c, 0, &out);
+}
 
 int ad_call_searchsorted(ad_call *c) {
     array x, v, out;

@@ -1,8 +1,9 @@
-/* searchsorted and bincount. */
+/* searchsorted, bincount and histogram. */
 #include "kernels/call.h"
 #include "kernels/call_order.h"
 #include "kernels/cuda/backend/checks.h"
 #include "kernels/cuda/backend/device.h"
+#include "kernels/histogram.h"
 
 namespace {
 
@@ -11,6 +12,9 @@ using namespace ad;
 constexpr int THREADS = 256, EACH = 4; /* searches of a thread: their memory accesses overlap */
 constexpr int64_t SHARED_BINS = 4096;  /* that a block counts in shared memory */
 constexpr int64_t ELEMENTS = 64;       /* that a thread counts at least before its block adds up */
+constexpr int64_t SHARED_EDGES = 2048; /* bins whose edges and counts are in shared memory */
+constexpr int64_t COPIED_BINS = 256;   /* bins that have several counts, so that threads do not wait for each other */
+constexpr int COPIES = 8;
 
 /* ---- searchsorted ---- */
 
@@ -144,7 +148,124 @@ template <class T, class O> void count_all(ad_call *c, counting *k) {
     else count_shared<T, O><<<int(blocks), THREADS, size_t(k->bins) * sizeof(T), c->stream->cuda>>>(*k);
 }
 
+/* ---- histogram ---- */
+
+struct binning {
+    const char *x, *edges;
+    int64_t n, bins, each; /* each: elements of a block, a multiple of 16 */
+    int copies;            /* counts of a bin */
+    bool whole;            /* x is aligned to 16 bytes */
+};
+
+/* Edges in shared memory, what is computed from them, and counts. */
+template <class T> struct shared_bins {
+    const T *edge;
+    unsigned *table;
+    bin_guess<T> g;
+    int64_t bins;
+    int copies;
+
+    __device__ void count(T x) const {
+        int64_t bin;
+        if (!g.guess(x, &bin)) bin = find_bin(x, edge, bins);
+        if (uint64_t(bin) < uint64_t(bins)) atomicAdd(table + int(bin) * copies + int(threadIdx.x) % copies, 1u);
+    }
+};
+
+/* The block's edges and empty counts. Errors are not negative, so their bits are in their order. */
+template <class T> __device__ shared_bins<T> begin_bins(const binning &k, char *memory, unsigned *error) {
+    T *edge = reinterpret_cast<T *>(memory);
+    unsigned *table = reinterpret_cast<unsigned *>(memory + (k.bins + 1) * int64_t(sizeof(T)));
+    for (int i = int(threadIdx.x); i <= k.bins; i += THREADS) edge[i] = reinterpret_cast<const T *>(k.edges)[i];
+    for (int i = int(threadIdx.x); i < k.bins * k.copies; i += THREADS) table[i] = 0;
+    if (threadIdx.x == 0) *error = 0;
+    __syncthreads();
+    shared_bins<T> s = {edge, table, bin_guess<T>(edge, k.bins), k.bins, k.copies};
+    for (int i = int(threadIdx.x); i <= k.bins; i += THREADS)
+        atomicMax(error, __float_as_uint(__double2float_ru(double(s.g.error(edge[i], i)))));
+    __syncthreads();
+    s.g.trust(T(__uint_as_float(*error)));
+    return s;
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS)
+    bin_shared(const __grid_constant__ binning k, const __grid_constant__ counting to) {
+    constexpr int WIDTH = 16 / int(sizeof(T)), DEPTH = 4;
+    extern __shared__ __align__(16) char memory[];
+    __shared__ unsigned error;
+    const shared_bins<T> s = begin_bins<T>(k, memory, &error);
+    const int64_t begin = int64_t(blockIdx.x) * k.each, end = min(begin + k.each, k.n);
+    const T *x = reinterpret_cast<const T *>(k.x);
+    int64_t i = begin;
+    if (k.whole)
+        for (; i + DEPTH * WIDTH * THREADS <= end; i += DEPTH * WIDTH * THREADS) {
+            uint4 v[DEPTH];
+#pragma unroll
+            for (int u = 0; u < DEPTH; u++)
+                v[u] = __ldcs(reinterpret_cast<const uint4 *>(x + i) + u * THREADS + threadIdx.x);
+#pragma unroll
+            for (int u = 0; u < DEPTH; u++) {
+                T e[WIDTH];
+                memcpy(e, &v[u], sizeof e);
+#pragma unroll
+                for (int j = 0; j < WIDTH; j++) s.count(e[j]);
+            }
+        }
+    for (i += threadIdx.x; i < end; i += THREADS) s.count(x[i]);
+    __syncthreads();
+    for (int b = int(threadIdx.x); b < k.bins; b += THREADS) {
+        unsigned all = 0;
+        for (int copy = 0; copy < k.copies; copy++) all += s.table[b * k.copies + copy];
+        if (all > 0) add_to(reinterpret_cast<int64_t *>(to.out + b * to.out_step), all);
+    }
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS)
+    bin_far(const __grid_constant__ binning k, const __grid_constant__ counting to) {
+    const int64_t step = int64_t(gridDim.x) * THREADS;
+    for (int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x; i < k.n; i += step) {
+        const int64_t bin = find_bin(reinterpret_cast<const T *>(k.x)[i], reinterpret_cast<const T *>(k.edges), k.bins);
+        if (uint64_t(bin) < uint64_t(k.bins)) add_to(reinterpret_cast<int64_t *>(to.out + bin * to.out_step), 1);
+    }
+}
+
+template <class T> void bin_all(ad_call *c, binning *k, const counting &to) {
+    constexpr int64_t LEAST = THREADS * ELEMENTS;
+    const int64_t most = c->stream->device->multiprocessors * 8, blocks = min((k->n + LEAST - 1) / LEAST, most);
+    const cudaStream_t stream = c->stream->cuda;
+    k->each = ((k->n + blocks - 1) / blocks + LEAST - 1) / LEAST * LEAST;
+    k->copies = k->bins <= COPIED_BINS ? COPIES : 1;
+    k->whole = reinterpret_cast<uintptr_t>(k->x) % 16 == 0;
+    const size_t shared = size_t((k->bins + 1) * int64_t(sizeof(T)) + k->bins * k->copies * 4);
+    if (k->bins > SHARED_EDGES || k->each >= int64_t(UINT32_MAX))
+        bin_far<T><<<unsigned(blocks), THREADS, 0, stream>>>(*k, to);
+    else bin_shared<T><<<unsigned(blocks), THREADS, shared, stream>>>(*k, to);
+}
+
 } // namespace
+
+int ad_call_histogram(ad_call *c) {
+    array x, edges, out;
+    const int dtype = c->op->loop;
+    int status;
+    if ((status = ad_call_input_packed(c, 0, dtype, &x)) || (status = ad_call_input_packed(c, 1, dtype, &edges)) ||
+        (status = ad_call_output(c, 0, AD_INT64, &out)))
+        return status;
+    binning k = {x.data, edges.data, x.shape[0], out.shape[0], 0, 1, false};
+    counting to = {};
+    to.out = out.data;
+    to.out_step = out.stride[0];
+    to.bins = out.shape[0];
+    if (k.bins == 0) return 0;
+    c->run->wrote = true;
+    clear_bins<<<unsigned((k.bins + THREADS - 1) / THREADS), THREADS, 0, c->stream->cuda>>>(to);
+    if (k.n > 0) {
+        if (dtype == AD_FLOAT32) bin_all<float>(c, &k, to);
+        else bin_all<double>(c, &k, to);
+    }
+    if ((status = ad_cuda_launched("histogram", c->fault))) return status;
+    return ad_call_finish(c, 0, &out);
+}
 
 int ad_call_searchsorted(ad_call *c) {
     array x, v, out;
