@@ -198,8 +198,8 @@ int ad_fold_way(ad_fold *f, unsigned has, int64_t itemsize) {
     const bool rows = is_by_rows(f);
     if (rows) f->flags |= AD_FOLD_YFAST;
     if (rows && has >> AD_FOLD_SHORT & 1 && plan_short(f, itemsize)) return AD_FOLD_SHORT;
-    if (rows && has >> AD_FOLD_MASKED & 1 && plan_wide(f, itemsize)) return AD_FOLD_MASKED;
-    if (rows && has >> AD_FOLD_WIDE & 1 && plan_wide(f, itemsize)) return AD_FOLD_WIDE;
+    const int whole = f->mask ? AD_FOLD_MASKED : AD_FOLD_WIDE;
+    if (rows && has >> whole & 1 && plan_wide(f, itemsize)) return whole;
     if (!rows && has >> AD_FOLD_SIDE & 1 && plan_side(f, itemsize)) return AD_FOLD_SIDE;
     return AD_FOLD_UNIT;
 }
