@@ -1,6 +1,6 @@
 """One process of a group: every operation of cupyx.distributed beside what NumPy says of the data of all ranks.
 
-group_member.py SIZE RANK PORT PROGRAM...
+group_member.py SIZE RANK PORT PROGRAM...       port 0: MPI has started the processes, and says their ranks
 """
 import sys
 
@@ -156,8 +156,11 @@ def try_end(group, size, rank):
 
 def run(size, rank, port, *programs):
     """The programs in a group whose processes take turns with the server's devices."""
+    if not port:
+        from mpi4py import MPI
+        rank = MPI.COMM_WORLD.Get_rank()
     ad.cuda.Device(rank % ad.session_info()["devices"]).use()
-    group = distributed.init_process_group(size, rank, port=port)
+    group = distributed.init_process_group(size, rank, port=port, use_mpi=not port)
     for program in programs:
         globals()["try_" + program](group, size, rank)
     link = next(iter(group._links.values()), None)

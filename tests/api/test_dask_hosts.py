@@ -1,4 +1,4 @@
-"""Dask over two hosts, which are two network namespaces with a cable between them. Each has a server, whose socket the other does
+"""Dask and groups of processes over two hosts, which are two network namespaces with a cable between them. Each has a server, whose socket the other does
 not know, and a worker; arrays go from host to host over Dask's own connections."""
 import contextlib
 import functools
@@ -181,3 +181,20 @@ def test_broken_connections_between_hosts(hosts, servers, tmp_path):
     differences, broken, times = run_program(BREAKING, "tcp", hosts, servers, tmp_path, f"{NETWORK}.2")
     assert differences == [0.0] * 8 and times == [8]
     assert broken > 0
+
+
+def test_a_group_over_two_hosts(hosts, servers):
+    """Three processes: two at the first host, whose addresses the third one reaches, and a server at each host."""
+    member = pathlib.Path(__file__).with_name("group_member.py")
+    members = []
+    for rank, host in ((2, 1), (1, 0), (0, 0)):
+        environment = {**os.environ, "ARRAYD_URL": servers[host], "CUPYX_DISTRIBUTED_HOST": f"{NETWORK}.1"}
+        members.append(subprocess.Popen(hosts[host].command(sys.executable, member, 3, rank, 13333, "patterns", "large", "sparse", "end"),
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment))
+    try:
+        results = [each.communicate(timeout=PATIENCE) for each in members]
+    finally:
+        for each in members:
+            each.kill()
+    assert [each.returncode for each in members] == [0] * 3, "\n".join(error for _, error in results)
+    assert [out.strip() for out, _ in results] == ["by value", "by handle", "by handle"]

@@ -70,6 +70,18 @@ def test_embedded_servers():
     assert run_members(2, "patterns", ["embedded:cpu"]) == {"by value"}
 
 
+def test_processes_of_mpi():
+    """MPI starts the processes, which find each other by it."""
+    pytest.importorskip("mpi4py")
+    mpiexec = pathlib.Path(sys.executable).with_name("mpiexec")
+    if not mpiexec.exists():
+        pytest.skip("there is no mpiexec beside Python")
+    done = subprocess.run([mpiexec, "-n", "3", sys.executable, MEMBER, "3", "0", "0", "patterns", "sparse"], capture_output=True,
+                          text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n") == ["by handle"] * 3 + [""]
+
+
 def test_group_of_one():
     assert run_members(1, OPERATIONS) == {"by handle"}
 
