@@ -62,6 +62,18 @@ def test_bfloat16():
 
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("shape, axis", [((8192, 20), 0), ((2, 5003, 9), 1), ((2048, 12), 0), ((4096, 3, 4), 0)])
+def test_long_axes_whose_points_lie_apart(shape, axis, dtype):
+    """A GPU takes some of them with copies before and after, in place, too."""
+    a = noise(dtype, shape)
+    for name in COMPLEX_1D:
+        compare(transform(name, axis=axis), a)
+    x = ad.asarray(a)
+    ad.fft.fft(x, axis=axis, out=x)
+    close(np.fft.fft(a, axis=axis), x.get())
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 16, 31, 60, 64, 97, 128, 210, 1009, 1024, 3125, 4096, 10007])
 def test_lengths(dtype, n):
     a = noise(dtype, (n,))

@@ -120,6 +120,27 @@ Test(streams, another_one_waits_for_a_write_and_not_for_what_comes_after_it) {
     end_worker(s);
 }
 
+/* A large part of an array comes from another device. What was enqueued before can be waited for without it. */
+Test(streams, what_comes_before_much_of_another_device_is_marked) {
+    ad_worker_session *s = start_session(true);
+    ad_buffer *b = ad__buffers_find(&s->buffers, 1);
+    const uint64_t size = b->size;
+    sum x;
+    s->worker->device.count = 2;
+    cr_assert_eq(send_request(s, AD_REQ_STREAM, 100, 1, 0), 0);
+    cr_assert_eq(send_request(s, AD_REQ_ON, 100, 0, 0), 0);
+    const ad_stream_queue *queue = ad__stream_queue_known(s, 100);
+    cr_assert_eq(run_op(s, make_sum(&x, 3, true, 1, 0, 1)), 0);
+    cr_assert_eq(queue->nmarks, 0, "a small operation was marked");
+    b->size = 1 << 30;
+    cr_assert_eq(run_op(s, make_sum(&x, 4, true, 1, 0, 1)), 0);
+    b->size = size;
+    cr_assert_eq(queue->nmarks, 1);
+    cr_assert_eq(queue->mark[queue->first_mark].sequence, 1);
+    cr_assert_eq(queue->unmarked, 1);
+    end_worker(s);
+}
+
 Test(streams, a_lost_device_ends_the_worker) {
     static const struct {
         uint8_t opcode;

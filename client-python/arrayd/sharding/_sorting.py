@@ -57,10 +57,13 @@ def sort_split(x, places=False):
     sections = _cut_sections(columns, cuts, [layout.mesh._places[place] for place in owners])
     if places and len(blocks) > 1 and x.size <= _NARROW:
         _narrow_places(sections, blocks, layout.mesh._places)
-    made, kinds = [None] * len(layout.boxes), [each.dtype for each in columns[0]]
-    for block, group in enumerate(blocks):
-        for place in group:
-            made[place] = _merge_block(sections[block * pieces:(block + 1) * pieces], kinds, layout.mesh._places[place])
+    kinds = [each.dtype for each in columns[0]]
+    merging = [_Merging(sections[block * pieces:(block + 1) * pieces], kinds, layout.mesh._places[place])
+               for place, block in sorted((place, block) for block, group in enumerate(blocks) for place in group)]
+    for _ in range(pieces):
+        for each in merging:
+            each.step()
+    made = [each.whole[-1] for each in merging]
     return ShardedArray(layout.replace(0, layout.splits[0], tuple(map(int, bounds))), made)
 
 
@@ -107,22 +110,26 @@ def _narrow_places(sections, blocks, places):
 
 # ---- merging ----
 
-def _merge_block(pieces, kinds, device):
-    """The last column of what a device gets of each part, merged. Sections of other devices are copied beside: all copies
-    are asked for before the first merge."""
-    with device:
-        brought = []
-        for sections in pieces:
-            with copying(device, len(pieces) > 1):
-                brought.append([section.bring(device) for section in sections])
-        counts = [sum(len(section[0]) for section in sections) for sections in brought]
-        whole = [_base.empty(sum(counts), kind) for kind in kinds]
-        first = 0
-        for count, sections in zip(counts, brought):
-            _merge_all(sections, [each[first:first + count] for each in whole])
-            first += count
-            sections.clear()
-    return whole[-1]
+class _Merging:
+    """Sections that a device gets of each part, and merges. Those of other devices are copied beside. All devices ask for all
+    copies before the first merge."""
+
+    def __init__(self, pieces, kinds, device):
+        self.device, self.brought, self.first = device, [], 0
+        with device:
+            for sections in pieces:
+                with copying(device, len(pieces) > 1):
+                    self.brought.append([section.bring(device) for section in sections])
+            self.whole = [_base.empty(sum(len(section.columns[0]) for sections in pieces for section in sections), kind)
+                          for kind in kinds]
+
+    def step(self):
+        """Merge the sections of a piece."""
+        sections = self.brought.pop(0)
+        stop = self.first + sum(len(section[0]) for section in sections)
+        with self.device:
+            _merge_all(sections, [each[self.first:stop] for each in self.whole])
+        self.first = stop
 
 
 def _merge_all(sections, outs):

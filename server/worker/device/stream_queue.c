@@ -2,12 +2,14 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "protocol/size.h"
 #include "server/common/os.h"
 #include "server/worker/session.h"
 
 #define RECENT_WINDOW 20000000 /* window in ns over which a session's device time is added up */
+#define MUCH (16 << 20)        /* bytes of a buffer on another device from which its use takes long */
 #define PEER_RATE 330          /* bytes that come from another device in a ns, over NVLink */
 #define NEGLIGIBLE 500         /* ns of an operation that are too few to count */
 #define RECENT_MOST 2000000    /* device time in a window, in ns, above which a session gets low priority */
@@ -177,9 +179,9 @@ int64_t ad__stream_queue_charge(ad_worker_session *s, int64_t estimate) {
 }
 
 void ad__stream_queue_expect(ad_stream_queue *queue, int64_t ns, int64_t corrected) {
-    queue->unmarked_ns = ad__size_sum(queue->unmarked_ns, corrected);
-    queue->estimate = ad__size_sum(queue->estimate, ns);
-    queue->estimated++;
+    queue->coming.ns = ad__size_sum(queue->coming.ns, corrected);
+    queue->coming.estimate = ad__size_sum(queue->coming.estimate, ns);
+    queue->coming.estimated++;
     if (queue->session) ad__parts_place(queue->session, queue, corrected);
 }
 
@@ -277,6 +279,34 @@ static int follow_readers(ad_worker_session *s, ad_stream_queue *queue, ad_buffe
  * of them (`written` 0) says nothing of those that came later. */
 static bool is_writer_unknown(const ad_buffer *b) { return !b->order.writer || !b->order.written; }
 
+/* ---- marks ---- */
+
+static int record_mark(ad_worker_session *s, ad_stream_queue *queue, ad_fault *fault) {
+    const ad_backend *b = get_backend(s);
+    ad_mark *m = &queue->mark[(queue->first_mark + queue->nmarks) % AD_MARKS];
+    if (!queue->unmarked || ad__stream_queue_full(queue)) return 0;
+    int status = m->event ? 0 : b->event_open(queue->gpu->device, false, &m->event, fault);
+    if (!status) status = b->event_record(m->event, queue->stream, fault);
+    if (status) return ad__session_status(s, status, fault);
+    m->first = queue->unmarked_first;
+    m->sequence = queue->sequence;
+    m->expected = queue->estimated == queue->unmarked ? queue->estimate : 0;
+    m->asked = ad__os_now();
+    queue->nmarks++;
+    queue->unmarked = queue->estimated = 0;
+    queue->unmarked_ns = queue->estimate = 0;
+    return 0;
+}
+
+/* Mark what a stream queue holds, before much memory of another device is used. Other streams that need what comes
+ * before do not wait for that then. */
+static int mark_before_peer(ad_worker_session *s, ad_stream_queue *queue, const ad_buffer *b, ad_fault *fault) {
+    if (b->home->gpu == queue->gpu || b->size < MUCH || !get_backend(s)->asynchronous) return 0;
+    return record_mark(s, queue, fault);
+}
+
+/* ---- uses of buffers ---- */
+
 /* A broadcast operand has fewer elements in memory than its shape says. The time that the bytes take is expected, so
  * that a mark follows them soon, and streams that need them wait for nothing else. */
 void ad__stream_queue_count_peer(ad_worker_session *s, ad_stream_queue *queue, const ad_buffer *b,
@@ -286,8 +316,8 @@ void ad__stream_queue_count_peer(ad_worker_session *s, ad_stream_queue *queue, c
     const int64_t most = (int64_t)b->size, bytes = all < most ? all : most;
     const int64_t ns = bytes / PEER_RATE;
     s->usage.peer_bytes = ad__size_sum(s->usage.peer_bytes, bytes);
-    queue->unmarked_ns = ad__size_sum(queue->unmarked_ns, ns);
-    queue->estimate = ad__size_sum(queue->estimate, ns);
+    queue->coming.ns = ad__size_sum(queue->coming.ns, ns);
+    queue->coming.estimate = ad__size_sum(queue->coming.estimate, ns);
 }
 
 int ad__stream_queue_uses(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, bool writes, ad_fault *fault) {
@@ -301,7 +331,8 @@ int ad__stream_queue_uses(ad_worker_session *s, ad_stream_queue *queue, ad_buffe
         b->order.writer = b->home;
         b->order.written = b->home->sequence;
     }
-    int status = b->shared ? s->worker->hooks.sharing->uses(s, queue, b, writes, fault) : 0;
+    int status = mark_before_peer(s, queue, b, fault);
+    if (!status && b->shared) status = s->worker->hooks.sharing->uses(s, queue, b, writes, fault);
     if (status) return status;
     status = follow_queue(s, queue, b->order.writer, b->order.written, fault);
     if (!writes) {
@@ -334,21 +365,11 @@ ad_stream_queue *ad__stream_queue_join(ad_worker_session *s, uint64_t id, ad_fau
 
 /* ---- progress ---- */
 
-static int record_mark(ad_worker_session *s, ad_stream_queue *queue, ad_fault *fault) {
-    const ad_backend *b = get_backend(s);
-    ad_mark *m = &queue->mark[(queue->first_mark + queue->nmarks) % AD_MARKS];
-    if (!queue->unmarked || ad__stream_queue_full(queue)) return 0;
-    int status = m->event ? 0 : b->event_open(queue->gpu->device, false, &m->event, fault);
-    if (!status) status = b->event_record(m->event, queue->stream, fault);
-    if (status) return ad__session_status(s, status, fault);
-    m->first = queue->unmarked_first;
-    m->sequence = queue->sequence;
-    m->expected = queue->estimated == queue->unmarked ? queue->estimate : 0;
-    m->asked = ad__os_now();
-    queue->nmarks++;
-    queue->unmarked = queue->estimated = 0;
-    queue->unmarked_ns = queue->estimate = 0;
-    return 0;
+static void add_expected(ad_stream_queue *queue) {
+    queue->unmarked_ns = ad__size_sum(queue->unmarked_ns, queue->coming.ns);
+    queue->estimate = ad__size_sum(queue->estimate, queue->coming.estimate);
+    queue->estimated += queue->coming.estimated;
+    memset(&queue->coming, 0, sizeof queue->coming);
 }
 
 /* Record that operation `number` was enqueued. */
@@ -356,6 +377,7 @@ static int count_enqueued(ad_worker_session *s, ad_stream_queue *queue, uint64_t
     queue->sequence++;
     if (!get_backend(s)->asynchronous) return 0;
     if (!queue->unmarked++) queue->unmarked_first = number;
+    add_expected(queue);
     return queue->unmarked >= AD_MARK_OPS || queue->unmarked_ns > AD_MARK_NS ? record_mark(s, queue, fault) : 0;
 }
 

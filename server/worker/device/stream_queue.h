@@ -53,10 +53,14 @@ struct ad_stream_queue {
     int64_t unmarked_ns;     /* expected ns of the unmarked operations, corrected by ad_pace */
     int64_t estimate;        /* estimated ns of the unmarked operations, not corrected */
     unsigned estimated;      /* unmarked operations that have an estimate */
-    uint64_t sequence;       /* operations enqueued so far */
-    uint64_t passed;         /* operations that are known from marks to be complete */
-    uint64_t awaited;        /* operations that must be complete before the pending checkpoint is committed */
-    ad_flight flight;        /* a user's kernels that are under way */
+    struct {
+        int64_t ns, estimate;
+        unsigned estimated;
+    } coming;          /* the same three of the operation that is about to be enqueued */
+    uint64_t sequence; /* operations enqueued so far */
+    uint64_t passed;   /* operations that are known from marks to be complete */
+    uint64_t awaited;  /* operations that must be complete before the pending checkpoint is committed */
+    ad_flight flight;  /* a user's kernels that are under way */
     uint64_t followed[AD_STREAM_QUEUES]; /* per slot: sequence of the other stream queue up to which this one waits */
     ad_event *fence;
     struct ad_worker_session *session; /* NULL: the session is over */

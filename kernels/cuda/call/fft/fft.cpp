@@ -14,9 +14,10 @@ namespace {
 
 using namespace ad;
 
-constexpr int64_t FEW_RUNS = 8;        /* of one plan, when each is small */
-constexpr int64_t FEW_BESIDE = 8;      /* elements that are worth reading together */
-constexpr int64_t LARGE_RUN = 4 << 20; /* bytes beyond which a run costs more than starting it */
+constexpr int64_t FEW_RUNS = 8;          /* of one plan, when each is small */
+constexpr int64_t FEW_BESIDE = 8;        /* elements that are worth reading together */
+constexpr int64_t LONG_APART = 32 << 10; /* bytes of an axis whose points lie apart that one kernel transforms */
+constexpr int64_t LARGE_RUN = 4 << 20;   /* bytes beyond which a run costs more than starting it */
 
 /* Axes to transform, outermost first. Of a real transform the last one is the one that is halved. */
 struct axis_list {
@@ -96,9 +97,11 @@ bool choose_batch(walk<2> *w, const int64_t (&size)[2], bool apart) {
 }
 
 /* Points that lie apart are read together with those beside them; what cuFFT does well for one axis of complex numbers
- * and no other. */
+ * and no other. Axes that one kernel does not transform take longer so than with a copy before and after: on an H200
+ * 1.4 ms instead of 0.9 for 2^13 x 2^13 complex64, and 6.2 instead of 1.3 for 2^20 x 2^6. */
 bool coalesced(const ad_cuda_fft_plan &p, const ad_cuda_fft_side &side) {
     if (side.stride == 1) return true;
+    if (p.n[0] * (p.wide ? 16 : 8) > LONG_APART) return false;
     return p.kind == AD_CUDA_FFT_COMPLEX && p.rank == 1 && side.dist == 1 && p.batch >= FEW_BESIDE;
 }
 
