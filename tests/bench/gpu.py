@@ -229,17 +229,27 @@ def scattered_matrix(lib, rows, each):
                                      shape=(rows, rows))
 
 
+def banded_matrix(lib, rows, each):
+    """A float32 matrix in CSR format with so many entries in each row, around the diagonal."""
+    xp = lib.module
+    place = xp.arange(rows * each)
+    columns = xp.clip(place // each + place % each - each // 2, 0, rows - 1).astype("int32")
+    return scipy_of(lib, "sparse").csr_matrix((xp.ones(rows * each, "float32"), columns, xp.arange(rows + 1, dtype="int32") * each),
+                                     shape=(rows, rows))
+
+
 def sparse_rows(libs):
     def row(title, unit, prepare, figure, goal):
         return title, unit, [figure(s) for s in timed(libs, [prepare(lib) for lib in libs])], goal
 
-    for rows, each in ((1_000_000, 100), (10_000_000, 10)):
-        def product(lib, rows=rows, each=each):
-            a, x = scattered_matrix(lib, rows, each), lib.module.ones(rows, "float32")
+    for make, rows, each in ((scattered_matrix, 1_000_000, 100), (scattered_matrix, 10_000_000, 10), (banded_matrix, 4_000_000, 25)):
+        def product(lib, make=make, rows=rows, each=each):
+            a, x = make(lib, rows, each), lib.module.ones(rows, "float32")
             return lambda: a @ x
 
         moved = 8 * rows * each + 12 * rows  # entries with their columns; pointers, x and y once
-        yield row(f"CSR @ vector, 10^8 float32, {each} a row", "GB/s", product, lambda s, n=moved: n / s / 1e9, 3840)
+        how = make.__name__.split("_")[0]
+        yield row(f"CSR @ vector, 10^8 float32, {each} a row, {how}", "GB/s", product, lambda s, n=moved: n / s / 1e9, 3840)
 
     def panel(lib):
         a, x = scattered_matrix(lib, 1_000_000, 20), lib.module.ones((1_000_000, 16), "float32")

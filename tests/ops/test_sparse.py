@@ -1,4 +1,5 @@
 """arrayd.scipy.sparse against SciPy: formats, conversions, keys, arithmetic, reductions, construction, bad input."""
+import itertools
 import operator
 import pickle
 import warnings
@@ -116,6 +117,20 @@ def test_products_of_rows_of_any_length():
                 same(b @ ad.asarray(x), a @ x, exact=False)
             y = rng.standard_normal((len(lengths), 40))
             same(b.T @ ad.asarray(y), a.T @ y, exact=False)
+
+
+def test_products_of_matrices_with_rows_of_any_length():
+    """Rows of the product are made of no, few and many products of elements, some of which belong to one place."""
+    rng = seed("rows of products")
+    for each, (rows, inner, columns), dtype, indices in itertools.product(
+            (1, 2, 4, 5, 9), ((70, 50, 9), (300, 40, 4000)), (np.float64, np.complex64, np.int64), (np.int32, np.int64)):
+        pair = []
+        for shape in ((rows, inner), (inner, columns)):
+            indptr = np.r_[0, np.cumsum(rng.integers(0, each + 1, shape[0]))].astype(indices)
+            entries = rng.integers(-9, 9, indptr[-1]).astype(dtype), rng.integers(0, shape[1], indptr[-1]).astype(indices)
+            pair.append((ss.csr_matrix((*entries, indptr), shape=shape), sp.csr_matrix((*entries, indptr), shape=shape)))
+        (a, b), (c, d) = pair
+        same(b @ d, a @ c)
 
 
 KEYS = [(1, 2), (-1, -2), (1,), (-1,), slice(1, 5), slice(None, None, -2), (slice(1, 4), 3), (2, slice(0, 4)), Ellipsis,

@@ -13,6 +13,7 @@ using namespace ad::iir;
 
 constexpr int64_t LEAST = 256; /* elements of a lane that is cut into tiles */
 constexpr int64_t MOST_BLOCKS = int64_t(1) << 30;
+constexpr int64_t ENOUGH = 1 << 14; /* blocks of kernels that may have nothing to do: to begin a block takes time, too */
 
 /* The whole call. Arrays have no gaps. */
 template <class T> struct filter {
@@ -24,7 +25,7 @@ template <class T> struct filter {
     int powers;
 };
 
-unsigned count_blocks(int64_t n) { return unsigned(std::min((n + THREADS - 1) / THREADS, MOST_BLOCKS)); }
+unsigned count_blocks(int64_t n) { return unsigned(std::min((n + THREADS - 1) / THREADS, ENOUGH)); }
 
 bool has_tiles(int64_t n, int64_t order) { return n >= LEAST && order >= 1 && order <= MOST_ORDER; }
 

@@ -1,7 +1,7 @@
-/* Products of two sparse matrices. All products of entries are written down with the places that they belong to, sorted
- * by place, and those of one place are added up in their order. The stream is waited for twice: for the number of
- * products, and for that of places. */
-#include "kernels/cuda/call/sparse/sparse.cuh"
+/* Products of two sparse matrices. Where all rows have few products of entries, short_rows.cuh has what becomes of
+ * them. Else all are written down with the places that they belong to, sorted by place, and those of one place are
+ * added up in their order. The stream is waited for twice: for the number of products, and for that of places. */
+#include "kernels/cuda/call/sparse/short_rows.cuh"
 
 #include <cub/device/device_scan.cuh>
 
@@ -12,18 +12,6 @@ namespace {
 constexpr int64_t MOST_PRODUCTS = AD_RADIX_MOST;
 constexpr int64_t TILE = 8 * THREADS; /* products that a block writes down */
 constexpr int64_t LONG = 1024; /* products of a place that one thread adds up, and products of a block that does */
-
-template <class T, class I> struct matrix_product {
-    csr<T, I> a, b;
-    int64_t columns, products;
-    int64_t *begin;    /* of each entry of a, the number of its first product; then that of all */
-    uint64_t *keys;    /* of products, sorted: row * columns + column */
-    uint32_t *numbers; /* number of the product */
-    T *values;         /* of products, as they were numbered */
-    int64_t *place;    /* of each sorted product, how many places there are up to its own */
-    T *data;
-    I *indices, *indptr;
-};
 
 template <class I> __global__ void __launch_bounds__(THREADS)
     check_entries(const I *indices, int64_t entries, int64_t size, ad_check *check) {
@@ -44,6 +32,27 @@ template <class T, class I> __global__ void __launch_bounds__(THREADS)
         if (uint64_t(k) < uint64_t(p.b.rows)) n = int64_t(p.b.indptr[k + 1]) - int64_t(p.b.indptr[k]);
     }
     p.begin[e] = n;
+}
+
+/* Numbers that the host waits for. */
+struct counted {
+    ad_check check;
+    int64_t number;
+    unsigned long long widest; /* products of a row */
+};
+
+template <class T, class I> __global__ void __launch_bounds__(THREADS)
+    find_widest(const __grid_constant__ matrix_product<T, I> p, const int *stop, counted *found) {
+    const int64_t row = int64_t(blockIdx.x) * THREADS + threadIdx.x;
+    if (row == 0) found->number = p.begin[p.a.entries];
+    if (*stop) return;
+    const int64_t n = row < p.a.rows ? p.begin[p.a.indptr[row + 1]] - p.begin[p.a.indptr[row]] : 0;
+    if (__syncthreads_or(n > MOST_LANES)) {
+        if (threadIdx.x == 0) atomicMax(&found->widest, MOST_LANES + 1ull);
+    } else {
+        const unsigned widest = __reduce_max_sync(ALL, unsigned(n));
+        if (threadIdx.x % 32 == 0 && widest > found->widest) atomicMax(&found->widest, widest);
+    }
 }
 
 /* Write the products of a's entries, TILE of them a block. Rows of either matrix may have any length, so each thread
@@ -102,7 +111,8 @@ __device__ inline int64_t find_key(const uint64_t *keys, int64_t n, uint64_t key
     return low;
 }
 
-/* Add those of a block's LONG products that belong to places with more than LONG: of these at most two reach into it. */
+/* Add those of a block's LONG products that belong to places with more than LONG: of these at most two reach into it.
+ */
 template <class T, class I> __global__ void __launch_bounds__(THREADS)
     add_long_places(const __grid_constant__ matrix_product<T, I> p) {
     const int64_t first = int64_t(blockIdx.x) * LONG, last = min(first + LONG, p.products);
@@ -138,48 +148,59 @@ int add_up(ad_call *c, int64_t *numbers, int64_t n, bool itself) {
     char *memory = nullptr;
     size_t size = 0;
     for (int pass = 0; pass < 2; pass++) {
-        const cudaError_t error = itself
-                                      ? cub::DeviceScan::InclusiveSum(memory, size, numbers, numbers, n, c->stream->cuda)
-                                      : cub::DeviceScan::ExclusiveSum(memory, size, numbers, numbers, n, c->stream->cuda);
+        const cudaError_t error =
+            itself ? cub::DeviceScan::InclusiveSum(memory, size, numbers, numbers, n, c->stream->cuda)
+                   : cub::DeviceScan::ExclusiveSum(memory, size, numbers, numbers, n, c->stream->cuda);
         int status = ad_cuda_status(error, "adding up", c->fault);
         if (status || (pass == 0 && (status = take_workspace(c, int64_t(size), &memory)))) return status;
     }
     return 0;
 }
 
-/* Wait for a number of the device, and for the checks before it. */
-int read_number(ad_call *c, const int64_t *from, const ad_check *check, int64_t *out) {
-    ad_check found;
+/* Wait for numbers of the device, and for the checks before them. */
+int read_counted(ad_call *c, const counted *from, counted *found) {
     const cudaStream_t stream = c->stream->cuda;
-    int status = ad_cuda_status(cudaMemcpyAsync(out, from, sizeof *out, cudaMemcpyDeviceToHost, stream), "reading a number",
-                                c->fault);
-    if (!status)
-        status = ad_cuda_status(cudaMemcpyAsync(&found, check, sizeof found, cudaMemcpyDeviceToHost, stream),
-                                "reading a check", c->fault);
+    int status = ad_cuda_status(cudaMemcpyAsync(found, from, sizeof *found, cudaMemcpyDeviceToHost, stream),
+                                "reading numbers", c->fault);
     if (!status) status = ad_cuda_status(cudaStreamSynchronize(stream), "spgemm", c->fault);
-    return !status && found.code ? ad_cuda_check_fault(&found, c->fault) : status;
+    return !status && found->check.code ? ad_cuda_check_fault(&found->check, c->fault) : status;
+}
+
+int read_number(ad_call *c, const int64_t *from, int64_t *out) {
+    const cudaStream_t stream = c->stream->cuda;
+    const int status = ad_cuda_status(cudaMemcpyAsync(out, from, sizeof *out, cudaMemcpyDeviceToHost, stream),
+                                      "reading a number", c->fault);
+    return status ? status : ad_cuda_status(cudaStreamSynchronize(stream), "spgemm", c->fault);
 }
 
 /* Look through both matrices, and count the products. AD_E_INDEX, AD_E_VALUE, AD_E_MEMORY, AD_E_DEVICE. */
 template <class T, class I> int count_all(ad_call *c, matrix_product<T, I> *p) {
     const cudaStream_t stream = c->stream->cuda;
-    ad_check *check;
+    counted *of_device, found;
     int *stop;
     int status;
-    if ((status = take_workspace(c, 1, &check)) || (status = take_workspace(c, 1, &stop)) ||
+    if ((status = take_workspace(c, 1, &of_device)) || (status = take_workspace(c, 1, &stop)) ||
         (status = take_workspace(c, p->a.entries + 1, &p->begin)) ||
-        (status = ad_cuda_status(cudaMemsetAsync(check, 0, sizeof *check, stream), "cudaMemsetAsync", c->fault)))
+        (status =
+             ad_cuda_status(cudaMemsetAsync(of_device, 0, sizeof *of_device, stream), "cudaMemsetAsync", c->fault)) ||
+        (status = ad_cuda_status(cudaMemsetAsync(stop, 0, sizeof *stop, stream), "cudaMemsetAsync", c->fault)))
         return status;
+    ad_check *check = &of_device->check;
     for (const csr<T, I> *m : {&p->a, &p->b}) {
         const int64_t size = m == &p->a ? p->b.rows : p->columns;
-        check_indptr<<<count_blocks(m->rows + 1, THREADS), THREADS, 0, stream>>>(m->indptr, m->rows, m->entries, stop, check);
+        check_indptr<<<count_blocks(m->rows + 1, THREADS), THREADS, 0, stream>>>(m->indptr, m->rows, m->entries, stop,
+                                                                                 check);
         if (m->entries)
-            check_entries<<<count_blocks(m->entries, THREADS), THREADS, 0, stream>>>(m->indices, m->entries, size, check);
+            check_entries<<<count_blocks(m->entries, THREADS), THREADS, 0, stream>>>(m->indices, m->entries, size,
+                                                                                     check);
     }
     count_products<<<count_blocks(p->a.entries + 1, THREADS), THREADS, 0, stream>>>(*p);
-    if ((status = ad_cuda_launched("spgemm", c->fault)) || (status = add_up(c, p->begin, p->a.entries + 1, false)) ||
-        (status = read_number(c, p->begin + p->a.entries, check, &p->products)))
+    if ((status = ad_cuda_launched("spgemm", c->fault)) || (status = add_up(c, p->begin, p->a.entries + 1, false)))
         return status;
+    find_widest<<<count_blocks(p->a.rows + 1, THREADS), THREADS, 0, stream>>>(*p, stop, of_device);
+    if ((status = ad_cuda_launched("spgemm", c->fault)) || (status = read_counted(c, of_device, &found))) return status;
+    p->products = found.number;
+    p->widest = int(found.widest);
     if (p->products <= MOST_PRODUCTS) return 0;
     return ad__fault(c->fault, AD_E_VALUE,
                      "spgemm: %lld products are too many at once: multiply fewer rows of the first matrix",
@@ -220,16 +241,50 @@ template <class T, class I> int sort_products(ad_call *c, matrix_product<T, I> *
 
 /* Count the places that there are. */
 template <class T, class I> int count_places(ad_call *c, matrix_product<T, I> *p, int64_t *places) {
-    ad_check *none;
     int status;
     *places = 0;
     if (p->products == 0) return 0;
-    if ((status = sort_products(c, p)) || (status = take_workspace(c, 1, &none)) ||
-        (status = ad_cuda_status(cudaMemsetAsync(none, 0, sizeof *none, c->stream->cuda), "cudaMemsetAsync", c->fault)))
-        return status;
+    if ((status = sort_products(c, p))) return status;
     mark_places<<<count_blocks(p->products, THREADS), THREADS, 0, c->stream->cuda>>>(*p);
-    if ((status = ad_cuda_launched("spgemm", c->fault)) || (status = add_up(c, p->place, p->products, true))) return status;
-    return read_number(c, p->place + p->products - 1, none, places);
+    if ((status = ad_cuda_launched("spgemm", c->fault)) || (status = add_up(c, p->place, p->products, true)))
+        return status;
+    return read_number(c, p->place + p->products - 1, places);
+}
+
+template <class T, class I> int write_places(ad_call *c, const matrix_product<T, I> &p) {
+    find_rows<<<count_blocks(p.a.rows + 1, THREADS), THREADS, 0, c->stream->cuda>>>(p);
+    if (p.products) add_places<<<count_blocks(p.products, THREADS), THREADS, 0, c->stream->cuda>>>(p);
+    if (p.products > LONG) add_long_places<<<count_blocks(p.products, LONG), THREADS, 0, c->stream->cuda>>>(p);
+    return ad_cuda_launched("spgemm", c->fault);
+}
+
+/* ---- short rows ---- */
+
+template <class T, class I> bool has_short_rows(const matrix_product<T, I> &p) { return p.widest <= MOST_LANES; }
+
+/* f(lanes) with as many lanes, known to the compiler, as a row needs. */
+template <class T, class I, class F> int with_lanes(const matrix_product<T, I> &p, F f) {
+    return p.widest <= 8 ? f(lanes_of<8>{}) : p.widest <= 16 ? f(lanes_of<16>{}) : f(lanes_of<32>{});
+}
+
+template <class T, class I> int count_short_places(ad_call *c, matrix_product<T, I> *p, int64_t *places) {
+    int status = take_workspace(c, p->a.rows + 1, &p->place);
+    if (status) return status;
+    status = with_lanes(*p, [&](auto lanes) {
+        constexpr int Lanes = decltype(lanes)::value;
+        count_row_places<Lanes><<<count_blocks(p->a.rows + 1, THREADS / Lanes), THREADS, 0, c->stream->cuda>>>(*p);
+        return ad_cuda_launched("spgemm", c->fault);
+    });
+    if (status || (status = add_up(c, p->place, p->a.rows + 1, false))) return status;
+    return read_number(c, p->place + p->a.rows, places);
+}
+
+template <class T, class I> int write_short_places(ad_call *c, const matrix_product<T, I> &p) {
+    return with_lanes(p, [&](auto lanes) {
+        constexpr int Lanes = decltype(lanes)::value;
+        write_row_places<Lanes><<<count_blocks(p.a.rows + 1, THREADS / Lanes), THREADS, 0, c->stream->cuda>>>(p);
+        return ad_cuda_launched("spgemm", c->fault);
+    });
 }
 
 template <class T, class I> int multiply_matrices(ad_call *c) {
@@ -237,11 +292,12 @@ template <class T, class I> int multiply_matrices(ad_call *c) {
     int64_t n;
     int status;
     p.columns = c->op->param[0].as.i;
-    if ((status = get_csr_input(c, 0, &p.a)) || (status = get_csr_input(c, 3, &p.b)) || (status = count_all(c, &p)) ||
-        (status = count_places(c, &p, &n)))
+    if ((status = get_csr_input(c, 0, &p.a)) || (status = get_csr_input(c, 3, &p.b)) || (status = count_all(c, &p)))
         return status;
+    if ((status = has_short_rows(p) ? count_short_places(c, &p, &n) : count_places(c, &p, &n))) return status;
     const int index_dtype = c->op->operand[1].desc.dtype;
-    array out[3] = {{nullptr, c->op->loop, 1, {n}, {}}, {nullptr, index_dtype, 1, {n}, {}},
+    array out[3] = {{nullptr, c->op->loop, 1, {n}, {}},
+                    {nullptr, index_dtype, 1, {n}, {}},
                     {nullptr, index_dtype, 1, {p.a.rows + 1}, {}}};
     if (int64_t(I(n)) != n)
         return ad__fault(c->fault, AD_E_VALUE, "the product has %lld entries, too many for indices of type int32",
@@ -253,10 +309,7 @@ template <class T, class I> int multiply_matrices(ad_call *c) {
     p.data = reinterpret_cast<T *>(out[0].data);
     p.indices = reinterpret_cast<I *>(out[1].data);
     p.indptr = reinterpret_cast<I *>(out[2].data);
-    find_rows<<<count_blocks(p.a.rows + 1, THREADS), THREADS, 0, c->stream->cuda>>>(p);
-    if (p.products) add_places<<<count_blocks(p.products, THREADS), THREADS, 0, c->stream->cuda>>>(p);
-    if (p.products > LONG) add_long_places<<<count_blocks(p.products, LONG), THREADS, 0, c->stream->cuda>>>(p);
-    if ((status = ad_cuda_launched("spgemm", c->fault))) return status;
+    if ((status = has_short_rows(p) ? write_short_places(c, p) : write_places(c, p))) return status;
     for (int k = 0; k < 3; k++)
         if ((status = ad_call_finish(c, k, &out[k]))) return status;
     return 0;

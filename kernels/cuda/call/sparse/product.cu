@@ -1,5 +1,5 @@
-/* Products with sparse matrices. Some lanes of a warp, by the average length of rows, share a row. Rows far too long
- * for a warp are left to blocks that share them, so no block takes long. */
+/* Products with sparse matrices. Some lanes of a warp, by the average length of rows, share a row, and look at its
+ * bounds themselves. Rows far too long for a warp are left to blocks that share them, so no block takes long. */
 #include "kernels/cuda/call/sparse/sparse.cuh"
 
 namespace {
@@ -7,22 +7,29 @@ namespace {
 constexpr int64_t LONG = 8192; /* entries from which on a row is shared by blocks, and entries of such a block */
 constexpr int EACH = 4;        /* entries that a thread has under way */
 
+/* Find the bounds of a row; none where it is wrong, or too long for the threads that ask. */
+template <class T, class I>
+__device__ void find_bounds(const sparse_task<T, I> &t, int64_t row, int64_t *begin, int64_t *end) {
+    *begin = *end = 0;
+    if (row >= t.m.rows) return;
+    const int64_t first = t.m.indptr[row], last = t.m.indptr[row + 1];
+    if (first < 0 || last < first || last > t.m.entries) {
+        *t.stop = 1;
+        ad_cuda_report(t.check, AD_CHECK_sparse_indptr, t.m.entries, 0, 0);
+    } else if (last - first > LONG) *t.has_long = 1;
+    else {
+        *begin = first;
+        *end = last;
+    }
+}
+
 /* Compute y[row] for one vector. */
 template <class T, class I, int Lanes> __global__ void __launch_bounds__(THREADS)
     multiply_vector(const __grid_constant__ sparse_task<T, I> t) {
-    if (*t.stop != 0) return;
     const int64_t row = (int64_t(blockIdx.x) * THREADS + threadIdx.x) / Lanes;
     const int lane = int(threadIdx.x) % Lanes;
-    int64_t begin = 0, end = 0;
-    if (row < t.m.rows) {
-        begin = t.m.indptr[row];
-        end = t.m.indptr[row + 1];
-    }
-    const bool is_long = end - begin > LONG;
-    if (is_long) {
-        end = begin;
-        *t.has_long = 1;
-    }
+    int64_t begin, end;
+    find_bounds(t, row, &begin, &end);
     T sum = T(0);
     for (int64_t e = begin + lane; e < end; e += EACH * Lanes) {
         I j[EACH];
@@ -51,14 +58,10 @@ template <class T, class I, int Lanes> __global__ void __launch_bounds__(THREADS
 /* Compute y[row, column] for several vectors: neighbouring threads have neighbouring columns. */
 template <class T, class I> __global__ void __launch_bounds__(THREADS)
     multiply_panel(const __grid_constant__ sparse_task<T, I> t) {
-    if (*t.stop != 0) return;
     const int64_t u = int64_t(blockIdx.x) * THREADS + threadIdx.x, row = u / t.y.columns, column = u % t.y.columns;
     if (row >= t.m.rows) return;
-    int64_t e = t.m.indptr[row], end = t.m.indptr[row + 1];
-    if (end - e > LONG) {
-        end = e;
-        *t.has_long = 1;
-    }
+    int64_t e, end;
+    find_bounds(t, row, &e, &end);
     T sum = T(0);
     for (; e < end; e++) {
         const int64_t j = t.m.indices[e];
@@ -108,8 +111,6 @@ template <class T, class I> __global__ void __launch_bounds__(THREADS)
         add_at(&t.y.data[j * t.y.columns + column], factor * t.x.data[row * t.x.columns + column]);
 }
 
-template <int Lanes> struct lanes_of { static constexpr int value = Lanes; };
-
 template <class T, class I> void enqueue_vector(ad_call *c, const sparse_task<T, I> &t) {
     const int64_t average = t.m.entries / t.m.rows;
     const auto launch = [&](auto lanes) {
@@ -156,7 +157,7 @@ int ad_call_spmm(ad_call *c) {
         t.x = panel_of<const T>(in);
         t.y = panel_of<T>(out);
         c->run->wrote = true;
-        if ((status = enqueue_check(c, &t))) return status;
+        if ((status = transposed ? enqueue_check(c, &t) : enqueue_flags(c, &t))) return status;
         status = transposed ? enqueue_transposed(c, t) : enqueue_product(c, t);
         return status ? status : ad_call_finish(c, 0, &out);
     });

@@ -19,8 +19,8 @@ template <class T, class I> struct sparse_task {
     csr<T, I> m;
     panel<const T> x;
     panel<T> y;
-    const int *stop; /* device memory: not 0 says that indptr is wrong */
-    int *has_long;   /* behind it: not 0 says that rows are left to multiply_long */
+    int *stop;     /* device memory: not 0 says that indptr is wrong */
+    int *has_long; /* behind it: not 0 says that rows are left to multiply_long */
     ad_check *check;
 };
 
@@ -48,6 +48,8 @@ __device__ inline uint64_t shift_down(uint64_t v, int by, int width) {
 template <class R> __device__ inline complex<R> shift_down(complex<R> v, int by, int width) {
     return {__shfl_down_sync(~0u, v.re, by, width), __shfl_down_sync(~0u, v.im, by, width)};
 }
+
+template <int Lanes> struct lanes_of { static constexpr int value = Lanes; };
 
 /* The sum over `Lanes` neighbouring lanes, in the first of them. All lanes of the warp call it. */
 template <int Lanes, class T> __device__ inline T sum_lanes(T v) {
@@ -78,18 +80,23 @@ template <class I> __global__ void __launch_bounds__(THREADS)
 
 inline unsigned count_blocks(int64_t n, int64_t each) { return unsigned((n + each - 1) / each); }
 
-/* Enqueue the look through indptr; t->stop is set. AD_E_MEMORY, AD_E_DEVICE. */
-template <class T, class I> int enqueue_check(ad_call *c, sparse_task<T, I> *t) {
+/* Make t->stop, whose kernels set it. AD_E_MEMORY, AD_E_DEVICE. */
+template <class T, class I> int enqueue_flags(ad_call *c, sparse_task<T, I> *t) {
     int *stop = static_cast<int *>(ad_call_workspace(c, 2 * sizeof(int)));
     if (!stop) return AD_E_MEMORY;
     t->stop = stop;
     t->has_long = stop + 1;
     t->check = c->run->check;
     c->run->checked = true;
-    int status = ad_cuda_status(cudaMemsetAsync(stop, 0, 2 * sizeof(int), c->stream->cuda), "cudaMemsetAsync", c->fault);
+    return ad_cuda_status(cudaMemsetAsync(stop, 0, 2 * sizeof(int), c->stream->cuda), "cudaMemsetAsync", c->fault);
+}
+
+/* Enqueue the look through indptr; t->stop is set. AD_E_MEMORY, AD_E_DEVICE. */
+template <class T, class I> int enqueue_check(ad_call *c, sparse_task<T, I> *t) {
+    const int status = enqueue_flags(c, t);
     if (status) return status;
-    check_indptr<<<count_blocks(t->m.rows + 1, THREADS), THREADS, 0, c->stream->cuda>>>(t->m.indptr, t->m.rows,
-                                                                                        t->m.entries, stop, t->check);
+    check_indptr<<<count_blocks(t->m.rows + 1, THREADS), THREADS, 0, c->stream->cuda>>>(
+        t->m.indptr, t->m.rows, t->m.entries, t->stop, t->check);
     return ad_cuda_launched("the check of indptr", c->fault);
 }
 
