@@ -366,7 +366,9 @@ def test_statistics(name):
         a = rng.permutation(12 * 11 * 3).reshape(12, 33)[:, :20].astype(dtype) if dtype != "uint8" else rng.integers(
             0, 200, (12, 20)).astype(dtype)
         labels = rng.integers(0, 6, a.shape)
-        for given, index in ((None, None), (labels, None), (labels, 2), (labels, [1, 3, 5]), (labels, np.array([4, 0, 2]))):
+        for given, index in ((None, None), (labels, None), (labels, 2), (labels, [1, 3, 5]), (labels, np.array([4, 0, 2])),
+                             (labels - 3, [-2, 1, 1]), (labels.astype("int8"), [5, 0, 2]), (labels << 40, [0, 1 << 40]),
+                             (labels * 1.5, [1.5, 3.0])):
             if dtype == "uint8" and ("position" in name or name == "extrema"):
                 continue # of equal ones any may be named
             expected = getattr(scipy_ndimage, name)(a, given, index)

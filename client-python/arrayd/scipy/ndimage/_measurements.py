@@ -17,6 +17,7 @@ from ._support import real_array
 
 _u = _core.ufuncs
 _LEAST, _GREATEST = 3, 2  # modes of scatter
+_SPREAD = 1024  # labels between those asked for that are counted with them, and as many more as four times those
 
 
 # ---- label ----
@@ -88,10 +89,27 @@ class _Groups:
             self.mask = labels > 0
         elif np.isscalar(index):
             self.mask = labels == index
-        else:
+        elif not self._count_from_least(labels.reshape(-1), index):
             self._set_bins(labels.reshape(-1), as_array(index))
         self.input = self.input.reshape(-1)
         self.mask = None if self.mask is None else self.mask.reshape(-1)
+
+    def _count_from_least(self, labels, index):
+        """Number labels of an index that is on this side, and of near integers, by how far they are from the least. Labels
+        that are further have the place behind all. False: the index is another one."""
+        from ..._array.indexing import where
+        index = index if isinstance(index, ndarray) else np.asarray(index)
+        if isinstance(index, ndarray) or not index.size or any(
+                kind.kind not in "iu" or kind == np.uint64 for kind in (index.dtype, labels.dtype)):
+            return False
+        least = int(index.min())
+        count = int(index.max()) - least + 1
+        if count > _SPREAD + 4 * index.size or abs(least) > 1 << 62:
+            return False
+        place = labels.astype(np.int64) - least
+        self.shape, self.count, self.places = index.shape, count, as_array(index.reshape(-1).astype(np.int64) - least)
+        self.bins = where((place >= 0) & (place < count), place, count)
+        return True
 
     def _set_bins(self, labels, index):
         """Find the place of each element's label in the sorted index. A label that is not there has the place behind all."""
