@@ -57,6 +57,8 @@ def test_shapes_of_distances():
     a, b = draw(7, 4), draw(6, 4)
     near(distance.squareform(distance.pdist(ad.asarray(a))), sd.squareform(sd.pdist(a)))
     near(distance.squareform(ad.asarray(sd.squareform(sd.pdist(a)))), sd.pdist(a))
+    for m in (1, 2, 3, 8, 9, 17, 40):  # parts of the pairs are of one point and of several
+        near(distance.pdist(ad.asarray(draw(m, 3))), sd.pdist(draw(m, 3)))
     near(spatial.distance_matrix(ad.asarray(a), ad.asarray(b), p=1), scipy.spatial.distance_matrix(a, b, p=1))
     out = ad.empty((7, 6))
     assert distance.cdist(ad.asarray(a), ad.asarray(b), out=out) is out

@@ -12,6 +12,7 @@ __all__ = ["cdist", "pdist", "squareform", "distance_matrix", "braycurtis", "can
            "russellrao", "sqeuclidean"]
 _BLOCK = 1 << 24       # elements of a block of differences
 _MOST_COLUMNS = 64     # that are joined one by one
+_PARTS = 8             # of the pairs of points of one array: of pairs of the points of a part half are made for nothing
 
 
 # ---- metrics: of x (..., d) and y (..., d), which are broadcast ----
@@ -166,15 +167,28 @@ def pdist(X, metric="euclidean", *, out=None, **kwargs):
     Source: scipy.spatial.distance.pdist
     Differs: as cdist.
     """
-    X = _as_points(X, "X")
-    row, col = ad.triu_indices(X.shape[0], 1)
-    distances = cdist(X, X, metric, **kwargs)[row, col]
-    if out is None:
-        return distances
-    if out.shape != distances.shape:
+    X = _as_points(X, "X").astype(np.float64, copy=False)
+    function, (m, d), end = _find_metric(metric, kwargs), X.shape, 0
+    shape = (m * (m - 1) // 2,)
+    if out is not None and out.shape != shape:
         raise ValueError("Output array has incorrect shape.")
-    out[...] = distances
-    return out
+    result = ad.empty(shape) if out is None else out
+    step = max(1, min(_BLOCK // max(1, m * d), -(-m // _PARTS)))
+    for first in range(0, m - 1, step):
+        last = min(first + step, m - 1)
+        chosen = _choose_later(function(X[first:last, None, :], X[None, first + 1:]))
+        result[end:end + chosen.size] = chosen
+        end += chosen.size
+    return result
+
+
+def _choose_later(distances):
+    """The elements on and right of the diagonal, row by row."""
+    rows, n = np.arange(distances.shape[0]), distances.shape[1]
+    counts = n - rows
+    steps = ad.ones(int(counts.sum()), np.int64)  # from one place to the next; to a row's first one as many as are left out
+    steps[np.cumsum(counts) - counts] = rows + (rows > 0)
+    return distances.reshape(-1)[ad.cumsum(steps)]
 
 
 def squareform(X):
