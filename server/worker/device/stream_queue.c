@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "protocol/size.h"
 #include "server/common/os.h"
@@ -181,7 +180,7 @@ int64_t ad__stream_queue_charge(ad_worker_session *s, int64_t estimate) {
 void ad__stream_queue_expect(ad_stream_queue *queue, int64_t ns, int64_t corrected) {
     queue->coming.ns = ad__size_sum(queue->coming.ns, corrected);
     queue->coming.estimate = ad__size_sum(queue->coming.estimate, ns);
-    queue->coming.estimated++;
+    queue->coming.count++;
     if (queue->session) ad__parts_place(queue->session, queue, corrected);
 }
 
@@ -290,11 +289,11 @@ static int record_mark(ad_worker_session *s, ad_stream_queue *queue, ad_fault *f
     if (status) return ad__session_status(s, status, fault);
     m->first = queue->unmarked_first;
     m->sequence = queue->sequence;
-    m->expected = queue->estimated == queue->unmarked ? queue->estimate : 0;
+    m->expected = queue->expected.count == queue->unmarked ? queue->expected.estimate : 0;
     m->asked = ad__os_now();
     queue->nmarks++;
-    queue->unmarked = queue->estimated = 0;
-    queue->unmarked_ns = queue->estimate = 0;
+    queue->unmarked = 0;
+    queue->expected = (ad_expected){0};
     return 0;
 }
 
@@ -366,10 +365,10 @@ ad_stream_queue *ad__stream_queue_join(ad_worker_session *s, uint64_t id, ad_fau
 /* ---- progress ---- */
 
 static void add_expected(ad_stream_queue *queue) {
-    queue->unmarked_ns = ad__size_sum(queue->unmarked_ns, queue->coming.ns);
-    queue->estimate = ad__size_sum(queue->estimate, queue->coming.estimate);
-    queue->estimated += queue->coming.estimated;
-    memset(&queue->coming, 0, sizeof queue->coming);
+    queue->expected.ns = ad__size_sum(queue->expected.ns, queue->coming.ns);
+    queue->expected.estimate = ad__size_sum(queue->expected.estimate, queue->coming.estimate);
+    queue->expected.count += queue->coming.count;
+    queue->coming = (ad_expected){0};
 }
 
 /* Record that operation `number` was enqueued. */
@@ -378,7 +377,7 @@ static int count_enqueued(ad_worker_session *s, ad_stream_queue *queue, uint64_t
     if (!get_backend(s)->asynchronous) return 0;
     if (!queue->unmarked++) queue->unmarked_first = number;
     add_expected(queue);
-    return queue->unmarked >= AD_MARK_OPS || queue->unmarked_ns > AD_MARK_NS ? record_mark(s, queue, fault) : 0;
+    return queue->unmarked >= AD_MARK_OPS || queue->expected.ns > AD_MARK_NS ? record_mark(s, queue, fault) : 0;
 }
 
 int ad__session_enqueued(ad_worker_session *s, ad_stream_queue *queue, ad_fault *fault) {

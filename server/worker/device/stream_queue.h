@@ -34,6 +34,12 @@ typedef struct ad_mark {
     int64_t asked;
 } ad_mark;
 
+/* Work that a device is expected to have with operations. */
+typedef struct ad_expected {
+    int64_t ns, estimate; /* corrected by ad_pace, and not */
+    unsigned count;       /* operations that have an estimate */
+} ad_expected;
+
 typedef struct ad_stream_queue ad_stream_queue;
 struct ad_stream_queue {
     uint64_t id;
@@ -50,17 +56,12 @@ struct ad_stream_queue {
     int64_t reached;         /* when the latest reached mark was noticed */
     unsigned unmarked;       /* operations since the latest mark */
     uint64_t unmarked_first; /* number of the first operation since the latest mark */
-    int64_t unmarked_ns;     /* expected ns of the unmarked operations, corrected by ad_pace */
-    int64_t estimate;        /* estimated ns of the unmarked operations, not corrected */
-    unsigned estimated;      /* unmarked operations that have an estimate */
-    struct {
-        int64_t ns, estimate;
-        unsigned estimated;
-    } coming;          /* the same three of the operation that is about to be enqueued */
-    uint64_t sequence; /* operations enqueued so far */
-    uint64_t passed;   /* operations that are known from marks to be complete */
-    uint64_t awaited;  /* operations that must be complete before the pending checkpoint is committed */
-    ad_flight flight;  /* a user's kernels that are under way */
+    ad_expected expected;    /* work of the unmarked operations */
+    ad_expected coming;      /* work of the operation that is about to be enqueued */
+    uint64_t sequence;       /* operations enqueued so far */
+    uint64_t passed;         /* operations that are known from marks to be complete */
+    uint64_t awaited;        /* operations that must be complete before the pending checkpoint is committed */
+    ad_flight flight;        /* a user's kernels that are under way */
     uint64_t followed[AD_STREAM_QUEUES]; /* per slot: sequence of the other stream queue up to which this one waits */
     ad_event *fence;
     struct ad_worker_session *session; /* NULL: the session is over */

@@ -212,7 +212,7 @@ int ad__launch_run(ad_worker_session *s, ad_stream_queue *queue, const ad_launch
     if (l->module->variables == AD_VARIABLES_ANY) mark_touched(s, l->module);
     ad__checkpoint_before_launch(s, number);
     s->modules.launches++;
-    if (s->rights.kernel_limit) queue->unmarked_ns = INT64_MAX; /* a mark of its own shows when the kernel ends */
+    if (s->rights.kernel_limit) queue->expected.ns = INT64_MAX; /* a mark of its own shows when the kernel ends */
     ad__flight_begin(&w->device.watchdog, &queue->flight, l->name, number, s->rights.kernel_limit);
     const bool in_background = ad__background_begin(s, ad__op_cost(op));
     if (in_background) ad__background_exempt(s);
