@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,6 +13,7 @@
 #include "server/common/discard.h"
 #include "server/common/fdpass.h"
 #include "server/common/os.h"
+#include "server/common/report.h"
 
 #define DRAIN_MS 1000 /* how long ad__channel_drain waits for the peer to read */
 
@@ -38,6 +40,25 @@ static const note_row *find_note_row(uint32_t kind) {
     for (size_t i = 0; i < sizeof note_rows / sizeof *note_rows; i++)
         if (note_rows[i].kind == kind) return &note_rows[i];
     return NULL;
+}
+
+/* Add a text to a hash (FNV-1a). */
+static uint32_t add_text(uint32_t hash, const char *text) {
+    for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 16777619u;
+    return hash;
+}
+
+int ad__channel_form(const char *layout) {
+    char sizes[128];
+    uint32_t hash = add_text(2166136261u, layout);
+    snprintf(sizes, sizeof sizes, "%zu %zu %zu %zu %d", sizeof(ad_note), sizeof(ad_report_head),
+             sizeof(ad_report_session), sizeof(ad_report_principal), AD_NCOUNTER);
+    hash = add_text(hash, sizes);
+    for (size_t i = 0; i < sizeof note_rows / sizeof *note_rows; i++) {
+        snprintf(sizes, sizeof sizes, " %u %s %d", note_rows[i].kind, note_rows[i].name, note_rows[i].descriptors);
+        hash = add_text(hash, sizes);
+    }
+    return (int)(hash & 0x7fffffff);
 }
 
 const char *ad__note_name(uint32_t kind) {

@@ -23,11 +23,14 @@ enum {
 #undef AD_NOTE
 };
 
+#define AD_EXIT_UNFIT 3 /* exit status of a worker that arrayd of another build has started */
+
 /* How a worker has ended. */
 typedef enum ad_death {
     AD_DEATH_LEFT,    /* arrayd told it to leave: nothing that it executed is to blame */
     AD_DEATH_KILLED,  /* a signal from outside ended it, such as the kernel's for want of memory */
     AD_DEATH_CRASHED, /* it crashed, or arrayd ended it because it did not answer any more */
+    AD_DEATH_UNFIT,   /* it did not begin, as its program is of another build than arrayd */
 } ad_death;
 
 typedef enum ad_note_to { AD_TO_WORKER, AD_TO_FRONT } ad_note_to;
@@ -69,6 +72,9 @@ void ad__channel_drain(ad_channel *c);
  * AD_E_PROTOCOL: the packet is not a note. The caller owns *fd; -1: the note has none, or this process can open no
  * more descriptors. */
 int ad__channel_receive(ad_channel *c, ad_note *note, int *fd);
+/* Compute a number, not negative, that is equal in two programs if their notes, reports and journals (layout: a text
+ * that describes these) have the same form. */
+int ad__channel_form(const char *layout);
 /* The name of a kind of note, for the log. */
 const char *ad__note_name(uint32_t kind);
 

@@ -53,25 +53,48 @@ static int can_take_over(const char *theirs) {
     return 1;
 }
 
+/* Tell whether arrayd has the same notes, reports and journals as this program: after an installation the program of
+ * workers may be newer than the arrayd that runs. form: what arrayd says; negative: it says nothing. */
+static bool is_fit(int form) {
+    char layout[AD_JOURNAL_LAYOUT_SIZE];
+    ad__journal_layout(layout);
+    if (form == ad__channel_form(layout)) return true;
+    ad__log(cannot_start,
+            "this arrayd-worker is of another build than the arrayd that starts it: have that go on as the "
+            "new program (arrayctl upgrade), or restart it");
+    return false;
+}
+
+/* Find the value of an option before all others are read, as one of another build may have options that are not known
+ * here. Negative: it is not there. */
+static int find_form(int argc, char **argv) {
+    static const char name[] = "--form=";
+    for (int i = 1; i < argc; i++)
+        if (!strncmp(argv[i], name, sizeof name - 1)) return atoi(argv[i] + sizeof name - 1);
+    return -1;
+}
+
 int main(int argc, char **argv) {
     static const char question[] = "--can-take-over=";
     if (argc == 2 && !strncmp(argv[1], question, sizeof question - 1))
         return can_take_over(argv[1] + sizeof question - 1);
     ad_fault fault = {0};
-    int channel = -1, shared = 0, embedded = 0;
+    int channel = -1, shared = 0, embedded = 0, form = find_form(argc, argv);
     ad_config_action action;
     const ad_config_private private[] = {
-        {"channel-fd", &channel}, {"shared", &shared}, {"embedded", &embedded}, {NULL, NULL}};
+        {"channel-fd", &channel}, {"shared", &shared}, {"embedded", &embedded}, {"form", &form}, {NULL, NULL}};
     char program[4096];
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     program[n < 0 ? 0 : n] = 0;
     ad__log_name("worker");
     ad__os_init("arrayd-worker");
     ad__worker_connect(&worker);
+    if (form >= 0 && !is_fit(form)) return AD_EXIT_UNFIT;
     if (ad__config_load(&worker.config, argc, argv, private, &action, &fault) || channel < 0) {
         fprintf(stderr, "arrayd-worker is started by arrayd. %s\n", fault.text);
         return 2;
     }
+    if (!is_fit(form)) return AD_EXIT_UNFIT;
     worker.shared = shared;
     worker.embedded = embedded;
     ad__log_set(ad__log_level(worker.config.log_level));

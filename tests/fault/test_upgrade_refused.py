@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import raw
-from raw import Client, wait_until
+from raw import Client, Closed, wait_until
 from returning import Session
 from observing import CTL, see
-from test_recovery import OPEN
+from test_recovery import OPEN, comes_back
 from upgrading import VERSION, refusal, times, upgrade
 
 CHECK = 'case "$1" in --can-take-over=*)'
@@ -135,3 +135,34 @@ def test_the_server_stops_meanwhile(start, installed):
     assert server.stop() == 0
     assert asking.wait(raw.WINDOW)
     asking.stderr.close()
+
+
+# What the program of workers makes of its arguments once another build was installed: arrayd of a later one has
+# notes of another form and options that are not known, an earlier one says nothing of their form.
+OTHER_BUILDS = {"later": "for o; do shift; case $o in --form=*) o=--form=7;; esac; set -- \"$@\" $o; done; set -- \"$@\" --new=1",
+                "earlier": "for o; do shift; case $o in --form=*) ;; *) set -- \"$@\" $o;; esac; done"}
+
+
+@pytest.mark.parametrize("build, tries", [("later", 8), ("earlier", 2)])  # seven crashes would give the journal up
+def test_workers_of_another_build(start, tmp_path, build, tries):
+    """Files of a server are replaced while it runs, and then its worker ends. Everybody is told what to do, and nothing is
+    lost if the files come back."""
+    installed, worker = tmp_path / "installed", tmp_path / "worker"
+    worker.write_text(f"#!/bin/sh\nif [ -e {installed} ]; then {OTHER_BUILDS[build]}; fi\n"
+                      f"exec {raw.PROGRAM.parent}/arrayd-worker \"$@\"\n")
+    worker.chmod(0o755)
+    server = start(f"--worker={worker}")
+    session = Session(server.path)
+    x = session.put(np.arange(9))
+    session.sync()
+    installed.touch()
+    os.kill(server.worker, signal.SIGKILL)
+    why = r"is of another build than this arrayd; .* must run `arrayctl upgrade` or restart it"
+    wait_until(lambda: sum(bool(re.search(why, line)) for line in server.lines) >= tries, "it has tried some times")
+    assert any("this arrayd-worker is of another build" in line for line in server.lines)
+    assert re.search(why, see(server)["workers"][0]["why"])
+    with pytest.raises(Closed, match=why):
+        Client(server.path)
+    installed.unlink()
+    wait_until(lambda: comes_back(session), "a worker has begun")
+    assert np.array_equal(session.get(x), np.arange(9))

@@ -156,3 +156,9 @@ Test(channel, the_peers_end_is_told) {
     cr_assert_eq(ad__channel_receive(&front, &in, &fd), AD_E_CONNECTION);
     cr_assert_eq(ad__channel_send(&front, &note, -1), AD_E_CONNECTION);
 }
+
+Test(channel, programs_with_other_journals_have_another_form) {
+    cr_assert_eq(ad__channel_form("3.304"), ad__channel_form("3.304"));
+    cr_assert_neq(ad__channel_form("3.304"), ad__channel_form("3.312"));
+    cr_assert_geq(ad__channel_form(""), 0);
+}

@@ -15,6 +15,7 @@
 #include "server/common/os.h"
 #include "server/common/rights.h"
 #include "server/front/workers/domain_inside.h"
+#include "server/worker/journal/journal.h"
 
 #define BACKOFF_FIRST 100000000LL /* ns until a worker that died young twice is started again; doubled each time */
 #define BACKOFF_MOST 10000000000LL
@@ -22,6 +23,7 @@
 #define RETRY_AFTER 100000000LL /* ns until a message is sent again that a channel did not take */
 #define YOUNG 10000000000LL
 #define WORKER_FD 3 /* descriptor of the channel in the worker */
+#define MOST_OPTIONS 127
 
 const ad_note *ad__domain_offer(const ad_domain *d) { return &d->offer; }
 
@@ -227,6 +229,7 @@ static bool is_sent_signal(int number) {
 static ad_death classify_death(const ad_domain *d, int64_t code, int number, char how[AD_DEATH_TEXT]) {
     const char *name = sigabbrev_np(number);
     *how = 0;
+    if (!number && code == AD_EXIT_UNFIT) return AD_DEATH_UNFIT;
     if (ad__upgrade_leaves(d->front) && (number ? is_sent_signal(number) : !code)) return AD_DEATH_LEFT;
     if (is_sent_signal(number) && !d->silenced) return AD_DEATH_KILLED;
     if (d->silenced) snprintf(how, AD_DEATH_TEXT, "it did not answer any more");
@@ -258,6 +261,10 @@ static void on_worker_exit(uv_process_t *process, int64_t code, int signal_numbe
     /* ad__domain_leave_all() has killed it. */
     bool killed = wanted && d->state != AD_DOMAIN_READY && signal_number == SIGKILL;
     fail_domain(d, "the worker died");
+    if (!signal_number && code == AD_EXIT_UNFIT)
+        ad__fault(&d->why, AD_E_CONNECTION,
+                  "the program of workers is of another build than this arrayd; the server's "
+                  "administrator must run `arrayctl upgrade` or restart it");
     ad__log_other(!wanted || code || (signal_number && !killed), worker_exited, d->name, (int)process->pid, (long)code,
                   signal_number, d->sessions, wanted ? "" : d->why.text);
     close_channel(d);
@@ -305,12 +312,15 @@ static char **make_environment(void) {
 }
 
 static int spawn_process(ad_domain *d, const char *path, char **options, char **env, int channel) {
-    char fd_option[32], *argv[64] = {(char *)(uintptr_t)path, fd_option};
-    int argc = 2;
+    char fd_option[32], form_option[32], layout[AD_JOURNAL_LAYOUT_SIZE];
+    char *argv[MOST_OPTIONS + 1] = {(char *)(uintptr_t)path, fd_option, form_option};
+    int argc = 3;
+    ad__journal_layout(layout);
     snprintf(fd_option, sizeof fd_option, "--channel-fd=%d", WORKER_FD);
+    snprintf(form_option, sizeof form_option, "--form=%d", ad__channel_form(layout));
     if (ad__domain_is_shared(d)) argv[argc++] = (char *)(uintptr_t) "--shared=1";
     if (d->front->embedded) argv[argc++] = (char *)(uintptr_t) "--embedded=1";
-    while (*options && argc < 63) argv[argc++] = *options++;
+    while (*options && argc < MOST_OPTIONS) argv[argc++] = *options++;
     uv_stdio_container_t stdio[WORKER_FD + 1] = {
         {.flags = UV_IGNORE},
         {.flags = UV_IGNORE},

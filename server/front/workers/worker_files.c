@@ -78,6 +78,7 @@ bool ad__worker_files_can_recover(const ad_worker_files *k) { return k->journal 
 bool ad__worker_files_lose_worker(ad_worker_files *k, ad_death death, const char *how) {
     if (k->old >= 0) {
         replace_descriptor(&k->journal, -1);
+        if (death == AD_DEATH_UNFIT) return true;
         k->killed += death == AD_DEATH_KILLED;
         return (k->deaths += death == AD_DEATH_CRASHED ? OWN_DEATH : 1) < DEATHS;
     }
