@@ -149,6 +149,39 @@ def time_rows(libs):
               lambda xp, a: (lambda m: m + m.T)(a[:1 << 22].reshape(2048, 2048).astype("float64")))
 
 
+def order_rows(libs):
+    """What chooses, counts or puts in order. CuPy has no where= of sums: its array is masked first."""
+    x = bench.random(N)
+    ours = libs[0].module
+
+    def row(title, function, goal, moved=None, prepare=lambda xp, a: None):
+        def prepared(lib):
+            a = lib.module.asarray(x)
+            more = prepare(lib.module, a)
+            return lambda: function(lib.module, a, more)
+
+        seconds = timed(libs, [prepared(lib) for lib in libs])
+        return title, "GB/s" if moved else "ms", [moved / s / 1e9 if moved else s * 1e3 for s in seconds], goal
+
+    def masked(xp, a, m):
+        return a.sum(where=m) if xp is ours else xp.where(m, a, 0).sum()
+
+    yield row("sum, where= a random mask, 2^28 float32", masked, 3500, 5 * N, lambda xp, a: a * 65536 % 2 > 1)
+    yield row("argmax of 2^28 float32", lambda xp, a, _: a.argmax(), 4100, BYTES)
+    yield row("histogram of 2^28 float32, 100 bins", lambda xp, a, _: xp.histogram(a, 100), None)
+    yield row("the same, range=", lambda xp, a, _: xp.histogram(a, 100, range=(0.0, 1.0)), 0.5)
+    yield row("argsort of 2^28 float32", lambda xp, a, _: xp.argsort(a), 8)
+    yield row("partition of 2^28 float32", lambda xp, a, _: xp.partition(a, 1000), 0.8)
+    yield row("unique of 2^26 int32 below 2^16", lambda xp, a, i: xp.unique(i), None,
+              prepare=lambda xp, a: (a[:1 << 26] * 65536).astype("int32"))
+    yield row("lexsort of 2 x 2^25 int32", lambda xp, a, i: xp.lexsort(i), None,
+              prepare=lambda xp, a: (a[:1 << 26] * 65536).astype("int32").reshape(2, -1))
+    for before, after in (("float32", "int8"), ("int64", "float16"), ("bool", "complex64")):
+        size = numpy.dtype(before).itemsize + numpy.dtype(after).itemsize
+        yield row(f"2^26 {before} to {after}", lambda xp, a, i, to=after: i.astype(to), None, size << 26,
+                  lambda xp, a, kind=before: (a[:1 << 26] * 100).astype(kind))
+
+
 # ---- SciPy's functions ----
 
 def scipy_of(lib, name):
@@ -379,7 +412,7 @@ def together_rows():
 
 # Groups of measurements that --only names; "scipy" is all of SciPy's.
 GROUPS = {"small": small_rows, "start": lambda libs: first_result_rows(), "together": lambda libs: together_rows(),
-          "bandwidth": bandwidth_rows, "time": time_rows, "images": image_rows, "special": special_rows,
+          "bandwidth": bandwidth_rows, "time": time_rows, "order": order_rows, "images": image_rows, "special": special_rows,
           "signal": signal_rows, "matmul": matmul_rows, "sparse": sparse_rows, "transfer": transfer_rows}
 SCIPY = ("images", "special", "signal", "sparse")
 

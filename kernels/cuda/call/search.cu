@@ -13,8 +13,6 @@ constexpr int THREADS = 256, EACH = 4; /* searches of a thread: their memory acc
 constexpr int64_t SHARED_BINS = 4096;  /* that a block counts in shared memory */
 constexpr int64_t ELEMENTS = 64;       /* that a thread counts at least before its block adds up */
 constexpr int64_t SHARED_EDGES = 2048; /* bins whose edges and counts are in shared memory */
-constexpr int64_t COPIED_BINS = 256;   /* bins that have several counts, so that threads do not wait for each other */
-constexpr int COPIES = 8;
 
 /* ---- searchsorted ---- */
 
@@ -153,7 +151,6 @@ template <class T, class O> void count_all(ad_call *c, counting *k) {
 struct binning {
     const char *x, *edges;
     int64_t n, bins, each; /* each: elements of a block, a multiple of 16 */
-    int copies;            /* counts of a bin */
     bool whole;            /* x is aligned to 16 bytes */
 };
 
@@ -163,12 +160,11 @@ template <class T> struct shared_bins {
     unsigned *table;
     bin_guess<T> g;
     int64_t bins;
-    int copies;
 
     __device__ void count(T x) const {
         int64_t bin;
         if (!g.guess(x, &bin)) bin = find_bin(x, edge, bins);
-        if (uint64_t(bin) < uint64_t(bins)) atomicAdd(table + int(bin) * copies + int(threadIdx.x) % copies, 1u);
+        if (uint64_t(bin) < uint64_t(bins)) atomicAdd(table + bin, 1u);
     }
 };
 
@@ -177,10 +173,10 @@ template <class T> __device__ shared_bins<T> begin_bins(const binning &k, char *
     T *edge = reinterpret_cast<T *>(memory);
     unsigned *table = reinterpret_cast<unsigned *>(memory + (k.bins + 1) * int64_t(sizeof(T)));
     for (int i = int(threadIdx.x); i <= k.bins; i += THREADS) edge[i] = reinterpret_cast<const T *>(k.edges)[i];
-    for (int i = int(threadIdx.x); i < k.bins * k.copies; i += THREADS) table[i] = 0;
+    for (int i = int(threadIdx.x); i < k.bins; i += THREADS) table[i] = 0;
     if (threadIdx.x == 0) *error = 0;
     __syncthreads();
-    shared_bins<T> s = {edge, table, bin_guess<T>(edge, k.bins), k.bins, k.copies};
+    shared_bins<T> s = {edge, table, bin_guess<T>(edge, k.bins), k.bins};
     for (int i = int(threadIdx.x); i <= k.bins; i += THREADS)
         atomicMax(error, __float_as_uint(__double2float_ru(double(s.g.error(edge[i], i)))));
     __syncthreads();
@@ -213,11 +209,8 @@ template <class T> __global__ void __launch_bounds__(THREADS)
         }
     for (i += threadIdx.x; i < end; i += THREADS) s.count(x[i]);
     __syncthreads();
-    for (int b = int(threadIdx.x); b < k.bins; b += THREADS) {
-        unsigned all = 0;
-        for (int copy = 0; copy < k.copies; copy++) all += s.table[b * k.copies + copy];
-        if (all > 0) add_to(reinterpret_cast<int64_t *>(to.out + b * to.out_step), all);
-    }
+    for (int b = int(threadIdx.x); b < k.bins; b += THREADS)
+        if (s.table[b] > 0) add_to(reinterpret_cast<int64_t *>(to.out + b * to.out_step), s.table[b]);
 }
 
 template <class T> __global__ void __launch_bounds__(THREADS)
@@ -231,12 +224,11 @@ template <class T> __global__ void __launch_bounds__(THREADS)
 
 template <class T> void bin_all(ad_call *c, binning *k, const counting &to) {
     constexpr int64_t LEAST = THREADS * ELEMENTS;
-    const int64_t most = c->stream->device->multiprocessors * 8, blocks = min((k->n + LEAST - 1) / LEAST, most);
+    const int64_t most = c->stream->device->multiprocessors * 32, blocks = min((k->n + LEAST - 1) / LEAST, most);
     const cudaStream_t stream = c->stream->cuda;
     k->each = ((k->n + blocks - 1) / blocks + LEAST - 1) / LEAST * LEAST;
-    k->copies = k->bins <= COPIED_BINS ? COPIES : 1;
     k->whole = reinterpret_cast<uintptr_t>(k->x) % 16 == 0;
-    const size_t shared = size_t((k->bins + 1) * int64_t(sizeof(T)) + k->bins * k->copies * 4);
+    const size_t shared = size_t((k->bins + 1) * int64_t(sizeof(T)) + k->bins * 4);
     if (k->bins > SHARED_EDGES || k->each >= int64_t(UINT32_MAX))
         bin_far<T><<<unsigned(blocks), THREADS, 0, stream>>>(*k, to);
     else bin_shared<T><<<unsigned(blocks), THREADS, shared, stream>>>(*k, to);
@@ -251,7 +243,7 @@ int ad_call_histogram(ad_call *c) {
     if ((status = ad_call_input_packed(c, 0, dtype, &x)) || (status = ad_call_input_packed(c, 1, dtype, &edges)) ||
         (status = ad_call_output(c, 0, AD_INT64, &out)))
         return status;
-    binning k = {x.data, edges.data, x.shape[0], out.shape[0], 0, 1, false};
+    binning k = {x.data, edges.data, x.shape[0], out.shape[0], 0, false};
     counting to = {};
     to.out = out.data;
     to.out_step = out.stride[0];
