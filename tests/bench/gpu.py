@@ -150,7 +150,7 @@ def time_rows(libs):
 
 
 def order_rows(libs):
-    """What chooses, counts or puts in order. CuPy has no where= of sums: its array is masked first."""
+    """Functions that choose, count or put in order. CuPy has no where= of sums: its array is masked first."""
     x = bench.random(N)
     ours = libs[0].module
 
