@@ -48,6 +48,9 @@ def list_cases():
                 generator.uniform(low, high, 1 << 20).astype(dtype)]
     yield "betainc of 2^16 float64", "special", lambda m, a, b, x: m.betainc(a, b, x), [
         generator.uniform(0.5, 20, 1 << 16), generator.uniform(0.5, 20, 1 << 16), generator.random(1 << 16)]
+    yield "sum_labels of 1024^2, 50 labels", "ndimage", lambda m, a, labels: m.sum_labels(a, labels, numpy.arange(1, 50)), [
+        generator.random((1024, 1024)), generator.integers(0, 50, (1024, 1024))]
+    yield "pdist of 1000 points of 8", "spatial.distance", lambda m, a: m.pdist(a), [generator.random((1000, 8))]
     yield "cdist of 1000 and 1000 points of 8", "spatial.distance", lambda m, a, b: m.cdist(a, b), [
         generator.random((1000, 8)), generator.random((1000, 8))]
     yield "sosfilt of 2^20, 2 sections", "signal", lambda m, a, x: m.sosfilt(a, x), [
