@@ -48,6 +48,7 @@ def test_figures_agree_with_what_clients_count(start):
     for name in worker["counters"].keys() - {"sessions"}:
         assert worker["counters"][name] == own[1][name], name
     assert worker["devices"][0]["used_bytes"] == own[1]["used_bytes"]
+    assert worker["devices"][0]["reserved_multiprocessors"] == 0
     assert worker["kept_slab_bytes"] == worker["devices"][0]["slab_bytes"] == own[1]["slab_bytes"]
 
     told, domain = metrics(server), worker["domain"]
