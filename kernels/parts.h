@@ -1,4 +1,4 @@
-/* Parts of a device, each with multiprocessors of its own: a second table, of backends whose devices have parts. They
+/* Parts of a device: a second table, of backends that can keep streams from some of a device's multiprocessors. They
  * export it beside that of kernels/backend.h, whose rules hold here as well. */
 #ifndef AD_KERNELS_PARTS_H
 #define AD_KERNELS_PARTS_H
@@ -9,15 +9,13 @@
 extern "C" {
 #endif
 
-typedef enum ad_part { AD_PART_WHOLE, AD_PART_RESERVED, AD_PART_REST } ad_part;
-
 typedef struct ad_part_table {
-    /* Returns how many multiprocessors can be reserved where `wanted` are wanted; 0: none; negative: a status. Nothing
-     * changes for streams that are not placed. */
+    /* Returns how many multiprocessors can be reserved where `wanted` are wanted; 0: none; negative: a status. Streams
+     * are as before. The first call for a number may take as long as the device has something to do. */
     int (*device_split)(ad_device *device, int wanted, ad_fault *fault);
-    /* What is enqueued from now on runs in a part, after all that the stream already holds. reserved: what device_split
-     * returned; of no meaning for AD_PART_WHOLE, where a stream begins. */
-    int (*stream_place)(ad_stream *stream, ad_part part, int reserved, ad_fault *fault);
+    /* What is enqueued from now on, after all that the stream already holds, leaves so many multiprocessors alone.
+     * reserved: what device_split returned; 0: the stream has the whole device again. */
+    int (*stream_confine)(ad_stream *stream, int reserved, ad_fault *fault);
 } ad_part_table;
 
 const ad_part_table *ad_part_table_get(void);

@@ -62,7 +62,7 @@ typedef struct ad_report_principal {
 typedef struct ad_report_device {
     uint64_t index, open; /* 1: the worker has opened it; all that follows is 0 otherwise */
     uint64_t memory, limit, slab_bytes, slabs, used;
-    uint64_t reserved; /* multiprocessors for short operations (option sm-share) */
+    uint64_t reserved; /* multiprocessors kept free for light sessions (option sm-share) */
     char name[64];
 } ad_report_device;
 

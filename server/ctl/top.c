@@ -154,7 +154,7 @@ static size_t count_devices(const json_t *now) {
     return most;
 }
 
-/* Count the multiprocessors that are reserved for short operations. */
+/* Count the multiprocessors that are reserved for light sessions. */
 static double count_reserved(const json_t *now) {
     size_t i, k;
     json_t *w, *d;
@@ -181,7 +181,7 @@ static void describe_busiest(const json_t *now, const active *list, size_t n, ch
     int used = devices == 1 ? snprintf(out, size, "device %.0f %% busy", device * 100)
                             : snprintf(out, size, "%zu devices %.0f %% busy", devices, device * 100);
     const double reserved = count_reserved(now);
-    if (reserved > 0) used += snprintf(out + used, size - (size_t)used, ", %.0f reserved for short work", reserved);
+    if (reserved > 0) used += snprintf(out + used, size - (size_t)used, ", %.0f multiprocessors reserved", reserved);
     if (most)
         used += snprintf(out + used, size - (size_t)used, ", most with %.200s (session %s, %.0f %%)",
                          ad__json_text(most->session, "principal"), ad__json_text(most->session, "session"),

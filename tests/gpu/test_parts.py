@@ -1,4 +1,4 @@
-"""Multiprocessors that are reserved for short operations while another session keeps the GPU busy (option sm-share)."""
+"""Multiprocessors that are kept free for light sessions while another one keeps the GPU busy (option sm-share)."""
 import contextlib
 import json
 import os
@@ -18,8 +18,15 @@ a = ad.ones(({N}, {N}), "float32") / {N}
 out = ad.zeros_like(a)
 ad.matmul(a, a, out=out)
 ad.sync()
-print(float(out.sum()), flush=True)
+print("begun", flush=True)
 while True: ad.matmul(a, a, out=out)
+"""
+LIGHT = """
+import arrayd as ad
+a = ad.ones(16)
+assert float(a.sum()) == 16
+print("begun", flush=True)
+while True: assert float(a.sum()) == 16
 """
 COOPERATIVE = r"""
 #include <cooperative_groups.h>
@@ -32,14 +39,14 @@ extern "C" __global__ void meet(int *x) {
 
 
 @contextlib.contextmanager
-def flood(url):
-    """Run another session, which keeps the GPU busy with products."""
-    program = subprocess.Popen([sys.executable, "-c", FLOOD], env={**os.environ, "ARRAYD_URL": url}, text=True,
+def another(url, code):
+    """Run another session, which does not end by itself."""
+    program = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "ARRAYD_URL": url}, text=True,
                                stdout=subprocess.PIPE)
     try:
-        assert program.stdout.readline().strip() == str(float(N))
+        assert program.stdout.readline() == "begun\n"
         yield program
-        assert program.poll() is None, "the flood has ended by itself"
+        assert program.poll() is None, "the other session has failed"
     finally:
         program.kill()
         program.communicate()
@@ -85,24 +92,41 @@ def compare_with_numpy(rng):
     assert float((ad.ones(1 << 22, "float32") * 3).sum()) == 3 << 22
 
 
-def test_everything_works_in_a_part(divided):
+@pytest.fixture
+def busy():
+    """A function that gives the GPU some 20 ms to do, without waiting for it."""
+    a = ad.ones((N, N), "float32") / N
+    out = ad.zeros_like(a)
+
+    def enqueue():
+        for _ in range(8):
+            ad.matmul(a, a, out=out)
+        return out
+
+    return enqueue
+
+
+def test_everything_works_beside_what_is_reserved(divided, busy):
+    """A heavy session leaves multiprocessors alone: its results are those of the whole device."""
     rng = np.random.default_rng(1)
-    with flood(divided):
+    with another(divided, LIGHT):
         for _ in range(20):
+            out = busy()
             compare_with_numpy(rng)
+            assert count_reserved(divided) >= 8
+    np.testing.assert_allclose(out[0, :8].get(), 1 / N, rtol=1e-4)
 
 
-def test_blocks_that_wait_for_each_other_have_the_whole_device(divided):
-    """A cooperative launch of as many blocks as the GPU has multiprocessors is right, and so does not fail."""
+def test_blocks_that_wait_for_each_other_have_the_whole_device(divided, busy):
+    """A cooperative launch of as many blocks as the GPU has multiprocessors succeeds beside what is reserved."""
     blocks = ad.cuda.Device(0).attributes["MultiProcessorCount"]
     kernel = ad.RawKernel(COOPERATIVE, "meet", enable_cooperative_groups=True)
-    a = ad.ones(16)
-    with flood(divided):
+    with another(divided, LIGHT):
         for _ in range(5):
-            assert float(a.sum()) == 16
+            busy()
             met = ad.zeros(2, "int32")
-            kernel((blocks,), (32,), (met,))
-            assert met[1] == 32 * blocks
+            kernel((blocks,), (1024,), (met,))
+            assert met[1] == 1024 * blocks
 
 
 def test_they_are_reserved_while_both_are_there(divided):
@@ -110,9 +134,9 @@ def test_they_are_reserved_while_both_are_there(divided):
     for _ in range(100):
         assert float(a.sum()) == 16
     assert count_reserved(divided) == 0, "nobody else is there"
-    with flood(divided):
+    with another(divided, FLOOD):
         for _ in range(1000):
             assert float(a.sum()) == 16
         given = count_reserved(divided)
         assert given >= 8
-        assert f", {given} reserved for short work" in ask(divided, "top", "--count=1", "--interval=0.05")
+        assert f", {given} multiprocessors reserved" in ask(divided, "top", "--count=1", "--interval=0.05")

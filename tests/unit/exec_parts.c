@@ -1,4 +1,4 @@
-/* Parts of a device: when multiprocessors are reserved, for whom, and when that is over. */
+/* Parts of a device: when multiprocessors are reserved, whose operations leave them alone, and when that is over. */
 #include <criterion/criterion.h>
 
 #include "server/common/os.h"
@@ -6,7 +6,7 @@
 #include "tests/unit/worker/ops.h"
 
 #define SHARE 8
-#define SHORT (AD_PARTS_SHORT / 2)
+#define SHORT 10000
 #define LONG 3000000 /* more than a session may have in its window and stay light */
 
 static const ad_component *const components[] = {&ad__component_turn,    &ad__component_input, &ad__component_output,
@@ -44,27 +44,28 @@ static void pass_time(const pair *p, int64_t ns) {
     p->gpu->parts.decided -= ns;
 }
 
-/* Enqueue an operation of `ns`, a millisecond after the one before. Returns the part where it goes. */
-static ad_part enqueue(const pair *p, ad_worker_session *s, int64_t ns) {
+/* Enqueue an operation of `ns`, a millisecond after the one before. Returns how many multiprocessors it leaves alone.
+ */
+static int enqueue(const pair *p, ad_worker_session *s, int64_t ns) {
     pass_time(p, 1000000);
     const int64_t corrected = ad__stream_queue_charge(s, ns);
     ad_stream_queue *queue = ad__stream_queue_current(s, NULL);
     ad__stream_queue_expect(queue, ns, corrected);
     cr_assert_eq(ad__session_enqueued(s, queue, NULL), 0);
-    return fake_part(queue->stream);
+    return fake_confined(queue->stream);
 }
 
 static int get_reserved(const pair *p) { return ad__parts_reserved(p->gpu, ad__os_now()); }
 
 Test(parts, begin_with_the_second_session) {
     pair p = start_pair(SHARE);
-    cr_assert_eq(enqueue(&p, p.heavy, LONG), AD_PART_WHOLE);
-    cr_assert_eq(enqueue(&p, p.heavy, LONG), AD_PART_WHOLE, "nobody else is there");
+    cr_assert_eq(enqueue(&p, p.heavy, LONG), 0);
+    cr_assert_eq(enqueue(&p, p.heavy, LONG), 0, "nobody else is there");
     cr_assert_eq(get_reserved(&p), 0);
-    cr_assert_eq(enqueue(&p, p.light, SHORT), AD_PART_RESERVED);
-    cr_assert_eq(enqueue(&p, p.heavy, LONG), AD_PART_REST);
+    cr_assert_eq(enqueue(&p, p.light, SHORT), 0, "they are reserved for it");
     cr_assert_eq(get_reserved(&p), SHARE);
-    cr_assert_eq(enqueue(&p, p.light, 10 * AD_PARTS_SHORT), AD_PART_REST, "a long operation went to the small part");
+    cr_assert_eq(enqueue(&p, p.heavy, LONG), SHARE);
+    cr_assert_eq(enqueue(&p, p.light, SHORT), 0);
     cr_assert_eq(fake.splits, 1);
     end_pair(p);
 }
@@ -73,11 +74,12 @@ Test(parts, end_when_the_light_session_is_gone) {
     pair p = start_pair(SHARE);
     enqueue(&p, p.heavy, LONG);
     enqueue(&p, p.light, SHORT);
-    cr_assert_eq(enqueue(&p, p.heavy, LONG), AD_PART_REST);
+    cr_assert_eq(enqueue(&p, p.heavy, LONG), SHARE);
     pass_time(&p, AD_PARTS_HOLD);
     cr_assert_eq(get_reserved(&p), 0);
-    cr_assert_eq(enqueue(&p, p.heavy, LONG), AD_PART_WHOLE);
-    cr_assert_eq(enqueue(&p, p.light, SHORT), AD_PART_RESERVED, "they do not come again");
+    cr_assert_eq(enqueue(&p, p.heavy, LONG), 0);
+    enqueue(&p, p.light, SHORT);
+    cr_assert_eq(enqueue(&p, p.heavy, LONG), SHARE, "they do not come again");
     end_pair(p);
 }
 
@@ -87,30 +89,33 @@ Test(parts, end_when_the_heavy_session_has_nothing_left) {
     enqueue(&p, p.light, SHORT);
     p.worker->engine.under_way = p.heavy;
     pass_time(&p, AD_PARTS_HOLD);
-    cr_assert_eq(enqueue(&p, p.light, SHORT), AD_PART_RESERVED, "the device still works for the heavy session");
+    enqueue(&p, p.light, SHORT);
+    cr_assert_eq(get_reserved(&p), SHARE, "the device still works for the heavy session");
     fake_pass();
     cr_assert_eq(ad__stream_queues_mark(p.heavy, NULL), 0);
     cr_assert_eq(ad__stream_queues_poll(p.heavy, NULL), 0);
-    cr_assert_eq(enqueue(&p, p.light, SHORT), AD_PART_WHOLE);
+    enqueue(&p, p.light, SHORT);
+    cr_assert_eq(get_reserved(&p), 0);
     end_pair(p);
 }
 
 Test(parts, are_not_for_a_session_that_becomes_heavy_alone) {
     pair p = start_pair(SHARE);
-    cr_assert_eq(enqueue(&p, p.light, SHORT), AD_PART_WHOLE);
-    cr_assert_eq(enqueue(&p, p.light, LONG), AD_PART_WHOLE);
-    cr_assert_eq(enqueue(&p, p.light, LONG), AD_PART_WHOLE, "it has the rest of itself");
+    cr_assert_eq(enqueue(&p, p.light, SHORT), 0);
+    cr_assert_eq(enqueue(&p, p.light, LONG), 0);
+    cr_assert_eq(enqueue(&p, p.light, LONG), 0, "it leaves multiprocessors to itself");
     cr_assert_eq(fake.splits, 0);
-    cr_assert_eq(fake.places, 0);
+    cr_assert_eq(fake.confines, 0);
     end_pair(p);
 }
 
 Test(parts, are_not_for_light_sessions_alone) {
     pair p = start_pair(SHARE);
     for (int i = 0; i < 3; i++) {
-        cr_assert_eq(enqueue(&p, p.light, SHORT), AD_PART_WHOLE);
-        cr_assert_eq(enqueue(&p, p.heavy, SHORT), AD_PART_WHOLE);
+        cr_assert_eq(enqueue(&p, p.light, SHORT), 0);
+        cr_assert_eq(enqueue(&p, p.heavy, SHORT), 0);
     }
+    cr_assert_eq(fake.splits, 0);
     end_pair(p);
 }
 
@@ -118,38 +123,54 @@ Test(parts, are_as_large_as_a_grant_says) {
     pair p = start_pair(SHARE);
     p.light->grants.sm_share = AD_GRANT_NO_SHARE;
     enqueue(&p, p.heavy, LONG);
-    cr_assert_eq(enqueue(&p, p.light, SHORT), AD_PART_WHOLE, "it has no share");
+    enqueue(&p, p.light, SHORT);
+    cr_assert_eq(get_reserved(&p), 0, "its share is none");
     p.light->grants.sm_share = 2 * SHARE;
     enqueue(&p, p.light, SHORT);
     cr_assert_eq(p.gpu->parts.asked, 2 * SHARE);
     p.light->grants.sm_share = 0;
     p.light->grants.priority = AD_PRIORITY_LOW;
-    cr_assert_eq(enqueue(&p, p.light, SHORT), AD_PART_REST, "low priority has a share");
+    cr_assert_eq(enqueue(&p, p.light, SHORT), SHARE, "what is reserved for others is had by low priority");
     end_pair(p);
 }
 
 Test(parts, are_not_where_the_option_or_the_device_has_none) {
     pair p = start_pair(0);
     enqueue(&p, p.heavy, LONG);
-    cr_assert_eq(enqueue(&p, p.light, SHORT), AD_PART_WHOLE);
+    enqueue(&p, p.light, SHORT);
     cr_assert_eq(fake.splits, 0);
     p.worker->config.sm_share = SHARE;
-    enqueue(&p, p.heavy, LONG);
-    for (int i = 0; i < 3; i++) cr_assert_eq(enqueue(&p, p.light, SHORT), AD_PART_WHOLE);
+    for (int i = 0; i < 3; i++) {
+        enqueue(&p, p.light, SHORT);
+        cr_assert_eq(enqueue(&p, p.heavy, LONG), 0);
+    }
     cr_assert_eq(fake.splits, 1, "a device that cannot be divided is asked again and again");
     end_pair(p);
 }
 
-Test(parts, a_stream_that_cannot_go_there_stays) {
+Test(parts, a_stream_that_cannot_be_confined_has_the_whole_device) {
     pair p = start_pair(SHARE);
     enqueue(&p, p.heavy, LONG);
-    fake.place_fail = AD_E_MEMORY;
-    cr_assert_eq(enqueue(&p, p.light, SHORT), AD_PART_WHOLE);
-    fake.place_fail = 0;
-    cr_assert_eq(enqueue(&p, p.light, SHORT), AD_PART_WHOLE, "it tries again with each operation");
+    enqueue(&p, p.light, SHORT);
+    fake.confine_fail = AD_E_MEMORY;
+    cr_assert_eq(enqueue(&p, p.heavy, LONG), 0);
+    fake.confine_fail = 0;
+    cr_assert_eq(enqueue(&p, p.heavy, LONG), 0, "it tries again with each operation");
     cr_assert_eq(get_reserved(&p), 0);
     pass_time(&p, AD_PARTS_HOLD);
     enqueue(&p, p.heavy, LONG);
-    cr_assert_eq(enqueue(&p, p.light, SHORT), AD_PART_RESERVED);
+    enqueue(&p, p.light, SHORT);
+    cr_assert_eq(enqueue(&p, p.heavy, LONG), SHARE);
+    end_pair(p);
+}
+
+Test(parts, a_device_is_prepared_where_the_option_says_so) {
+    pair p = start_pair(0);
+    ad__parts_prepare(p.worker, p.gpu);
+    cr_assert_eq(fake.splits, 0);
+    p.worker->config.sm_share = SHARE;
+    ad__parts_prepare(p.worker, p.gpu);
+    cr_assert_eq(fake.splits, 1);
+    cr_assert_eq(get_reserved(&p), 0);
     end_pair(p);
 }

@@ -92,7 +92,7 @@ const ad_backend backend = {AD_BACKEND_VERSION,
                             ad_cuda_kernel_set,
                             run_launch};
 
-const ad_part_table parts = {ad_cuda_device_split, ad_cuda_stream_place};
+const ad_part_table parts = {ad_cuda_device_split, ad_cuda_stream_confine};
 
 } // namespace
 

@@ -99,7 +99,7 @@ void dispose(ad_device *device) {
     ad_cuda_libraries_close(device);
     ad_cuda_ring_close(device);
     ad_cuda_streams_close(device);
-    ad_cuda_splits_close(device);
+    ad_cuda_parts_close(device);
     if (device->own) cudaStreamDestroy(device->own);
     delete device;
 }

@@ -12,8 +12,8 @@ struct ad_cuda_libraries; /* handles of cuBLAS and the others, made when first n
 struct ad_cuda_ring;      /* pinned memory that uploads pass through (transfer.cpp) */
 struct ad_cuda_warmer;    /* a thread that loads what is slow to load (warm.cpp) */
 struct ad_cuda_fuser;     /* kernels of chains (fuse/cache.cpp) */
-struct ad_cuda_split;     /* the device in two parts, and a stream in such a part (parts.cpp) */
-struct ad_cuda_placed;
+struct ad_cuda_part;      /* some of the multiprocessors, and a stream that has those alone (parts.cpp) */
+struct ad_cuda_confined;
 
 struct ad_device {
     int index;
@@ -32,20 +32,20 @@ struct ad_device {
     bool has_deep_stack;   /* threads have the stack that special functions need (ufunc/launch.cpp) */
     char name[64], id[48]; /* for device_info */
     ad_faults faults;
-    ad_cuda_fuser *fuser;  /* made with the first chain */
-    ad_cuda_split *splits; /* made when first asked for */
+    ad_cuda_fuser *fuser; /* made with the first chain */
+    ad_cuda_part *parts;  /* made when first asked for */
 };
 
 struct ad_stream {
     ad_device *device;
-    cudaStream_t cuda; /* where operations go now: `whole`, or one in a part of the device */
+    cudaStream_t cuda; /* where operations go now: `whole`, or one with some of the multiprocessors */
     int priority;
     struct cusolverDnContext *solver; /* its handle of cuSOLVER, for `whole`; NULL: not needed yet */
     ad_stream *next;                  /* spare ones */
     cudaStream_t whole;
-    ad_cuda_placed *placed; /* streams in parts of the device (parts.cpp) */
-    cudaEvent_t moved;      /* orders them; NULL: not needed yet */
-    int multiprocessors;    /* of the part where operations go now; 0: all of the device */
+    ad_cuda_confined *confined; /* streams that leave multiprocessors alone (parts.cpp) */
+    cudaEvent_t moved;          /* orders them; NULL: not needed yet */
+    int multiprocessors;        /* that operations have now; 0: all of the device's */
 };
 
 struct ad_event {
@@ -111,12 +111,12 @@ int ad_cuda_check_fault(const ad_check *check, ad_fault *fault);
 
 /* parts.cpp */
 int ad_cuda_device_split(ad_device *device, int wanted, ad_fault *fault);
-int ad_cuda_stream_place(ad_stream *stream, ad_part part, int reserved, ad_fault *fault);
+int ad_cuda_stream_confine(ad_stream *stream, int reserved, ad_fault *fault);
 /* Let operations that need the whole device have it: they launch as many blocks as it takes at once, which wait for
  * each other. Costs nothing where the stream has the whole device already. */
 int ad_cuda_stream_widen(ad_stream *stream, ad_fault *fault);
-void ad_cuda_placed_close(ad_stream *stream); /* for streams_close */
-void ad_cuda_splits_close(ad_device *device); /* for device_close, after the streams */
+void ad_cuda_confined_close(ad_stream *stream); /* for streams_close */
+void ad_cuda_parts_close(ad_device *device);    /* for device_close, after the streams */
 
 /* transfer.cpp */
 int ad_cuda_ring_open(ad_device *device, ad_fault *fault); /* for device_open */

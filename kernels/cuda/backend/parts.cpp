@@ -1,29 +1,26 @@
-/* Parts of a device: some multiprocessors that are reserved, and the rest, as two green contexts of the primary
- * context.
+/* Parts of a device: streams that leave some multiprocessors alone, by a green context of the primary context.
  *
  *     ad_stream ── cuda ─┬─ whole      a stream of the primary context
- *                        ├─ reserved   a stream of a green context
- *                        └─ rest
+ *                        └─ confined   one of a green context that has the other multiprocessors
  *
- * A stream that is placed elsewhere waits there, by an event, for what it already holds. So whoever uses an ad_stream
- * sees one stream. Memory, modules, events and handles are the primary context's, and work in all parts. */
+ * A stream that goes from one to the other waits there, by an event, for what it already holds. So whoever uses an
+ * ad_stream sees one stream. Memory, modules, events and handles are the primary context's, and work in both. */
 #include <algorithm>
 #include <new>
 
 #include "kernels/cuda/backend/device.h"
 #include "kernels/cuda/backend/driver.h"
 
-struct ad_cuda_split {
-    int multiprocessors[2]; /* reserved, rest */
-    CUgreenCtx context[2];
-    ad_cuda_split *next;
+struct ad_cuda_part {
+    int reserved, multiprocessors; /* left alone; those that it has */
+    CUgreenCtx context;
+    ad_cuda_part *next;
 };
 
-struct ad_cuda_placed {
-    const ad_cuda_split *split;
-    ad_part part;
+struct ad_cuda_confined {
+    const ad_cuda_part *part;
     cudaStream_t cuda;
-    ad_cuda_placed *next;
+    ad_cuda_confined *next;
 };
 
 namespace {
@@ -42,8 +39,8 @@ int open_context(int device, CUdevResource *resource, CUgreenCtx *out, ad_fault 
                                  "cuGreenCtxCreate", fault);
 }
 
-/* Divide the device's multiprocessors; the first part has `wanted` or some more. False: the device has no parts. */
-bool divide(int device, int wanted, CUdevResource part[2]) {
+/* Divide the device's multiprocessors into `wanted` or some more, and the rest. False: they cannot be divided so. */
+bool divide(int device, int wanted, CUdevResource *reserved, CUdevResource *rest) {
     CUdevResource all;
     CUdevice which = 0;
     unsigned groups = 1;
@@ -51,63 +48,49 @@ bool divide(int device, int wanted, CUdevResource part[2]) {
         driver()->cuDeviceGetDevResource(which, &all, CU_DEV_RESOURCE_TYPE_SM) != CUDA_SUCCESS)
         return false;
     const unsigned least = std::min(unsigned(wanted), all.sm.smCount / 2);
-    return driver()->cuDevSmResourceSplitByCount(&part[0], &groups, &all, &part[1], 0, least) == CUDA_SUCCESS &&
-           groups == 1 && part[0].sm.smCount > 0 && part[1].sm.smCount >= part[0].sm.smCount;
+    return driver()->cuDevSmResourceSplitByCount(reserved, &groups, &all, rest, 0, least) == CUDA_SUCCESS &&
+           groups == 1 && reserved->sm.smCount > 0 && rest->sm.smCount >= reserved->sm.smCount;
 }
 
-ad_cuda_split *find_split(const ad_device *device, int reserved) {
-    ad_cuda_split *s = device->splits;
-    while (s && s->multiprocessors[0] != reserved) s = s->next;
-    return s;
-}
-
-void close_split(ad_cuda_split *s) {
-    for (CUgreenCtx context : s->context)
-        if (context) driver()->cuGreenCtxDestroy(context);
-    delete s;
-}
-
-int open_split(ad_device *device, CUdevResource part[2], ad_fault *fault) {
-    ad_cuda_split *s = new (std::nothrow) ad_cuda_split{};
-    int status = s ? 0 : ad__fault(fault, AD_E_MEMORY, "out of memory");
-    for (int i = 0; i < 2 && !status; i++) {
-        s->multiprocessors[i] = int(part[i].sm.smCount);
-        status = open_context(device->index, &part[i], &s->context[i], fault);
-    }
-    if (status) {
-        if (s) close_split(s);
-        return status;
-    }
-    s->next = device->splits;
-    device->splits = s;
-    return 0;
-}
-
-ad_cuda_placed *find_placed(const ad_stream *stream, ad_part part, int reserved) {
-    ad_cuda_placed *p = stream->placed;
-    while (p && (p->part != part || p->split->multiprocessors[0] != reserved)) p = p->next;
+ad_cuda_part *find_part(const ad_device *device, int reserved) {
+    ad_cuda_part *p = device->parts;
+    while (p && p->reserved != reserved) p = p->next;
     return p;
 }
 
-int open_placed(ad_stream *stream, ad_part part, int reserved, ad_cuda_placed **out, ad_fault *fault) {
-    const ad_cuda_split *split = find_split(stream->device, reserved);
-    if (!split) return ad__fault(fault, AD_E_INTERNAL, "device %d has no part of %d", stream->device->index, reserved);
-    ad_cuda_placed *p = new (std::nothrow) ad_cuda_placed{split, part, nullptr, stream->placed};
+int open_part(ad_device *device, int reserved, CUdevResource *rest, ad_fault *fault) {
+    ad_cuda_part *p = new (std::nothrow) ad_cuda_part{reserved, int(rest->sm.smCount), nullptr, device->parts};
     if (!p) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    const int status = open_context(device->index, rest, &p->context, fault);
+    if (status) delete p;
+    else device->parts = p;
+    return status;
+}
+
+ad_cuda_confined *find_confined(const ad_stream *stream, int reserved) {
+    ad_cuda_confined *c = stream->confined;
+    while (c && c->part->reserved != reserved) c = c->next;
+    return c;
+}
+
+int open_confined(ad_stream *stream, int reserved, ad_cuda_confined **out, ad_fault *fault) {
+    const ad_cuda_part *part = find_part(stream->device, reserved);
+    if (!part) return ad__fault(fault, AD_E_INTERNAL, "%d multiprocessors were never reserved", reserved);
     CUstream made = nullptr;
-    const int status = ad_cuda_driver_status(
-        driver()->cuGreenCtxStreamCreate(&made, split->context[part - 1], CU_STREAM_NON_BLOCKING, stream->priority),
+    int status = ad_cuda_driver_status(
+        driver()->cuGreenCtxStreamCreate(&made, part->context, CU_STREAM_NON_BLOCKING, stream->priority),
         "cuGreenCtxStreamCreate", fault);
-    if (status) {
-        delete p;
-        return status;
+    if (status) return status;
+    ad_cuda_confined *c = new (std::nothrow) ad_cuda_confined{part, made, stream->confined};
+    if (!c) {
+        cudaStreamDestroy(made);
+        return ad__fault(fault, AD_E_MEMORY, "out of memory");
     }
-    p->cuda = made;
-    *out = stream->placed = p;
+    *out = stream->confined = c;
     return 0;
 }
 
-/* Let operations go to another of the stream's streams, after all that it holds. */
+/* Let operations go to another of the stream's streams, after all that it holds. multiprocessors: there; 0: all. */
 int switch_to(ad_stream *stream, cudaStream_t to, int multiprocessors, ad_fault *fault) {
     int status = 0;
     if (!stream->moved)
@@ -124,12 +107,12 @@ int switch_to(ad_stream *stream, cudaStream_t to, int multiprocessors, ad_fault 
 } // namespace
 
 int ad_cuda_device_split(ad_device *device, int wanted, ad_fault *fault) {
-    CUdevResource part[2];
+    CUdevResource part, rest;
     int status = ad_cuda_enter(device, fault);
     if (status) return status;
-    if (!divide(device->index, wanted, part)) return 0;
-    const int reserved = int(part[0].sm.smCount);
-    if (!find_split(device, reserved)) status = open_split(device, part, fault);
+    if (!divide(device->index, wanted, &part, &rest)) return 0;
+    const int reserved = int(part.sm.smCount);
+    if (!find_part(device, reserved)) status = open_part(device, reserved, &rest, fault);
     return status ? status : reserved;
 }
 
@@ -139,29 +122,30 @@ int ad_cuda_stream_widen(ad_stream *stream, ad_fault *fault) {
     return status ? status : switch_to(stream, stream->whole, 0, fault);
 }
 
-int ad_cuda_stream_place(ad_stream *stream, ad_part part, int reserved, ad_fault *fault) {
-    if (part == AD_PART_WHOLE) return ad_cuda_stream_widen(stream, fault);
-    ad_cuda_placed *p = find_placed(stream, part, reserved);
+int ad_cuda_stream_confine(ad_stream *stream, int reserved, ad_fault *fault) {
+    if (!reserved) return ad_cuda_stream_widen(stream, fault);
+    ad_cuda_confined *c = find_confined(stream, reserved);
     int status = ad_cuda_enter(stream->device, fault);
-    if (!p && !status) status = open_placed(stream, part, reserved, &p, fault);
-    if (status || stream->cuda == p->cuda) return status;
-    return switch_to(stream, p->cuda, p->split->multiprocessors[part - 1], fault);
+    if (!c && !status) status = open_confined(stream, reserved, &c, fault);
+    if (status || stream->cuda == c->cuda) return status;
+    return switch_to(stream, c->cuda, c->part->multiprocessors, fault);
 }
 
-void ad_cuda_placed_close(ad_stream *stream) {
-    while (stream->placed) {
-        ad_cuda_placed *p = stream->placed;
-        stream->placed = p->next;
-        cudaStreamDestroy(p->cuda);
-        delete p;
+void ad_cuda_confined_close(ad_stream *stream) {
+    while (stream->confined) {
+        ad_cuda_confined *c = stream->confined;
+        stream->confined = c->next;
+        cudaStreamDestroy(c->cuda);
+        delete c;
     }
     if (stream->moved) cudaEventDestroy(stream->moved);
 }
 
-void ad_cuda_splits_close(ad_device *device) {
-    while (device->splits) {
-        ad_cuda_split *s = device->splits;
-        device->splits = s->next;
-        close_split(s);
+void ad_cuda_parts_close(ad_device *device) {
+    while (device->parts) {
+        ad_cuda_part *p = device->parts;
+        device->parts = p->next;
+        driver()->cuGreenCtxDestroy(p->context);
+        delete p;
     }
 }

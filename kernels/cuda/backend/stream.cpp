@@ -58,7 +58,7 @@ void ad_cuda_streams_close(ad_device *device) {
         ad_stream *stream = device->spare;
         device->spare = stream->next;
         ad_cuda_solver_close(stream);
-        ad_cuda_placed_close(stream);
+        ad_cuda_confined_close(stream);
         cudaStreamDestroy(stream->whole);
         delete stream;
     }

@@ -122,7 +122,7 @@ static const device_row device_rows[] = {
     {"device_slab_bytes", "bytes that it has taken in slabs", offsetof(ad_report_device, slab_bytes)},
     {"device_used_bytes", "bytes of them that arrays and what is computed with them use",
      offsetof(ad_report_device, used)},
-    {"device_reserved_multiprocessors", "multiprocessors that are reserved for short operations (option sm-share)",
+    {"device_reserved_multiprocessors", "multiprocessors that are kept free for light sessions (option sm-share)",
      offsetof(ad_report_device, reserved)},
 };
 

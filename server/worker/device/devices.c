@@ -63,6 +63,7 @@ ad_gpu *ad__gpu_get(ad_worker *w, uint64_t index, ad_fault *fault) {
     ad__gpu_measure(w, g);
     init_memory(w, g);
     ad__reserved_open(w, g);
+    ad__parts_prepare(w, g);
     return g;
 }
 

@@ -20,15 +20,14 @@ static bool is_heavy_under_way(const ad_worker *w, const ad_gpu *g) {
     return false;
 }
 
-/* Record that the session enqueues an operation of its kind. A session that has changed its kind would otherwise get a
- * part for fear of itself. */
+/* Record that the session enqueues an operation of its kind. A session that has changed its kind would otherwise be
+ * confined for fear of itself. */
 static void note_user(ad_parts_user *mine, ad_parts_user *others, const ad_worker_session *s, int64_t now) {
     *mine = (ad_parts_user){s, now};
     if (others->session == s) others->session = NULL;
 }
 
-/* Record a short operation of a light session whose share is above 0. Sessions with different shares get the largest.
- */
+/* Record an operation of a light session whose share is above 0. Sessions with different shares get the largest. */
 static void note_light(ad_parts *p, const ad_worker_session *s, int share, int64_t now) {
     if (share > p->wanted || !is_recent(&p->light, now)) p->wanted = share;
     note_user(&p->light, &p->heavy, s, now);
@@ -46,18 +45,22 @@ static void decide_parts(const ad_worker *w, ad_gpu *g, int64_t now) {
     p->begun |= p->reserved > 0;
 }
 
-void ad__parts_place(ad_worker_session *s, ad_stream_queue *queue, int64_t ns) {
+void ad__parts_prepare(const ad_worker *w, ad_gpu *g) {
+    if (w->parts && w->config.sm_share)
+        w->parts->device_split(g->device, ad__sm_share(&w->config, &(ad_grants){0}), NULL);
+}
+
+void ad__parts_choose(ad_worker_session *s, ad_stream_queue *queue) {
     ad_parts *p = &queue->gpu->parts;
     const ad_part_table *table = s->worker->parts;
     const int share = ad__sm_share(&s->worker->config, &s->grants);
     if (!table || (!share && !p->wanted)) return; /* nobody has a share */
     const int64_t now = ad__os_now();
-    const bool is_short = !s->usage.heavy && ns <= AD_PARTS_SHORT;
+    const bool is_served = share && !s->usage.heavy;
     if (s->usage.heavy) note_user(&p->heavy, &p->light, s, now);
-    else if (is_short && share) note_light(p, s, share, now);
+    else if (is_served) note_light(p, s, share, now);
     if (now - p->decided >= DECIDE) decide_parts(s->worker, queue->gpu, now);
-    const ad_part part = !p->reserved ? AD_PART_WHOLE : is_short && share ? AD_PART_RESERVED : AD_PART_REST;
-    if (p->begun && table->stream_place(queue->stream, part, p->reserved, NULL)) p->reserved = 0;
+    if (p->begun && table->stream_confine(queue->stream, is_served ? 0 : p->reserved, NULL)) p->reserved = 0;
 }
 
 int ad__parts_reserved(const ad_gpu *g, int64_t now) {

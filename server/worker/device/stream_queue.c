@@ -181,7 +181,7 @@ void ad__stream_queue_expect(ad_stream_queue *queue, int64_t ns, int64_t correct
     queue->coming.ns = ad__size_sum(queue->coming.ns, corrected);
     queue->coming.estimate = ad__size_sum(queue->coming.estimate, ns);
     queue->coming.count++;
-    if (queue->session) ad__parts_place(queue->session, queue, corrected);
+    if (queue->session) ad__parts_choose(queue->session, queue);
 }
 
 int ad__stream_queue_drop(ad_worker_session *s, uint64_t id, ad_fault *fault) {

@@ -79,8 +79,8 @@ ad_stream_queue *ad__stream_queue_join(struct ad_worker_session *s, uint64_t id,
 ad_stream_queue *ad__stream_queue_current(struct ad_worker_session *s, ad_fault *fault);
 /* Charge the session for `estimate` ns of a device. Returns the estimate corrected by its pace. */
 int64_t ad__stream_queue_charge(struct ad_worker_session *s, int64_t estimate);
-/* Add the estimate of a charged operation to its stream queue, and choose the part of the device where it is enqueued
- * next (parts.h). corrected: result of ad__stream_queue_charge. */
+/* Add the estimate of a charged operation to its stream queue, and choose the multiprocessors that it has (parts.h).
+ * corrected: result of ad__stream_queue_charge. */
 void ad__stream_queue_expect(ad_stream_queue *queue, int64_t ns, int64_t corrected);
 /* Get a device that the session may use; NULL with a fault: AD_E_DENIED and others. */
 ad_gpu *ad__session_gpu(struct ad_worker_session *s, uint64_t device, ad_fault *fault);

@@ -19,7 +19,7 @@ struct ad_device {
 
 struct ad_stream {
     uint64_t enqueued, passed;
-    ad_part part;
+    int confined;
     struct ad_stream *next;
 };
 
@@ -108,15 +108,15 @@ static int device_split(ad_device *device, int wanted, ad_fault *fault) {
     return fake.parts;
 }
 
-static int stream_place(ad_stream *stream, ad_part part, int reserved, ad_fault *fault) {
-    cr_assert(part == AD_PART_WHOLE || reserved == fake.parts, "a part of %d was never divided off", reserved);
-    fake.places++;
-    if (fake.place_fail) return ad__fault(fault, fake.place_fail, "it stays");
-    stream->part = part;
+static int stream_confine(ad_stream *stream, int reserved, ad_fault *fault) {
+    cr_assert(!reserved || reserved == fake.parts, "%d multiprocessors were never reserved", reserved);
+    fake.confines++;
+    if (fake.confine_fail) return ad__fault(fault, fake.confine_fail, "it stays");
+    stream->confined = reserved;
     return 0;
 }
 
-ad_part fake_part(const ad_stream *stream) { return stream->part; }
+int fake_confined(const ad_stream *stream) { return stream->confined; }
 
 static int stream_wait(ad_stream *stream, ad_fault *fault) {
     (void)fault;
@@ -256,7 +256,7 @@ static ad_backend backend = {.version = AD_BACKEND_VERSION,
                              .run = run_operation,
                              .fuse = run_chain};
 
-static const ad_part_table parts = {device_split, stream_place};
+static const ad_part_table parts = {device_split, stream_confine};
 
 /* ---- the worker ---- */
 

@@ -8,15 +8,15 @@
 /* The device. Operations compute at once; where the worker is asynchronous, their streams pass when the test says so.
  */
 typedef struct fake_device {
-    int runs;       /* operations so far */
-    int fail;       /* status of the next operation, once; 0: it succeeds */
-    bool fail_late; /* the failure comes by the operation's check */
-    bool lost;      /* all that concerns events fails, as the device is lost */
-    int losses;     /* times that the worker found the device lost, where it would have ended */
-    int parts;      /* multiprocessors that can be reserved; 0: none */
-    int splits;     /* times that it was divided */
-    int places;     /* times that a stream was placed */
-    int place_fail; /* status of placing a stream */
+    int runs;         /* operations so far */
+    int fail;         /* status of the next operation, once; 0: it succeeds */
+    bool fail_late;   /* the failure comes by the operation's check */
+    bool lost;        /* all that concerns events fails, as the device is lost */
+    int losses;       /* times that the worker found the device lost, where it would have ended */
+    int parts;        /* multiprocessors that can be reserved; 0: none */
+    int splits;       /* times that it was divided */
+    int confines;     /* times that a stream was confined, or was no longer */
+    int confine_fail; /* status of that */
     int open_slabs, open_streams, open_events;
 } fake_device;
 
@@ -31,8 +31,8 @@ ad_worker_session *fake_session(ad_worker *w, uint64_t id, const char *principal
 void fake_session_close(ad_worker_session *s);
 /* Get the other end of the latest worker's channel: what arrayd would read. */
 ad_channel *fake_arrayd(void);
-/* Get the part of the device where a stream is. */
-ad_part fake_part(const ad_stream *stream);
+/* Get how many multiprocessors a stream leaves alone. */
+int fake_confined(const ad_stream *stream);
 /* Let all streams pass what was enqueued so far. */
 void fake_pass(void);
 
