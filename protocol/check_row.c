@@ -72,8 +72,7 @@ static int check_launch(ad_message *m, ad_fault *fault) {
     if (written != op->nout || read != op->nin || values != m->list[0].n)
         return ad__fault(fault, AD_E_PROTOCOL, "launch: arrays and values are not those of the parameters");
     for (int i = 0; i < op->nout + op->nin; i++)
-        if (op->operand[i].is_scalar || op->operand[i].desc.form == AD_SIZED ||
-            (i >= op->nout && op->operand[i].desc.form != AD_VIEW))
+        if (op->operand[i].is_scalar || op->operand[i].desc.form == AD_SIZED) /* the reader lets no input be fresh */
             return ad__fault(fault, AD_E_PROTOCOL, "launch: an array is of the wrong form");
     return 0;
 }

@@ -31,7 +31,7 @@ static int report_no_loop(const char *name, ad_fault *fault) {
                      name);
 }
 
-static bool is_integer(int type) { return type < AD_NDTYPE && (AD_M_INT & AD_BIT(type)) != 0; }
+static bool is_integer(int type) { return (AD_M_INT & AD_BIT(type)) != 0; }
 
 /* Find the loop of a rule for operands of these types; AD_NO_DTYPE: there is none. */
 static int find_loop(const ad_rule_row *rule, int n, const uint8_t *types) {

@@ -83,7 +83,7 @@ int ad__random_fault(int64_t id, int64_t wrong, ad_fault *fault) {
 
 static int check_row(const ad_op *op, const ad_distribution_row *row, ad_fault *fault) {
     if (!row) return ad__fault(fault, AD_E_UNSUPPORTED, "random: there is no distribution %" PRId64, op->param[0].as.i);
-    if (op->loop >= AD_NDTYPE || !(row->loops & AD_BIT(op->loop)))
+    if (!(row->loops & AD_BIT(op->loop)))
         return ad__fault(fault, AD_E_TYPE, "random: %s has no loop for %s", row->name, ad__dtypes[op->loop].name);
     if (op->nin != row->nparam)
         return ad__fault(fault, AD_E_VALUE, "random: %s takes %d parameters, not %d", row->name, row->nparam, op->nin);
@@ -187,9 +187,9 @@ int ad__infer_curand(const ad_op *op, ad_result *result, ad_fault *fault) {
     int status = check_generator(generator, fault);
     const uint32_t loops = status ? 0 : ad__curand_loops(op->param[0].as.i, generator, op->param[2].as.i);
 
-    if (!status && (!row || op->loop >= AD_NDTYPE || !(loops & AD_BIT(op->loop))))
+    if (!status && (!row || !(loops & AD_BIT(op->loop))))
         status = ad__fault(fault, AD_E_UNSUPPORTED, "curand: distribution %" PRId64 " has no loop for %s",
-                           op->param[0].as.i, op->loop < AD_NDTYPE ? ad__dtypes[op->loop].name : "?");
+                           op->param[0].as.i, ad__dtypes[op->loop].name);
     if (!status && op->nin != row->nparam + 1)
         status =
             ad__fault(fault, AD_E_VALUE, "curand: %s takes %d parameters, not %d", row->name, row->nparam, op->nin - 1);

@@ -126,7 +126,7 @@ static void add_field(walk *w, char letter) {
     const ad_string *s = letter == 's' || letter == 't' || letter == 'k' ? &m->s[w->ns++] : NULL;
     const uint64_t number = letter == 'u' ? m->u[w->nu++] : 0;
 
-    if (!shown || letter == 'k') return;
+    if (letter == 'k' || !shown) return;
     if (letter == 'u') {
         add_number(w, number);
         return;

@@ -312,7 +312,10 @@ static void end_writing(ad_session *s) {
 
 /* Fill output.sending with the next bytes; false: there are none. */
 static bool load_sending(ad_session *s) {
-    if (s->output.sent < s->output.sending.size) return true;
+    if (s->output.sent < s->output.sending.size) { /* left by an interrupt; what has gathered since goes next */
+        s->output.recheck = true;
+        return true;
+    }
     if (s->output.loaded < s->encoded.bytes) {
         ad__load_unacked(s);
         return !s->dead;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client-c/client.h"
 #include "tests/unit/client_fake.h"
 #include "protocol/rows_call.h"
 
@@ -127,6 +128,38 @@ Test(client_stream, the_window_is_never_exceeded) {
     free(data);
     ad_session_close(s);
     fake_stop(f);
+}
+
+/* Make arrays, release them while the server acknowledges nothing, and let it go on. `held`: bytes sent before, which
+ * wait for an acknowledgement as well. */
+static void release_without_room(const fake_options *options, int held) {
+    enum { MANY = 6000 };
+    static ad_array *all[MANY];
+    static uint8_t bytes[4000];
+    const int64_t n = sizeof bytes;
+    ad_session *s;
+    fake *f = fake_open(options, &s);
+    ad_array *a = NULL;
+    for (int i = 0; i < MANY; i++) cr_assert_eq(ad_empty(s, AD_INT8, 0, NULL, &all[i]), 0);
+    cr_assert_eq(ad_empty(s, AD_INT8, 1, &n, &a), 0);
+    cr_assert_eq(ad_sync(s), 0);
+    f->options.no_ack = true;
+    for (int i = 0; i < held; i++) cr_assert_eq(ad_write(a, bytes, sizeof bytes), 0, "%s", ad_error_message());
+    for (int i = 0; i < MANY; i++) ad_array_release(all[i]);
+    cr_expect_gt(s->frees.count, 0, "some wait for room");
+    f->options.no_ack = false;
+    fake_acknowledge(f);
+    while (f->frees < MANY) cr_assert_eq(ad_sync(s), 0);
+    cr_expect_eq(f->frees, MANY);
+    cr_expect_not(f->violated);
+    ad_array_release(a);
+    ad_session_close(s);
+    fake_stop(f);
+}
+
+Test(client_stream, released_arrays_wait_for_room_in_the_window) {
+    release_without_room(&(fake_options){.window_ops = 16}, 0);
+    release_without_room(&(fake_options){.window_bytes = 64 << 10}, 11);
 }
 
 static int interrupt_always(void *argument) {

@@ -126,3 +126,23 @@ Test(unacked, a_descriptor_that_cannot_be_kept) {
     close(end[0]);
     close(end[1]);
 }
+
+Test(unacked, more_groups_than_there_are_marks) {
+    enum { GROUP = 40000, GROUPS = 3 * AD_UNACKED_MARKS };
+    static uint8_t data[GROUP];
+    ad_unacked u = {0};
+    ad_bytes out = AD_BYTES_INIT;
+    for (unsigned i = 0; i < GROUPS; i++) {
+        cr_assert_eq(ad__unacked_add(&u, data, sizeof data), 0);
+        ad__unacked_mark(&u, i, i);
+    }
+    cr_expect_eq(u.marks, AD_UNACKED_MARKS);
+    ad__unacked_release(&u, AD_UNACKED_MARKS - 1, AD_UNACKED_MARKS - 1);
+    cr_expect_eq(u.begin, (AD_UNACKED_MARKS - 1) * GROUP, "the last mark stands for all that came later");
+    cr_expect_eq(ad__unacked_read(&u, u.begin - GROUP, u.end, &out), 0, "what was released is gone");
+    cr_expect_eq(ad__unacked_read(&u, u.end, u.end, &out), 0);
+    cr_expect_eq(ad__unacked_read(&u, u.begin, u.begin, &out), 0);
+    ad__unacked_release(&u, GROUPS, GROUPS);
+    cr_expect_eq(u.begin, u.end);
+    ad__unacked_clear(&u);
+}

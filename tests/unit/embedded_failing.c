@@ -225,10 +225,10 @@ static unsigned fail_all(const char *where, int (*use)(ad_session *), size_t cou
 #define ROWS(rows) sizeof rows / sizeof *rows, rows
 
 static const row transfers[] = {
-    {CALL_sendmsg, EINTR}, {CALL_sendmsg, EAGAIN},  {CALL_sendmsg, EPIPE},      {CALL_sendmsg, EINVAL},
-    {CALL_sendmsg, EPERM}, {CALL_sendmsg, EACCES},  {CALL_sendmsg, EOPNOTSUPP}, {CALL_recv, EINTR},
-    {CALL_recv, EAGAIN},   {CALL_recv, ECONNRESET}, {CALL_recvmsg, EINTR},      {CALL_recvmsg, ECONNRESET},
-    {CALL_send, EINTR},    {CALL_send, EPIPE},      {CALL_poll, EINTR},
+    {CALL_sendmsg, EINTR},      {CALL_sendmsg, EAGAIN}, {CALL_sendmsg, EPIPE},      {CALL_sendmsg, EINVAL},
+    {CALL_sendmsg, EPERM},      {CALL_sendmsg, EACCES}, {CALL_sendmsg, EOPNOTSUPP}, {CALL_sendmsg, ETOOMANYREFS},
+    {CALL_recv, EINTR},         {CALL_recv, EAGAIN},    {CALL_recv, ECONNRESET},    {CALL_recvmsg, EINTR},
+    {CALL_recvmsg, ECONNRESET}, {CALL_send, EINTR},     {CALL_send, EPIPE},         {CALL_poll, EINTR},
 };
 static const row resources[] = {
     {CALL_malloc, ENOMEM},

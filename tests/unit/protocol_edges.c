@@ -84,6 +84,16 @@ Test(edges, a_full_space_takes_no_more) {
     t.used = t.size;
     ad__text_add(&t, "c");
     cr_expect_str_eq(space, "aba");
+    t.used = 1;
+    ad__text_add(&t, "%s", "");
+    cr_expect_eq(t.used, 1);
+}
+
+Test(edges, lines_of_words_are_of_one_kind) {
+    ad_nearest n;
+    ad__nearest_begin(&n, "Log_level", 9);
+    ad__nearest_try(&n, "log-level");
+    cr_expect_not_null(n.best);
 }
 
 Test(edges, words_that_are_too_long_or_empty_have_no_neighbours) {
@@ -241,6 +251,10 @@ Test(edges, views_that_no_buffer_has) {
     cr_expect_not(ad__reshape_strides(&e, 1, strides, own));
     shape[0] = INT64_MAX;
     cr_expect_not(ad__reshape_strides(&e, 1, shape, own));
+    shape[0] = shape[1] = 3;
+    strides[1] = INT64_MAX / 2;
+    e.ndim = 2;
+    cr_expect_not(ad__reshape_strides(&e, 1, (const int64_t[]){9}, own), "the strides meet past the end of numbers");
 }
 
 Test(edges, what_makes_two_views_differ) {
@@ -281,6 +295,8 @@ Test(edges, loops_of_every_row_for_every_type_that_is_asked_for) {
     cr_expect_eq(ad__safe_types(AD_NDTYPE), 0);
     const uint8_t none[3] = {AD_FLOAT32, AD_FLOAT32, AD_FLOAT32};
     cr_expect_eq(ad__resolve_ufunc(ad__ufunc(AD_UFUNC_add), none, 200, &loop, &fault), AD_E_TYPE);
+    cr_expect_eq(ad__resolve_ufunc(ad__ufunc(AD_UFUNC_bitwise_and), none, AD_NO_DTYPE, &loop, &fault), AD_E_TYPE);
+    cr_expect_not_null(strstr(fault.text, "'bitwise_and' not supported"), "%s", fault.text);
 }
 
 /* ---- owners and memory ---- */
@@ -315,6 +331,12 @@ Test(edges, whose_a_secret_may_be) {
         cr_expect_eq(ad__owner_check_secret(&own, "file", "/x", &fault), 0);
     }
     groups = -1;
+    if (geteuid() == 0) {
+        const struct stat own = {.st_uid = 54321, .st_mode = 0600};
+        cr_assert_eq(seteuid(54321), 0);
+        cr_expect_eq(ad__owner_check_secret(&own, "file", "/x", &fault), 0);
+        cr_assert_eq(seteuid(0), 0);
+    }
     char long_path[200];
     memset(long_path, 'p', sizeof long_path);
     long_path[sizeof long_path - 1] = 0;

@@ -157,12 +157,11 @@ static unsigned tried, refused;
 static int try_op(const char *name) {
     ad_result result[AD_MAX_OUT];
     ad_fault fault = {0};
-    int status = ad__infer(&op, result, &fault);
+    const int inferred = ad__infer(&op, result, &fault);
+    cr_expect(inferred == 0 || (inferred == fault.code && *fault.text), "%s: %d", name, inferred);
+    const int status = ad__check_op(&op, &fault);
     cr_expect(status == 0 || (status == fault.code && *fault.text), "%s: %d", name, status);
-    if (!status) {
-        status = ad__check_op(&op, &fault);
-        cr_expect(status == 0 || (status == fault.code && *fault.text), "%s: %d", name, status);
-    }
+    cr_expect(status || !inferred, "%s: %s", name, fault.text);
     ad__random_cost(&op);
     ad__op_updates(&op);
     tried++;
@@ -314,6 +313,24 @@ Test(infer_drawn, calls) {
     for (uint64_t id = 1; id < 256; id++)
         cr_expect(!ad__call(id) || seen[id], "%s has no line above", ad__call(id) ? ad__call(id)->name : "");
     cr_expect(refused > tried / 4 && refused < tried);
+}
+
+Test(infer_drawn, more_than_a_call_can_do) {
+    static const struct {
+        const char *name, *loop, *outputs, *inputs, *parameters;
+        int status;
+    } wrong[] = {
+        {"sample", "f4", "f4:7", "f4:2,2,2,2,2,2,2,2 f4:8,7", "no 5 0 0 0", AD_E_VALUE},
+        {"label", "b1", "i4:65536,32768 i8:", "b1:65536,32768 i8:8,2", "", AD_E_VALUE},
+        {"spgemm", "f4", "f4:? i4:? i4:?", "f4:7 i4:7 i4:4 f4:7 i8:7 i8:4", "3", AD_E_TYPE},
+        {"spgemm", "f4", "f4:? i8:? i8:?", "f4:7 i8:7 i8:1099511627777 f4:7 i8:7 i8:4", "4294967296", AD_E_VALUE},
+    };
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        const int row = find_call(wrong[i].name);
+        begin_op(ad__call((uint64_t)row)->kind == AD_CALL_ASK ? AD_REQ_QUERY : AD_REQ_CALL, row, wrong[i].loop,
+                 wrong[i].outputs, wrong[i].inputs, wrong[i].parameters);
+        cr_expect_eq(try_op(wrong[i].name), wrong[i].status, "%s", wrong[i].name);
+    }
 }
 
 Test(infer_drawn, ufuncs_and_reductions) {

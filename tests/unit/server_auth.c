@@ -237,7 +237,8 @@ Test(auth, how_much_somebody_may_have) {
     char who[AD_PRINCIPAL_SIZE];
     ad_grants g;
     cr_assert_eq(load_files(line_of("alice", ALICE, "reserve=2M memory-each=1M names=3 buffers=50 priority=low"),
-                            "uid:7 reserve=1G memory=1G priority=high names=0 operations=16 bytes=2M kernel-time=1.5 "
+                            "uid:7 devices=all reserve=1G memory=1G priority=high names=0 operations=16 bytes=2M "
+                            "kernel-time=1.5 "
                             "sm-share=16\nuid:8 names=yes priority=normal sm-share=0\n"),
                  0, "%s", fault.text);
     cr_assert(ad__principals_token(p, ALICE, strlen(ALICE), who, &g, &expires));
@@ -285,6 +286,9 @@ Test(auth, broken_lines) {
           {"uid:1 operations=15\n", "fewer than 16"},
           {"uid:1 bytes=63K\n", "less than 64K"},
           {"uid:1 devices=64\n", "numbers of devices"},
+          {"uid:1 devices=x\n", "numbers of devices"},
+          {"uid:1 devices=1x\n", "numbers of devices"},
+          {"cert:a-name-that-is-longer-than-any-principal-may-have-in-all-its-letters-and-digits-and-dots\n", "uid:N"},
           {"uid:1 devices=\n", "numbers of"},
           {"uid:1 devices=1,\n", "numbers of"},
           {"uid:1 fly=yes\n", "no such grant"},
@@ -327,6 +331,18 @@ Test(auth, long_lines_and_wrong_files) {
     cr_assert_eq(ad__principals_load(tokens, "", &p, &fault), AD_E_DENIED);
     cr_assert_eq(ad__principals_load("/no/such/file", "", &p, &fault), AD_E_SYSTEM);
     cr_assert_eq(ad__principals_load(folder, "", &p, &fault), AD_E_VALUE);
+}
+
+Test(auth, whose_a_file_of_principals_may_be) {
+    cr_assert_eq(load_files(NULL, "uid:7 names=0\n"), 0);
+    if (geteuid()) cr_skip_test("only root can give files away");
+    cr_assert_eq(chown(principals, 54321, (gid_t)-1), 0);
+    cr_assert_eq(chmod(folder, 0755), 0);
+    cr_expect_eq(ad__principals_load("", principals, &p, &fault), AD_E_DENIED);
+    cr_assert_eq(seteuid(54321), 0);
+    ad__principals_free(p);
+    cr_expect_eq(ad__principals_load("", principals, &p, &fault), 0, "%s", fault.text);
+    cr_assert_eq(seteuid(0), 0);
 }
 
 Test(auth, whatever_stands_in_a_file) {

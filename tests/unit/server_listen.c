@@ -159,6 +159,9 @@ Test(listen, addresses_that_are_none) {
     snprintf(option, sizeof option, "--tcp=%s:1", longest);
     REFUSED("expected an address and port", "--socket=none", option, "--tcp-open=yes");
     REFUSED("is not a loopback address", "--socket=none", "--tcp=[::2]:0", "--tcp-open=yes");
+    REFUSED("is not a loopback address", "--socket=none", "--tcp=[2001:db8::1]:0", "--tcp-open=yes");
+    REFUSED("is not a loopback address", "--socket=none", "--tcp=[0:0:1::1]:0", "--tcp-open=yes");
+    REFUSED("is not a loopback address", "--socket=none", "--tcp=[::1:0:1]:0", "--tcp-open=yes");
     REFUSED("is not a loopback address", "--socket=none", "--tcp=192.0.2.1:0", "--tcp-open=yes");
     REFUSED("TCP connections do not tell users apart", "--socket=none", "--tcp=localhost:0");
     REFUSED("nobody could come in", "--socket=none", "--tls=127.0.0.1:0");
@@ -169,6 +172,9 @@ Test(listen, addresses_that_are_none) {
     ad__config_free(&front.config);
     CONFIGURE("--metrics=0.0.0.0:1", "--metrics-open=yes", "--tls=[::]:1", "--tls-ca=x");
     cr_expect_eq(ad__address_metrics(&front.config, &a, &fault), 0);
+    cr_expect_eq(ad__address_tls(&front.config, &a, &fault), 0);
+    ad__config_free(&front.config);
+    CONFIGURE("--tls=[::]:1", "--self-signed=yes");
     cr_expect_eq(ad__address_tls(&front.config, &a, &fault), 0);
     ad__config_free(&front.config);
 }

@@ -131,10 +131,7 @@ const char *ad__grant_take(char *field, ad_grants *g, const char **at) {
 }
 
 /* Tell whether this names one principal: memory cannot be reserved for all who may come. */
-static bool is_single_principal(const char *who) {
-    const char *colon = strchr(who, ':');
-    return colon && strncmp(who, "gid:", 4) && strcmp(colon, ":*");
-}
+static bool is_single_principal(const char *who) { return strncmp(who, "gid:", 4) && strcmp(strchr(who, ':'), ":*"); }
 
 const char *ad__grants_check(const char *who, const ad_grants *g) {
     if (g->reserve && !is_single_principal(who)) return "memory can be reserved for a token, uid:N or cert:NAME only";

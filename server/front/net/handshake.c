@@ -304,7 +304,7 @@ void ad__handshake_lost(ad_front *f, const ad_domain *d, uint64_t session) {
 void ad__handshake_wake(ad_front *f) {
     for (ad_handshake *h = f->handshakes, *next; h; h = next) {
         next = h->next;
-        if (h->waiting && !h->closing) (h->resumes ? resume_session : find_worker)(h);
+        if (h->waiting) (h->resumes ? resume_session : find_worker)(h);
     }
 }
 
@@ -328,8 +328,7 @@ void ad__handshake_close_all(ad_front *f, const char *why) {
 void ad__handshake_refuse_all(ad_front *f, const char *who, const char *why) {
     for (ad_handshake *h = f->handshakes, *next; h; h = next) {
         next = h->next;
-        if (h->admitted && h->waiting && !h->closing && !strcmp(h->entrant.who, who))
-            refuse_client(h, AD_E_DENIED, why);
+        if (h->admitted && h->waiting && !strcmp(h->entrant.who, who)) refuse_client(h, AD_E_DENIED, why);
     }
 }
 
@@ -390,7 +389,7 @@ static void append_process_name(ad_handshake *h) {
 }
 
 static int read_new_client(ad_handshake *h, const ad_message *m, ad_fault *fault) {
-    if (m->u[0] > AD_PROTOCOL_VERSION || m->u[1] < AD_PROTOCOL_VERSION || m->u[0] > m->u[1])
+    if (m->u[0] > AD_PROTOCOL_VERSION || m->u[1] < AD_PROTOCOL_VERSION)
         return ad__fault(fault, AD_E_VERSION, "the client speaks versions %lu to %lu, this server %d",
                          (unsigned long)m->u[0], (unsigned long)m->u[1], AD_PROTOCOL_VERSION);
     h->version = AD_PROTOCOL_VERSION;
@@ -431,9 +430,8 @@ static int read_hello(ad_handshake *h, ad_reader *r, ad_arena *arena, ad_fault *
     int status = ad__reader_begin(r, h->control, h->frame.control, fault);
     if (status) return status;
     const int result = ad__reader_next(r, arena, AD_BIT(AD_CLASS_HELLO), &m, fault);
-    if (result < 0) return result;
-    if (result == 0 || m.size != h->frame.control)
-        return ad__fault(fault, AD_E_PROTOCOL, "the first frame is not one hello");
+    if (result < 0) return result; /* the frame has something, so there is a message or an error */
+    if (m.size != h->frame.control) return ad__fault(fault, AD_E_PROTOCOL, "the first frame is not one hello");
     status = m.opcode == AD_REQ_HELLO ? read_new_client(h, &m, fault) : read_returning_client(h, &m, fault);
     return status ? status : admit_client(h, &m, fault);
 }
@@ -456,7 +454,7 @@ static void handle_hello(ad_handshake *h) {
 static int read_hello_header(ad_handshake *h, ad_fault *fault) {
     int status = ad__frame_decode(h->head, MOST_CONTROL, 0, &h->frame, fault);
     if (status) return status;
-    if (h->frame.flags || !h->frame.control) return ad__fault(fault, AD_E_PROTOCOL, "not the frame of a hello");
+    if (h->frame.flags) return ad__fault(fault, AD_E_PROTOCOL, "not the frame of a hello");
     h->control = ad__os.malloc(h->frame.control);
     return h->control ? 0 : ad__fault(fault, AD_E_MEMORY, "out of host memory");
 }
