@@ -18,6 +18,10 @@ BEGIN, END = "<!-- measured by tests/coverage.py -->\n", "<!-- end -->\n"
 REASONS = TOP / "tests" / "uncovered.txt"
 SUITES = ["unit", "native", "wire", "ops", "api", "fault", "sim"]
 SEEDS = 200  # of the simulator, besides a failure of each of its resources
+PLANS = [  # settings of which the simulator runs half as many more, as few seeds draw them together
+    ["forks=1", "shares=1"], ["forks=1", "drops=1000000", "room=4096"], ["moves=1", "upgrades=3"],
+    ["splits=400000", "room=4096"], ["delays=400000", "drops=500000"], ["no_descriptor=20000", "shares=1"],
+    ["no_memory=3000"], ["events=1", "commons=1"]]
 # Files that read bytes of strangers, by their name in the table.
 SCOPE = {
     "the protocol": ["protocol/*.c"],
@@ -128,7 +132,9 @@ def run_suites(build, suites):
     if others:
         subprocess.run([sys.executable, TOP / "tests" / "run.py", "--build", build, *others], check=False)
     if "sim" in suites:
-        for what in (["--seeds", str(SEEDS)], ["--fail"]):
+        plans = [["--seeds", str(SEEDS // 2), "--from", "7000", "--set", "store_kills=0",
+                  *(word for setting in plan for word in ("--set", setting))] for plan in PLANS]
+        for what in (["--seeds", str(SEEDS)], ["--fail"], *plans):
             subprocess.run([build / "sim" / "sim", build, *what], check=False)
 
 
