@@ -6,14 +6,25 @@ namespace {
 
 /* ---- products ---- */
 
-template <class T, class I> T multiply_row(const csr<T, I> &m, int64_t row, const panel<const T> &x, bad_index *bad) {
-    T sum = T(0);
-    for (int64_t e = m.indptr[row]; e < int64_t(m.indptr[row + 1]); e++) {
-        const int64_t j = m.indices[e];
-        if (uint64_t(j) < uint64_t(x.rows)) sum = sum + m.data[e] * x.data[j];
-        else bad->report(j);
+/* y[i] for rows begin to end and one vector. The loop has all that it reads in variables of its own: nothing that it
+ * writes can have changed them. */
+template <class T, class I>
+void multiply_vector(const csr<T, I> &m, int64_t begin, int64_t end, const panel<const T> &x, T *y, bad_index *bad) {
+    const I *indptr = m.indptr, *indices = m.indices;
+    const T *data = m.data, *from = x.data;
+    const uint64_t rows = uint64_t(x.rows);
+    int64_t e = indptr[begin], wrong = -1;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t behind = indptr[i + 1];
+        T sum = T(0);
+        for (; e < behind; e++) {
+            const int64_t j = indices[e];
+            if (uint64_t(j) < rows) sum = sum + data[e] * from[j];
+            else wrong = e;
+        }
+        y[i] = sum;
     }
-    return sum;
+    if (wrong >= 0) bad->report(indices[wrong]);
 }
 
 /* Adds rows of the dense operand; a few entries may have as many products as a whole matrix. */
@@ -32,11 +43,8 @@ template <class T, class I>
 void multiply_rows(const csr<T, I> &m, const panel<const T> &x, const panel<T> &y, bad_index *bad) {
     ad_cpu_parallel(m.rows, rows_for_grain(m.rows, m.entries, x.columns), [&](int64_t begin, int64_t end) {
         row_adder<T> adder;
+        if (x.columns == 1) return multiply_vector(m, begin, end, x, y.data, bad);
         for (int64_t i = begin; i < end; i++) {
-            if (x.columns == 1) {
-                y.data[i] = multiply_row(m, i, x, bad);
-                continue;
-            }
             T *to = y.data + i * y.columns;
             std::fill(to, to + y.columns, T(0));
             for (int64_t e = m.indptr[i]; e < int64_t(m.indptr[i + 1]); e++) {
