@@ -36,10 +36,49 @@ def test_parts_lie_on_their_gpus_and_peers_read_them(rows):
     assert ad.sharding.moved_bytes() > 0
 
 
+def test_runs_of_elements_are_copied_between_gpus():
+    """The copy engine takes long runs, and kernels short ones and those that lie otherwise."""
+    h = np.random.default_rng(7).standard_normal((1500, 4096)).astype("float32")
+    with ad.cuda.Device(0):
+        x = ad.asarray(h)
+    with ad.cuda.Device(1):
+        for index in (np.s_[:], np.s_[5:], np.s_[3:, 1000:3001], np.s_[::2, 7:], np.s_[:, :300], np.s_[:, ::2], np.s_[::-1]):
+            np.testing.assert_array_equal(x[index].copy().get(), h[index])
+            y = ad.zeros(h.shape, "float32")
+            y[index] = x[index]
+            expected = np.zeros_like(h)
+            expected[index] = h[index]
+            np.testing.assert_array_equal(y.get(), expected)
+        x[10:, 96:4000] = y[10:, 96:4000] * 0 + 2
+    h[10:, 96:4000] = 2
+    np.testing.assert_array_equal(x.get(), h)
+
+
+def test_large_parts_come_while_others_are_computed(rows):
+    """Transforms in blocks, products in panels, sums in chunks: beside NumPy, and again, when memory has been used before."""
+    rng = np.random.default_rng(8)
+    h = (rng.standard_normal((8192, 2048)) + 1j * rng.standard_normal((8192, 2048))).astype("complex64")
+    a, b = (rng.standard_normal((4096, 4096)).astype("float32") for _ in range(2))
+    z, x, y = (ad.device_put(each, rows) for each in (h, a, b))
+    spectrum, product = np.fft.fft(h, axis=0), a @ b
+    parts = rng.random((rows.mesh.size, 100_000_000), dtype="float32")
+    sums = ad.device_put(parts, rows)
+    for _ in range(3):
+        np.testing.assert_allclose(np.fft.fft(z, axis=0).get(), spectrum, rtol=1e-3, atol=1e-2)
+        np.testing.assert_allclose((x @ y).get(), product, rtol=1e-3, atol=1e-2)
+        np.testing.assert_allclose(sums.sum(axis=0).get(), parts.sum(axis=0), rtol=1e-6)
+
+
 def test_sorting_over_gpus(rows):
     h = np.random.default_rng(2).standard_normal(3_000_001).astype("float32")
-    made = np.sort(ad.device_put(h, rows))
+    x = ad.device_put(h, rows)
+    made = np.sort(x)
     np.testing.assert_array_equal(made.get(), np.sort(h))
+    np.testing.assert_array_equal(np.argsort(x).get(), np.argsort(h, kind="stable"))
+    large = np.random.default_rng(9).integers(0, 1 << 20, 34_000_000).astype("float32")
+    x = ad.device_put(large, rows)
+    np.testing.assert_array_equal(np.sort(x).get(), np.sort(large))
+    np.testing.assert_array_equal(np.argsort(x).get(), np.argsort(large, kind="stable"))
     sizes = [shard.data.size for shard in made.addressable_shards]
     assert max(sizes) < 1.1 * h.size / len(sizes)
 

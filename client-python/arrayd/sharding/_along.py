@@ -5,12 +5,12 @@ from .. import _base, _core
 from .._base import normalize_axis
 from ._array import ShardedArray, join_axes, layout_of_one, make_like, put_together, run_parts, split_over, spread
 from ._elementwise import give
-from ._layout import cut_evenly, intersect, locate, shape_of
-from ._move import copying, list_pieces, reach
+from ._layout import cut_evenly
+from ._move import collect, copying, list_pieces, reach
 
 _LARGE = 1 << 26  # bytes of a part from which what crosses comes in blocks
 _BLOCKS = 4
-_NARROW = 32      # of the axis that is cut into blocks: kernels that transpose take as many beside each other
+_NARROW = 32      # elements of a block along the axis that is cut into blocks
 
 
 def map_along(x, axes, function):
@@ -26,7 +26,7 @@ def map_along(x, axes, function):
 
 class _Across:
     """A function along an axis that is split, of large parts. Each device gets the whole axis of its range of another one,
-    in blocks. While one is computed, the next one comes from the other devices, with the axis last, as functions want it.
+    in blocks. While one is computed, the next one comes from the other devices.
 
         device 0 has ──────────        device 0 gets │ │ ┊     blocks of columns, whose upper half it has
         device 1 has ──────────                      │ │ ┊
@@ -44,7 +44,7 @@ class _Across:
                 and self.x.shape[self.other] >= _NARROW * _BLOCKS * self.x._layout.mesh.size)
 
     def run(self, function):
-        """x with function(part) of blocks whose last axis is the one in question."""
+        """x with function(block), or function(block, out=array), of blocks."""
         names = self.x._layout.list_names((self.axis,))
         layout = split_over(self.x._layout.join((self.axis,)), self.other, names)
         places = [_Blocks(self, layout, place) for place in range(len(layout.boxes))]
@@ -59,7 +59,7 @@ class _Blocks:
     """The blocks of one place, one after the other."""
 
     def __init__(self, across, layout, place):
-        self.across, self.device, self.turn, self.box = across, layout.mesh._places[place], place, layout.boxes[place]
+        self.across, self.device, self.box = across, layout.mesh._places[place], layout.boxes[place]
         start, stop = self.box[across.other]
         cuts = [start + cut for cut in cut_evenly(stop - start, _BLOCKS)]
         self.left, self.made = list(zip(cuts, cuts[1:])), None
@@ -68,29 +68,25 @@ class _Blocks:
     def _bring_next(self):
         if not self.left:
             return None
-        axis, other = self.across.axis, self.across.other
-        box = (*self.box[:other], self.left[0], *self.box[other + 1:])
+        across, other = self.across, self.across.other
         with self.device, copying(self.device):
-            shape = shape_of(box)
-            block = _base.empty((*shape[:axis], *shape[axis + 1:], shape[axis]), self.across.x.dtype)
-            seen = find_function("moveaxis")(block, -1, axis)
-            for piece in self.across.pieces:
-                both = intersect(piece.box, box)
-                if both is not None:
-                    seen[locate(both, box)] = reach(piece.on(self.device, self.turn)[locate(both, piece.box)], self.device)
-        return block
+            return collect(across.pieces, across.x.dtype, [self.device],
+                           [(*self.box[:other], self.left[0], *self.box[other + 1:])])[0]
 
     def step(self, function):
         (start, stop), other = self.left.pop(0), self.across.other
         block, self.brought = self.brought, self._bring_next()
+        first = self.box[other][0]
+        index = _base.along(block.ndim, other, slice(start - first, stop - first))
         with self.device:
-            result = find_function("moveaxis")(function(block), -1, self.across.axis)
-            if self.made is None:
-                shape = list(result.shape)
-                shape[other] = self.box[other][1] - self.box[other][0]
-                self.made = _base.empty(tuple(shape), result.dtype)
-            begin = start - self.box[other][0]
-            self.made[_base.along(result.ndim, other, slice(begin, begin + stop - start))] = result
+            if self.made is not None:
+                function(block, out=self.made[index])
+                return
+            result = function(block)
+            shape = list(result.shape)
+            shape[other] = self.box[other][1] - first
+            self.made = _base.empty(tuple(shape), result.dtype)
+            self.made[index] = result
 
 
 def _map_on_one(x, function):
@@ -156,7 +152,7 @@ def transform(name, a, n=None, axis=-1, norm=None, out=None):
     axis, function = normalize_axis(axis, a.ndim), find_function(name, "fft")
     across = _Across(a, axis)
     if across.pays():
-        return give(across.run(lambda block: function(block, n, -1, norm)), out)
+        return give(across.run(lambda block, out=None: function(block, n, axis, norm, out=out)), out)
     return give(map_along(a, (axis,), lambda part: function(part, n, axis, norm)), out)
 
 

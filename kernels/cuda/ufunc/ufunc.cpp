@@ -9,7 +9,8 @@ namespace {
 
 using plan = ad_ufunc_plan;
 
-constexpr int64_t ENGINE_BYTES = 1 << 20;
+constexpr int64_t ENGINE_BYTES = 1 << 20; /* from which the copy engine is used */
+constexpr int64_t ENGINE_RUN = 4 << 10;   /* bytes of each run of elements */
 
 int code_of(const ad_rule_row *rule, int nout, int k) { return k < nout ? rule->out[k] : rule->in[k - nout]; }
 
@@ -121,8 +122,12 @@ void widen(plan *p) {
     p->dtype[0] = p->dtype[1] = uint8_t(any_of_size(size));
 }
 
-bool is_contiguous(const plan *p, int k) {
-    return p->walk.ndim == 1 && p->walk.stride[k][0] == ad_ufunc_size(p->dtype[k]);
+/* Tell whether an operand is a run of elements, or such runs at one distance, which do not overlap. */
+bool has_runs(const plan *p, int k) {
+    const ad_loop &w = p->walk;
+    const int64_t last = w.ndim - 1, size = ad_ufunc_size(p->dtype[k]);
+    if (w.ndim < 1 || w.ndim > 2 || w.stride[k][last] != size) return false;
+    return w.ndim == 1 || (w.shape[1] * size >= ENGINE_RUN && w.stride[k][0] >= w.shape[1] * size);
 }
 
 /* Tell whether an operand lies on another device than the stream's. */
@@ -134,13 +139,29 @@ bool is_afar(const plan *p, int k) {
     return false;
 }
 
+/* Copy runs of elements by the copy engine. 0: CUDA does not take them. */
+int copy_runs(const plan *p) {
+    const ad_loop &w = p->walk;
+    const size_t width = size_t(w.shape[1] * ad_ufunc_size(p->dtype[0]));
+    const int status = ad_cuda_enter(p->stream->device, p->fault);
+    if (status) return status;
+    const cudaError_t error = cudaMemcpy2DAsync(w.base[0], size_t(w.stride[0][0]), w.base[1], size_t(w.stride[1][0]),
+                                                width, size_t(w.shape[0]), cudaMemcpyDefault, p->stream->cuda);
+    if (error == cudaSuccess) return 1;
+    if (error != cudaErrorInvalidValue) return ad_cuda_status(error, "a copy", p->fault);
+    cudaGetLastError();
+    return 0;
+}
+
 /* Copy from one device to another by the copy engine, which leaves the multiprocessors to kernels. 0: it is no such
  * copy, or too short to gain. */
 int try_engine(const plan *p) {
     const int64_t bytes = ad_loop_count(&p->walk) * ad_ufunc_size(p->dtype[0]);
-    if (bytes < ENGINE_BYTES || p->masked || !is_contiguous(p, 0) || !is_contiguous(p, 1)) return 0;
+    if (bytes < ENGINE_BYTES || p->masked || !has_runs(p, 0) || !has_runs(p, 1)) return 0;
     if (!is_afar(p, 0) && !is_afar(p, 1)) return 0;
-    const int status = ad_cuda_move(p->stream, p->walk.base[0], p->walk.base[1], uint64_t(bytes), p->fault);
+    const ad_loop &w = p->walk;
+    if (w.ndim == 2) return copy_runs(p);
+    const int status = ad_cuda_move(p->stream, w.base[0], w.base[1], uint64_t(bytes), p->fault);
     return status ? status : 1;
 }
 
