@@ -40,8 +40,8 @@ static inline bool ad__is_foreign(const ad_session *s) {
     return s->generation != atomic_load_explicit(&ad__generation, memory_order_relaxed);
 }
 int ad__fail_foreign(void);
-/* Fail because operands of one operation are arrays of these two sessions. AD_E_VALUE. */
-int ad__fail_strangers(const ad_session *a, const ad_session *b);
+/* Fail because operands of one operation are arrays of these two sessions. AD_E_VALUE, or why one of them is over. */
+int ad__fail_strangers(ad_session *a, ad_session *b);
 /* Initialise the condition variables. Called again in a fork's child. */
 void ad__session_init_conditions(ad_session *s);
 uint64_t ad__session_next_serial(void);

@@ -95,7 +95,7 @@ static int keep_message(ad_graph *g, const ad_op *op, size_t begin, int status) 
     return status;
 }
 
-static int check_session(const ad_session *s) {
+static int check_session(ad_session *s) {
     return ad__recording->session == s ? 0 : ad__fail_strangers(ad__recording->session, s);
 }
 

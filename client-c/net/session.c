@@ -56,7 +56,8 @@ void ad__kill_session(ad_session *s, const char *text) {
 }
 
 int ad__fail_dead(const ad_session *s) {
-    return ad__fail(s->handshake.refused ? s->handshake.refused : AD_E_CONNECTION, "%s", s->why);
+    return ad__fail(s->handshake.refused ? s->handshake.refused : AD_E_CONNECTION, "%s%s", s->why,
+                    s->handshake.welcomed ? "; the session and its arrays are lost: connect again for a new one" : "");
 }
 
 int ad__fail_foreign(void) {
@@ -64,7 +65,19 @@ int ad__fail_foreign(void) {
                                      "arrays; open one after fork()");
 }
 
-int ad__fail_strangers(const ad_session *a, const ad_session *b) {
+/* Fail if the session is over. */
+static int check_alive(ad_session *s) {
+    if (ad__is_foreign(s)) return 0;
+    pthread_mutex_lock(&s->lock);
+    int status = s->dead ? ad__fail_dead(s) : 0;
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+int ad__fail_strangers(ad_session *a, ad_session *b) {
+    int status = check_alive(a);
+    if (!status) status = check_alive(b);
+    if (status) return status;
     return ad__fail(AD_E_VALUE,
                     "the arrays belong to different sessions: %llu of %.150s and %llu of %.150s; fetch the elements of "
                     "one and send them to the other",

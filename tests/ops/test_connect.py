@@ -316,3 +316,36 @@ def test_a_fork(remote):
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
     assert float(a.sum()) == 499500 and works()
+
+
+ENDED = """
+import subprocess, sys
+import arrayd as ad
+
+a = ad.ones(3)
+ad.sync()
+subprocess.run([sys.argv[1], "kill", str(ad.session_info()["session"]), "no", "more", "--socket=" + sys.argv[2]], check=True)
+
+def tell(compute):
+    try:
+        print(compute())
+    except Exception as error:
+        print(type(error).__name__, error)
+
+tell(lambda: a.sum().item())
+tell(lambda: ad.ones(3).sum().item())
+ad.connect()
+b = ad.ones(3)
+tell(lambda: b.sum().item())
+tell(lambda: (a + b).sum().item())
+"""
+
+
+def test_who_was_ended_is_told_what_to_do(own_server):
+    """The same error comes where arrays of the session that is over meet those of the next one."""
+    _, url = own_server()
+    done = subprocess.run([sys.executable, "-c", ENDED, BUILD / "bin/arrayctl", url.removeprefix("unix:")], capture_output=True,
+                          text=True, timeout=PATIENCE, env={**os.environ, "ARRAYD_URL": url})
+    lost = ("ConnectionError the server closed the connection: ended by an administrator: no more; the session and its arrays "
+            "are lost: connect again for a new one")
+    assert done.stdout.splitlines()[1:] == [lost, lost, "3.0", lost], done
