@@ -153,6 +153,20 @@ def test_derivatives():
     compare("gaussian_filter", a + 1j * a, 1)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
+def test_short_integers(dtype):
+    """Sums of small whole numbers and of others, and means next to whole numbers: exactly SciPy's."""
+    info, rng = np.iinfo(dtype), seed("short", dtype)
+    for a in (rng.integers(info.min, info.max, (40, 61), dtype, endpoint=True), np.full((9, 700), info.max, dtype)):
+        for cval, output in itertools.product((0, 3, 1.5, 1e9), (None, np.float64)):
+            options = {"mode": "constant", "cval": cval, "output": output}
+            compare("sobel", a, 1, **options)
+            for weights in ([1, 2, 1], [3000, -1], [0.5, 0.25], [1 << 20, 1]):
+                compare("correlate1d", a, weights, **options)
+            for size in (2, 3, 7, 100, 300):
+                compare("uniform_filter1d", a, size, **options)
+
+
 def test_long_windows():
     """Windows take several passes over a tile, or are longer than the array."""
     for shape, axis in (((5000,), 0), ((300, 40), 0), ((40, 300), 1), ((300, 3), 0)):

@@ -1,4 +1,5 @@
 """Weighted sums: correlations, Gaussians, means and derivatives."""
+import math
 import numbers
 import operator
 
@@ -13,9 +14,22 @@ _u = _core.ufuncs
 _NEAR = 32  # elements up to which a mean of floats is one weighted sum
 
 
-def _loop_of(input, weights):
-    """The type that sums are made in: single precision only of such elements and weights with a fraction."""
-    single = input.dtype.name in _support.SINGLE and weights.dtype.kind in "fcV"
+_SHORT = {"int8": 1 << 7, "uint8": 1 << 8, "int16": 1 << 15, "uint16": 1 << 16}  # what elements are at most
+
+
+def _is_exact(input, weights, cval):
+    """Tell whether sums are whole numbers that single precision has all of: of short integers, weighted by few."""
+    most = _SHORT.get(input.dtype.name)
+    if most is None or isinstance(weights, ndarray) or weights.dtype.kind not in "iuf" or np.iscomplexobj(cval):
+        return False
+    whole = float(cval).is_integer() and bool((weights == np.rint(weights)).all())
+    return whole and max(most, abs(cval)) * float(np.abs(weights).sum()) < 1 << 24
+
+
+def _loop_of(input, weights, cval=math.inf):
+    """The type that sums are made in: single precision only of such elements and weights with a fraction, or where it
+    makes no difference."""
+    single = input.dtype.name in _support.SINGLE and weights.dtype.kind in "fcV" or _is_exact(input, weights, cval)
     if "c" in (input.dtype.kind, weights.dtype.kind):
         return np.dtype(np.complex64 if input.dtype.name in _support.SINGLE else np.complex128)
     return np.dtype(np.float32 if single else np.float64)
@@ -48,7 +62,7 @@ def correlate1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, 
     """
     input = as_array(input)
     weights = weights if isinstance(weights, ndarray) else np.asarray(weights)
-    loop = _loop_of(input, weights)
+    loop = _loop_of(input, weights, cval)
     output = make_output(output, input, complex_output=loop.kind == "c")
     if weights.ndim != 1 or weights.shape[0] < 1:
         raise RuntimeError("no filter weights given")
@@ -204,7 +218,9 @@ def uniform_filter1d(input, size, axis=-1, output=None, mode="reflect", cval=0.0
     size = operator.index(size)
     output = make_output(output, input, complex_output=input.dtype.kind == "c")
     before, edge = _support.check_origin(origin, size), edge_of(mode)
-    loop = _loop_of(input, np.zeros(0))
+    # A mean that is no whole number is further from one than single precision errs.
+    ones = np.broadcast_to(1.0, size if output.dtype.kind in "iu" and size < 1 << 12 else 0)
+    loop = _loop_of(input, ones, cval if ones.size else math.inf)
     cval = _check_cval(cval, loop)
     if size <= _NEAR and input.dtype.kind in "fcV" and output.dtype.kind in "fcV":
         weights = _weights(np.full(size, 1 / size), loop)
