@@ -313,6 +313,14 @@ def test_large_parts_of_a_sum_are_shared_out():
     assert len(set(parts)) == 1
 
 
+def test_devices_take_turns():
+    devices = [ad.cuda.Device(0)] * 2 if ad.session_info()["devices"] < 3 else [ad.cuda.Device(i) for i in (2, 0, 1)]
+    assert _move.take_turns(devices[0], devices) == list(range(len(devices)))
+    if len(devices) == 3:
+        assert _move.take_turns(devices[1], devices) == [1, 2, 0] and _move.take_turns(devices[2], devices) == [2, 0, 1]
+        assert _move.take_turns(devices[1], devices[::2]) == [0, 1] and _move.take_turns(devices[1], []) == []
+
+
 @pytest.mark.parametrize("mesh, spec", [("three", P("a")), ("four", P("a")), ("grid", P("b", "a")), ("grid", P(("a", "b")))])
 @pytest.mark.parametrize("shape", [(7, 6), (2, 5), (1, 1, 9), (0, 4)])
 def test_large_parts_of_a_sum_come_in_chunks(mesh, spec, shape, monkeypatch):

@@ -57,6 +57,13 @@ def bring(part, device):
     return there if there.device.id == device.id else there.copy()
 
 
+def take_turns(device, sources):
+    """The numbers of sources, which are devices, beginning with the device itself. So each device begins with another one, and
+    no two read from the same one at one time."""
+    first = next((i for i, source in enumerate(sources) if source.id == device.id), 0)
+    return [*range(first, len(sources)), *range(first)]
+
+
 _streams = {}  # by connection and device
 
 
@@ -119,8 +126,10 @@ def _collect_one(pieces, dtype, device, box, turn, fresh):
             part = found[0][0].on(device, turn)[locate(box, found[0][0].box)]
             return part.copy() if fresh and part.device.id == device.id else bring(part, device)
         made = _base.empty(shape_of(box), dtype)
-        for piece, both in found:
-            made[locate(both, box)] = reach(piece.on(device, turn)[locate(both, piece.box)], device)
+        parts = [piece.on(device, turn) for piece, _ in found]
+        for i in take_turns(device, [part.device for part in parts]):
+            piece, both = found[i]
+            made[locate(both, box)] = reach(parts[i][locate(both, piece.box)], device)
         return made
 
 
@@ -207,8 +216,11 @@ class _Section:
     def _bring_next(self):
         if not self.chunks:
             return None
+        brought = [None] * len(self.values)
         with self.device, copying(self.device):
-            return [bring(value[slice(*self.chunks[0])], self.device) for value in self.values]
+            for i in take_turns(self.device, [value.device for value in self.values]):
+                brought[i] = bring(self.values[i][slice(*self.chunks[0])], self.device)
+        return brought
 
     def step(self, combine):
         """Combine the chunk that has been brought, after the next one has been asked for."""

@@ -11,7 +11,7 @@ from .. import _base
 from .._base import call, normalize_axis
 from ._along import find_function, map_along
 from ._array import ShardedArray, run_parts
-from ._move import bring, copying, reach
+from ._move import bring, copying, reach, take_turns
 
 _SAMPLES = 64        # of each part, for each section
 _LARGE = 1 << 26     # bytes of a part from which sections come in pieces: one is merged while the next one is copied
@@ -118,8 +118,11 @@ class _Merging:
         self.device, self.brought, self.first = device, [], 0
         with device:
             for sections in pieces:
+                brought = [None] * len(sections)
                 with copying(device, len(pieces) > 1):
-                    self.brought.append([section.bring(device) for section in sections])
+                    for i in take_turns(device, [section.device for section in sections]):
+                        brought[i] = sections[i].bring(device)
+                self.brought.append(brought)
             self.whole = [_base.empty(sum(len(section.columns[0]) for sections in pieces for section in sections), kind)
                           for kind in kinds]
 
