@@ -342,7 +342,7 @@ tell(lambda: (a + b).sum().item())
 
 
 def test_who_was_ended_is_told_what_to_do(own_server):
-    """The same error comes where arrays of the session that is over meet those of the next one."""
+    """Arrays of the session that is over may meet those of the next one, which gives that error as well."""
     _, url = own_server()
     done = subprocess.run([sys.executable, "-c", ENDED, BUILD / "bin/arrayctl", url.removeprefix("unix:")], capture_output=True,
                           text=True, timeout=PATIENCE, env={**os.environ, "ARRAYD_URL": url})
