@@ -24,6 +24,17 @@ def test_a_formula_is_one(servers):
     np.testing.assert_allclose(float(total), (a * b + 1).sum(), rtol=1e-5)
 
 
+def test_special_functions_join(servers):
+    scipy_special = pytest.importorskip("scipy.special")
+    ad.connect(servers[0])
+    a = random(1000)
+    x, = uploaded(a)
+    result = settled(lambda: ad.special.erf(x) * ad.exp(-x * x), fused_chains=1, fused_ops=5, temporaries=4)
+    np.testing.assert_allclose(result.get(), scipy_special.erf(a) * np.exp(-a * a), rtol=1e-5)
+    result = settled(lambda: ad.special.gammaln(x + 2) * 2, fused_chains=1, fused_ops=3, temporaries=2)
+    np.testing.assert_allclose(result.get(), scipy_special.gammaln(a + 2) * 2, rtol=1e-4, atol=1e-6)
+
+
 def test_counters_of_a_block(servers):
     ad.connect(servers[0])
     x, = uploaded(random(1000))
