@@ -118,7 +118,8 @@ template <class T, class I> void enqueue_vector(ad_call *c, const sparse_task<T,
         multiply_vector<T, I, Lanes><<<count_blocks(t.m.rows, THREADS / Lanes), THREADS, 0, c->stream->cuda>>>(t);
     };
     if (average <= 6) launch(lanes_of<2>{});
-    else if (average <= 24) launch(lanes_of<4>{});
+    else if (average <= 16) launch(lanes_of<4>{});
+    else if (average <= 48) launch(lanes_of<8>{});
     else if (average <= 96) launch(lanes_of<16>{});
     else launch(lanes_of<32>{});
 }
