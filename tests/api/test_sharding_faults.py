@@ -50,8 +50,8 @@ def compute(h, x):
 def test_killed_workers_lose_nothing(serve, seed, monkeypatch):
     """In odd runs operands and sections come as those of large arrays do: in pieces, on streams of their own."""
     serve()
-    for module, name, value in ((_products, "_LARGE", 0), (_products, "_NARROW", 1), (_products, "_PANELS", 2 if seed == 1 else 1 << 60),
-                                (_sorting, "_LARGE", 0), (_move, "_LARGE", 0), (_move, "_CHUNK", 64)):
+    for module, name, value in ((_products, "_LARGE", 0), (_products, "_NARROW", 1), (_sorting, "_LARGE", 0),
+                                (_move, "_LARGE", 0), (_move, "_CHUNK", 64)):
         monkeypatch.setattr(module, name, value if seed % 2 else getattr(module, name))
     rng, moment = np.random.default_rng(seed), random.Random(seed)
     h = rng.standard_normal((60, 60))

@@ -206,6 +206,20 @@ def test_sorting_in_pieces(mesh, dtype, monkeypatch):
         check(np.argsort(x, axis=None), np.argsort(expected, kind="stable"), exact=True)
 
 
+def test_uneven_parts_are_made_even_before_they_are_sorted():
+    """A slice may leave all elements on one device, which would sort alone."""
+    h = np.random.default_rng(4).random(4000)
+    x = put(h, "four", P("a"))[:1000]
+    assert [shard.data.size for shard in x.addressable_shards] == [1000, 0, 0, 0]
+    devices = len({shard.data.device.id for shard in x.addressable_shards})
+    before = ad.sharding.moved_bytes()
+    made, order = np.sort(x), np.argsort(x)
+    check(made, np.sort(h[:1000]), exact=True)
+    check(order, np.argsort(h[:1000], kind="stable"), exact=True)
+    assert max(shard.data.size for shard in made.addressable_shards) < 400
+    assert devices < 4 or ad.sharding.moved_bytes() - before > 2 * x.nbytes
+
+
 def test_sorting_moves_sections():
     """Each device gets what it has not got: of four about three quarters of the elements, or of them and their places, which have four bytes."""
     x = put(np.random.default_rng(2).random(40_000), "four", P("a"))

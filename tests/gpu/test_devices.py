@@ -55,7 +55,7 @@ def test_runs_of_elements_are_copied_between_gpus():
 
 
 def test_large_parts_come_while_others_are_computed(rows):
-    """Transforms in blocks, products in panels, sums in chunks: beside NumPy, and again, when memory has been used before."""
+    """Transforms and products in blocks, sums in chunks: beside NumPy, and again, when memory has been used before."""
     rng = np.random.default_rng(8)
     h = (rng.standard_normal((8192, 2048)) + 1j * rng.standard_normal((8192, 2048))).astype("complex64")
     a, b = (rng.standard_normal((4096, 4096)).astype("float32") for _ in range(2))

@@ -8,15 +8,8 @@
     └────┴────┘                            └────┴────┘
 
 An axis of the mesh can serve one of the three. Where both operands ask for one, the larger operand stays as it is, and of
-the other one each device gets what it lacks. A large operand comes in panels, which are multiplied by all that the device
-has of the other one. While one is multiplied, the next one is copied, and no device has more than two.
-
-                  ┌─┬─┬─┬─┐                   ┌─┬─┬─┬─┐
-    a of a device │ │ │ │ │  b, from all      │ │ │ │ │  of the result    panels are columns here; where a is brought,
-    ───────────── │ │ │ │ │                   └─┴─┴─┴─┘                   they are rows
-                  └─┴─┴─┴─┘
-
-Where both operands have to be brought they come block by block along the inner axis, and products are added up.
+the other one each device gets what it lacks. Large operands come block by block along the inner axis: while one block is
+multiplied, the next one is copied, and no device has more than two.
 
     step     0        1        2        3          each device begins elsewhere, so that no two read the same block
     place 0  b0       b1       b2       b3
@@ -25,11 +18,11 @@ Where both operands have to be brought they come block by block along the inner 
 import numpy as np
 
 from .. import _core
-from .._base import along, empty, product, result_type
+from .._base import product
 from ._along import find_function
 from ._array import ShardedArray, reshard, run_parts
 from ._elementwise import check_operand, give, replicate
-from ._layout import Layout, cut_evenly
+from ._layout import Layout
 from ._move import all_reduce, collect, copying, list_pieces
 from ._shapes import drop_axes, expand_dims
 
@@ -89,9 +82,9 @@ def _multiply(a, b, mesh, kwargs):
     whole = Layout(mesh, *zip(*batch, rows, columns))
     layouts = _operand_layout(whole, batch_shape, a, rows, inner), _operand_layout(whole, batch_shape, b, inner, columns)
     if not inner[0]:
-        for way in (_Panels((a, b), layouts, whole, kwargs), _Steps((a, b), layouts)):
-            if way.pay():
-                return ShardedArray(whole, way.run(kwargs))
+        steps = _Steps((a, b), layouts)
+        if steps.pay():
+            return ShardedArray(whole, steps.run(kwargs))
     left, right = (reshard(x, layout) for x, layout in zip((a, b), layouts))
     multiply = find_function("matmul")
     parts = run_parts(whole, lambda place: multiply(left._parts[place], right._parts[place], **kwargs))
@@ -105,67 +98,6 @@ def _operand_layout(whole, batch_shape, x, first, second):
     """Where an operand must lie: its batch axes as those of the result, but for those of one element."""
     own = Layout(whole.mesh, whole.splits[:-2], whole.cuts[:-2]).fit(x.shape[:-2])
     return Layout(whole.mesh, (*own.splits, first[0], second[0]), (*own.cuts, first[1], second[1]))
-
-
-# ---- panel by panel ----
-
-_PANELS = 8
-
-
-class _Panels:
-    """A product one of whose operands is brought in panels: ranges of its outer axis, with the whole inner axis."""
-
-    def __init__(self, operands, layouts, whole, kwargs):
-        self.operands, self.layouts, self.whole, self.plain = operands, layouts, whole, not kwargs
-        inner = operands[0].ndim - 1, operands[1].ndim - 2
-        lacking = [i for i in (0, 1) if operands[i]._layout.is_split((inner[i],))]
-        self.lacking = lacking[0] if len(lacking) == 1 else None
-        self.outer = operands[0].ndim - 2, operands[1].ndim - 1
-
-    def pay(self):
-        """Whether one operand alone is to be brought, and its panels are large enough."""
-        i = self.lacking
-        if i is None or not self.plain or not self.operands[1 - i]._layout.same(self.layouts[1 - i]):
-            return False
-        shape = self.layouts[i].shapes[0]
-        return product(shape) * self.operands[i].itemsize >= _LARGE and min(
-            each[self.outer[i]] for each in self.layouts[i].shapes) >= _NARROW * _PANELS
-
-    def run(self, _):
-        """The parts of the result. Panels are issued to all devices in turn, each is asked for one step ahead."""
-        pieces = list_pieces(self.operands[self.lacking])
-        kind = result_type(*(x.dtype for x in self.operands))
-        made = run_parts(self.whole, lambda place: empty(self.whole.shapes[place], kind))
-        here = [self._fetch(pieces, place, 0) for place in range(len(made))]
-        for step in range(_PANELS):
-            for place, device in enumerate(self.whole.mesh._places):
-                following = self._fetch(pieces, place, step + 1) if step + 1 < _PANELS else None
-                with device:
-                    self._multiply(made[place], place, step, here[place])
-                here[place] = following
-        return made
-
-    def _find_range(self, place, step):
-        """Where the panel of a step begins and ends, within the whole outer axis. Each device begins with another one."""
-        start, stop = self.layouts[self.lacking].boxes[place][self.outer[self.lacking]]
-        cuts = cut_evenly(stop - start, _PANELS)
-        number = (place + step) % _PANELS
-        return start + cuts[number], start + cuts[number + 1]
-
-    def _fetch(self, pieces, place, step):
-        i, device = self.lacking, self.whole.mesh._places[place]
-        box, axis = self.layouts[i].boxes[place], self.outer[i]
-        with device, copying(device):
-            return collect(pieces, self.operands[i].dtype, [device],
-                           [(*box[:axis], self._find_range(place, step), *box[axis + 1:])])[0]
-
-    def _multiply(self, made, place, step, panel):
-        i, own = self.lacking, self.operands[1 - self.lacking]._parts[place]
-        start, stop = self._find_range(place, step)
-        first = self.layouts[i].boxes[place][self.outer[i]][0]
-        axis = made.ndim - 2 + i
-        out = made[along(made.ndim, axis, slice(start - first, stop - first))]
-        find_function("matmul")(*((panel, own) if i == 0 else (own, panel)), out=out)
 
 
 # ---- block by block ----

@@ -10,12 +10,14 @@ import numpy as np
 from .. import _base
 from .._base import call, normalize_axis
 from ._along import find_function, map_along
-from ._array import ShardedArray, run_parts
+from ._array import ShardedArray, reshard, run_parts
+from ._layout import cut_evenly
 from ._move import bring, copying, reach, take_turns
 
 _SAMPLES = 64        # of each part, for each section
 _LARGE = 1 << 26     # bytes of a part from which sections come in pieces: one is merged while the next one is copied
 _PIECES = 4
+_UNEVEN = 1.25       # times the mean size up to which a part is sorted where it lies
 _NARROW = 1 << 32    # elements up to which their places have four bytes
 
 
@@ -44,6 +46,7 @@ def sort_split(x, places=False):
     """A 1-d array, sorted over its devices; places: where its elements were. Each device sorts its part. Between samples of
     them all the parts are cut into sections, so that device k merges section k of each. Equal elements may be divided, so
     sections stay even however many equal elements there are. Waits once, for the samples, and once for where they fall."""
+    x = _even(x)
     layout = x._layout
     blocks = layout.list_owners(0)
     owners = [group[0] for group in blocks]
@@ -65,6 +68,15 @@ def sort_split(x, places=False):
             each.step()
     made = [each.whole[-1] for each in merging]
     return ShardedArray(layout.replace(0, layout.splits[0], tuple(map(int, bounds))), made)
+
+
+def _even(x):
+    """x, whose parts are made even where the largest one would take much longer than the others."""
+    cuts, layout = x._layout.cuts[0], x._layout
+    even = cut_evenly(x.size, len(cuts) - 1)
+    if max(np.diff(cuts)) <= _UNEVEN * (even[1] - even[0]):
+        return x
+    return reshard(x, layout.replace(0, layout.splits[0], even))
 
 
 def _sort_part(part, first, places):
