@@ -6,7 +6,7 @@ A small client asks for float(a.sum()) of 16 numbers, alone and beside others th
 is products of n x n, sines of n x n, each to an array of its own, which are queued by dozens, and sums of 4 x 4. The goal, at the
 99th percentile: three times what it takes alone, and one operation of the others, which is not interrupted. The last column is
 the part of their own rate that the others keep beside the small client. With --apart they work on the server's last
-device, and the small client on the first. With --sm-share multiprocessors of a GPU are reserved for the small client.
+device, and the small client on the first. --sm-share says how many multiprocessors of a GPU are reserved for the small client.
 Starts its own server on a Unix socket, unless ARRAYD_URL names one.
 """
 import argparse
@@ -134,7 +134,7 @@ def main():
     parser.add_argument("--backend", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--floods", default=1, type=int, help="clients that flood the server")
     parser.add_argument("--apart", action="store_true", help="they work on the server's last device")
-    parser.add_argument("--sm-share", default=0, type=int, help="multiprocessors that are reserved")
+    parser.add_argument("--sm-share", default=8, type=int, help="multiprocessors that are reserved")
     parser.add_argument("--seconds", default=8.0, type=float, help="of one measurement")
     parser.add_argument("sizes", nargs="*", type=int, help="n of the products")
     options = parser.parse_args()

@@ -26,6 +26,7 @@ static pair start_pair(int share) {
     p.heavy = fake_session(p.worker, 2, "bob");
     p.gpu = &p.worker->device.gpu[0];
     fake.parts = share;
+    fake.splits = 0;
     return p;
 }
 
@@ -128,6 +129,9 @@ Test(parts, are_as_large_as_a_grant_says) {
     p.light->grants.sm_share = 2 * SHARE;
     enqueue(&p, p.light, SHORT);
     cr_assert_eq(p.gpu->parts.asked, 2 * SHARE);
+    p.light->grants.sm_share = 100;
+    enqueue(&p, p.light, SHORT);
+    cr_assert_eq(p.gpu->parts.asked, 132 / 8, "a grant takes the device from the others");
     p.light->grants.sm_share = 0;
     p.light->grants.priority = AD_PRIORITY_LOW;
     cr_assert_eq(enqueue(&p, p.light, SHORT), SHARE, "what is reserved for others is had by low priority");
@@ -171,6 +175,10 @@ Test(parts, a_device_is_prepared_where_the_option_says_so) {
     p.worker->config.sm_share = SHARE;
     ad__parts_prepare(p.worker, p.gpu);
     cr_assert_eq(fake.splits, 1);
+    p.worker->embedded = true;
+    ad__parts_prepare(p.worker, p.gpu);
+    cr_assert_eq(fake.splits, 1, "the server of one program waits for it as well");
+    p.worker->embedded = false;
     cr_assert_eq(get_reserved(&p), 0);
     end_pair(p);
 }

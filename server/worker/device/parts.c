@@ -5,6 +5,7 @@
 #include "server/worker/session.h"
 
 #define DECIDE 100000 /* ns between two decisions */
+#define LARGEST 8     /* the part of a device of which no more is reserved: an eighth */
 
 static bool is_recent(const ad_parts_user *u, int64_t now) { return u->session && now - u->at < AD_PARTS_HOLD; }
 
@@ -33,10 +34,16 @@ static void note_light(ad_parts *p, const ad_worker_session *s, int share, int64
     note_user(&p->light, &p->heavy, s, now);
 }
 
+/* Limit a share, so that a small device is not taken from those that use it much. */
+static int limit_share(const ad_gpu *g, int share) {
+    const int most = g->info.multiprocessors / LARGEST;
+    return share < most ? share : most;
+}
+
 static void decide_parts(const ad_worker *w, ad_gpu *g, int64_t now) {
     ad_parts *p = &g->parts;
     const bool needed = is_recent(&p->light, now) && (is_recent(&p->heavy, now) || is_heavy_under_way(w, g));
-    const int wanted = needed ? p->wanted : 0;
+    const int wanted = needed ? limit_share(g, p->wanted) : 0;
     p->decided = now;
     if (wanted == p->asked) return;
     p->asked = wanted;
@@ -46,8 +53,8 @@ static void decide_parts(const ad_worker *w, ad_gpu *g, int64_t now) {
 }
 
 void ad__parts_prepare(const ad_worker *w, ad_gpu *g) {
-    if (w->parts && w->config.sm_share)
-        w->parts->device_split(g->device, ad__sm_share(&w->config, &(ad_grants){0}), NULL);
+    const int share = limit_share(g, ad__sm_share(&w->config, &(ad_grants){0}));
+    if (w->parts && share && !w->embedded) w->parts->device_split(g->device, share, NULL);
 }
 
 void ad__parts_choose(ad_worker_session *s, ad_stream_queue *queue) {

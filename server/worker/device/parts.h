@@ -39,7 +39,8 @@ typedef struct ad_parts {
     int64_t decided; /* when that was last looked at */
 } ad_parts;
 
-/* Have a new device ready to be divided as the option sm-share says: later that would wait for what it has to do. */
+/* Have a new device ready to be divided as the option sm-share says: later that would wait for what it has to do. A
+ * server of one program has no other clients as a rule, and begins sooner without. */
 void ad__parts_prepare(const struct ad_worker *w, struct ad_gpu *g);
 /* Choose which multiprocessors the operation has that a session is about to enqueue. Where the queue cannot be
  * confined, it has all, and the device is one until it is to be divided anew. */

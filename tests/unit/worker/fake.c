@@ -55,7 +55,7 @@ static void device_close(ad_device *device) { (void)device; }
 
 static void device_info(ad_device *device, ad_device_info *info) {
     (void)device;
-    *info = (ad_device_info){.name = "fake", .memory = 1u << 30, .peers = 1};
+    *info = (ad_device_info){.name = "fake", .memory = 1u << 30, .multiprocessors = 132, .peers = 1};
 }
 
 static int map_slab(int fd, uint64_t size, ad_slab_map *out) {
