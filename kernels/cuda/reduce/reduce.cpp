@@ -138,15 +138,10 @@ void choose_masked(plan *p) {
         if (way != AD_FOLD_MASKED) p->ways[way] = {nullptr, 0};
 }
 
-void choose_unmasked(plan *p) {
-    choose_fast(p);
-    p->ways[AD_FOLD_MASKED] = {nullptr, 0};
-}
-
 void choose_kernel(plan *p) {
     p->start = p->loop;
     if (p->masked && !p->nothing) choose_masked(p);
-    else if (!p->nothing) choose_unmasked(p);
+    else if (!p->nothing) choose_fast(p);
     if (!p->ways[AD_FOLD_UNIT].function && !p->ways[AD_FOLD_MASKED].function) choose_any(p);
 }
 
