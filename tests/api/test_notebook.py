@@ -70,7 +70,8 @@ def test_no_elements_and_errors():
     assert "&lt;" in text and "<Device" not in text
 
 
-@pytest.mark.parametrize("write", [str, print, "{}".format, format, lambda a: f"{a:.3f}"], ids=str)
+@pytest.mark.parametrize("write", [str, print, "{}".format, format, lambda a: f"{a:.3f}"],
+                         ids=["str", "print", "str.format", "format", "f-string"])
 def test_an_error_is_raised_without_the_lines_that_write_arrays(write):
     failed = ad.asarray([1, 2])[ad.asarray(5)]
     with pytest.raises(IndexError, match="index 5 is out of bounds") as raised:
