@@ -23,7 +23,12 @@ enum {
 #undef AD_NOTE
 };
 
-#define AD_EXIT_UNFIT 3 /* exit status of a worker that arrayd of another build has started */
+/* Exit statuses of a worker. A user's kernel can give any, so arrayd believes UNFIT only before the worker is ready. */
+enum {
+    AD_EXIT_DEVICE_LOST = 3,
+    AD_EXIT_ASTRAY = 4, /* what the worker and arrayd know would differ from now on */
+    AD_EXIT_UNFIT = 5,  /* arrayd of another build has started it */
+};
 
 /* How a worker has ended. */
 typedef enum ad_death {

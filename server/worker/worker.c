@@ -51,7 +51,7 @@ void ad__worker_lost(ad_worker *w, const char *why) {
     if (w->journal) memcpy(ad__journal_head(w->journal)->why, note.text, sizeof note.text);
     for (ad_worker_session *s = w->sessions; s; s = s->next) ad__components_device_lost(s, why);
     ad__worker_tell(w, &note, -1);
-    _exit(3);
+    _exit(AD_EXIT_DEVICE_LOST);
 }
 
 static void end_overdue(void *worker, const char *why) { ad__worker_lost(worker, why); }
@@ -74,7 +74,7 @@ static void take_reservation(ad_worker *w, const ad_note *note) {
     int status = ad__reserved_take(&w->reserved, note);
     if (!status) return;
     ad__log(memory_not_reserved, note->who, ad__error_text(status));
-    _exit(4);
+    _exit(AD_EXIT_ASTRAY);
 }
 
 static void take_session(ad_worker *w, const ad_note *note, int fd) {

@@ -301,7 +301,8 @@ def compiles(server):
 
 
 @raw.cpu_only  # the host's exit; tests/gpu/test_lost.py has others
-@pytest.mark.parametrize("body", ["_exit(3);", "*(volatile long long *)(x[0] - x[0]) = 1;"], ids=["unsaid", "said"])
+@pytest.mark.parametrize("body", ["_exit(3);", "_exit(5);", "*(volatile long long *)(x[0] - x[0]) = 1;"],
+                         ids=["unsaid", "as of another build", "said"])
 @pytest.mark.parametrize("arrays", ["none", "fresh"])
 def test_a_kernel_that_kills_its_worker(start, late, body, arrays):
     """The kernel is not launched for ever, though it could be: the session goes on without it."""

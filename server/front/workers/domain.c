@@ -76,6 +76,7 @@ static void handle_ready(ad_domain *d, const ad_note *note) {
         return;
     }
     d->state = AD_DOMAIN_READY;
+    d->was_ready = true;
     d->offer = *note;
     ad__log(worker_ready, d->name, (int)d->process.pid, note->who, note->text, note->size,
             (long)((ad__os_now() - d->started) / 1000000));
@@ -229,7 +230,6 @@ static bool is_sent_signal(int number) {
 static ad_death classify_death(const ad_domain *d, int64_t code, int number, char how[AD_DEATH_TEXT]) {
     const char *name = sigabbrev_np(number);
     *how = 0;
-    if (!number && code == AD_EXIT_UNFIT) return AD_DEATH_UNFIT;
     if (ad__upgrade_leaves(d->front) && (number ? is_sent_signal(number) : !code)) return AD_DEATH_LEFT;
     if (is_sent_signal(number) && !d->silenced) return AD_DEATH_KILLED;
     if (d->silenced) snprintf(how, AD_DEATH_TEXT, "it did not answer any more");
@@ -238,9 +238,9 @@ static ad_death classify_death(const ad_domain *d, int64_t code, int number, cha
     return AD_DEATH_CRASHED;
 }
 
-static void prepare_successor(ad_domain *d, int64_t code, int number) {
-    char how[AD_DEATH_TEXT];
-    const ad_death death = classify_death(d, code, number, how);
+static void prepare_successor(ad_domain *d, bool unfit, int64_t code, int number) {
+    char how[AD_DEATH_TEXT] = "";
+    const ad_death death = unfit ? AD_DEATH_UNFIT : classify_death(d, code, number, how);
     if (!ad__worker_files_lose_worker(&d->files, death, how)) {
         ad__log(worker_not_recovered, d->name, "others die of what it left");
         drop_worker_state(d);
@@ -260,8 +260,9 @@ static void on_worker_exit(uv_process_t *process, int64_t code, int signal_numbe
     bool wanted = f->stopping || ad__upgrade_leaves(f);
     /* ad__domain_leave_all() has killed it. */
     bool killed = wanted && d->state != AD_DOMAIN_READY && signal_number == SIGKILL;
+    const bool unfit = !d->was_ready && !signal_number && code == AD_EXIT_UNFIT;
     fail_domain(d, "the worker died");
-    if (!signal_number && code == AD_EXIT_UNFIT)
+    if (unfit)
         ad__fault(&d->why, AD_E_CONNECTION,
                   "the program of workers is of another build than this arrayd; the server's "
                   "administrator must run `arrayctl upgrade` or restart it");
@@ -272,7 +273,7 @@ static void on_worker_exit(uv_process_t *process, int64_t code, int signal_numbe
     set_backoff(d);
     if (!f->stopping && ad__front_resumes(f) && !d->device_lost && !d->migration &&
         ad__worker_files_can_recover(&d->files))
-        prepare_successor(d, code, signal_number);
+        prepare_successor(d, unfit, code, signal_number);
     else drop_worker_state(d);
     uv_close((uv_handle_t *)process, on_process_closed);
     ad__domain_leaving(d, &(ad_note){.kind = AD_NOTE_LEAVING}); /* a worker that was asked has nothing more to lose */
@@ -373,6 +374,7 @@ static int start_worker(ad_domain *d, ad_fault *fault) {
     d->poll.data = d;
     d->channel_open = d->polled = true;
     d->state = AD_DOMAIN_STARTING;
+    d->was_ready = false;
     ad__log(worker_starting, d->name, (int)d->process.pid, d->front->config.backend);
     if (ad__reserved_any(d->front)) tell_reserved(d);
     ad__domain_watch(d);

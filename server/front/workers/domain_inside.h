@@ -40,6 +40,7 @@ struct ad_domain {
     bool leaving_asked; /* the worker was asked what would be lost, and has not answered */
     bool device_lost;   /* the worker has said that the memory of its device is unusable */
     bool silenced;      /* the worker was killed because it did not answer */
+    bool was_ready;     /* the process has been ready, and may have run kernels of users */
     ad_silence silence;
     ad_migration_state migration;
     int64_t migrating_since; /* since when the state is AD_MIGRATION_GOING, ns */

@@ -42,7 +42,7 @@ void ad__recovery_take(ad_worker *w, const ad_note *note, int fd) {
 void ad__recovery_without(ad_worker *w, const char *who) {
     ad_recovery *r = ad__recovery_left(w);
     char(*list)[AD_PRINCIPAL_SIZE] = r ? ad__os_grow(r->without, r->nwithout, &r->without_room, sizeof *list) : NULL;
-    if (!list) _exit(4); /* two workers would recover the same memory */
+    if (!list) _exit(AD_EXIT_ASTRAY); /* two workers would recover the same memory */
     r->without = list;
     snprintf(list[r->nwithout++], sizeof *list, "%s", who);
 }
