@@ -128,7 +128,8 @@ typedef struct ad_session_streams {
     ad_stream_queue *queues[AD_STREAM_QUEUES];
     ad_stream_queue *current; /* the client's choice, or NULL */
     unsigned count;
-    ad_events events; /* those that the client has recorded */
+    uint64_t unrecorded; /* operations of the first one before there was a second: nothing is known of their buffers */
+    ad_events events;    /* those that the client has recorded */
 } ad_session_streams;
 
 /* Use of devices. Runner. */

@@ -141,6 +141,24 @@ Test(streams, what_comes_before_much_of_another_device_is_marked) {
     end_worker(s);
 }
 
+/* Operations of the only stream queue are not recorded, so what was recorded before them is not the latest write. */
+Test(streams, another_one_waits_for_writes_that_were_not_recorded) {
+    ad_worker_session *s = start_session(true);
+    ad_buffer *b = ad__buffers_find(&s->buffers, 1);
+    ad_stream_queue *home = b->home;
+    ad_fault fault = {0};
+    sum x;
+    cr_assert_eq(ad__stream_queue_uses(s, home, b, true, &fault), 0);
+    cr_assert_eq(ad__session_enqueued(s, home, &fault), 0);
+    cr_assert_eq(ad__stream_queues_mark(s, &fault), 0);
+    cr_assert_eq(run_op(s, make_sum(&x, 1, false, 1, 0, 1)), 0);
+    cr_assert_eq(send_request(s, AD_REQ_STREAM, 100, 0, 0), 0);
+    cr_assert_eq(send_request(s, AD_REQ_ON, 100, 0, 0), 0);
+    cr_assert_eq(run_op(s, make_sum(&x, 3, true, 1, 0, 1)), 0);
+    cr_assert_eq(ad__stream_queue_known(s, 100)->followed[home->slot], home->sequence, "it reads the sum before that");
+    end_worker(s);
+}
+
 Test(streams, a_lost_device_ends_the_worker) {
     static const struct {
         uint8_t opcode;

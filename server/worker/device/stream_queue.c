@@ -52,6 +52,7 @@ static int create_stream_queue(ad_worker_session *s, unsigned slot, ad_gpu *gpu,
         goto close_stream_arena;
     }
     s->streams.queues[slot] = queue;
+    if (slot == 1) s->streams.unrecorded = s->streams.queues[0]->sequence;
     if (slot >= s->streams.count) s->streams.count = slot + 1;
     return 0;
 
@@ -230,6 +231,7 @@ void ad__stream_queues_close(ad_worker_session *s) {
         else ad__stream_queue_close(get_backend(s), s->streams.queues[i]);
     }
     s->streams.count = 0;
+    s->streams.unrecorded = 0;
     s->streams.current = NULL;
 }
 
@@ -253,9 +255,10 @@ static const ad_mark *find_mark(const ad_stream_queue *queue, uint64_t sequence)
 
 /* Make `queue` wait for an operation of `other`, unless it does already or the operation is complete. Where a mark
  * comes after the operation, what `other` holds behind the mark is not waited for. So two devices that exchange parts
- * of their arrays do it at one time. */
+ * of their arrays do it at one time. Any operation that was not recorded may have used the buffer as well. */
 static int follow_queue(ad_worker_session *s, ad_stream_queue *queue, ad_stream_queue *other, uint64_t sequence,
                         ad_fault *fault) {
+    if (other->slot == 0 && sequence < s->streams.unrecorded) sequence = s->streams.unrecorded;
     if (queue == other || queue->followed[other->slot] >= sequence || other->passed >= sequence) return 0;
     const ad_mark *m = find_mark(other, sequence);
     int status = m ? get_backend(s)->stream_follow(queue->stream, m->event, fault)
