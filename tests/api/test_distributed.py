@@ -79,7 +79,7 @@ def test_processes_of_mpi():
     done = subprocess.run([mpiexec, "-n", "3", sys.executable, MEMBER, "3", "0", "0", "patterns", "sparse"], capture_output=True,
                           text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split("\n") == ["by handle"] * 3 + [""]
+    assert "".join(done.stdout.split("\n")) == "by handle" * 3  # lines of several processes may run together
 
 
 def test_group_of_one():
