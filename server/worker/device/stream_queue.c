@@ -276,11 +276,6 @@ static int follow_readers(ad_worker_session *s, ad_stream_queue *queue, ad_buffe
     return 0;
 }
 
-/* Tell whether nothing is recorded of the buffer's last write, so that all that its home has done so far may count.
- * Operations are not recorded while a session has one stream queue. Then even a use that was recorded before the first
- * of them (`written` 0) says nothing of those that came later. */
-static bool is_writer_unknown(const ad_buffer *b) { return !b->order.writer || !b->order.written; }
-
 /* ---- marks ---- */
 
 static int record_mark(ad_worker_session *s, ad_stream_queue *queue, ad_fault *fault) {
@@ -329,7 +324,7 @@ int ad__stream_queue_uses(ad_worker_session *s, ad_stream_queue *queue, ad_buffe
         return ad__fault(fault, AD_E_VALUE,
                          "an array lies on device %d, which device %d cannot reach: copy it by the host",
                          b->home->gpu->index, queue->gpu->index);
-    if (is_writer_unknown(b)) {
+    if (!b->order.writer) { /* nothing is recorded of it: all that its home has done so far may count */
         b->order.writer = b->home;
         b->order.written = b->home->sequence;
     }
