@@ -51,8 +51,9 @@ static uint32_t add_text(uint32_t hash, const char *text) {
 int ad__channel_form(const char *layout) {
     char sizes[128];
     uint32_t hash = add_text(2166136261u, layout);
-    snprintf(sizes, sizeof sizes, "%zu %zu %zu %zu %d", sizeof(ad_note), sizeof(ad_report_head),
-             sizeof(ad_report_session), sizeof(ad_report_principal), AD_NCOUNTER);
+    snprintf(sizes, sizeof sizes, "%zu %zu %zu %zu %zu %zu %d", sizeof(ad_note), sizeof(ad_report_head),
+             sizeof(ad_report_session), sizeof(ad_report_principal), sizeof(ad_report_device), sizeof(ad_report_name),
+             AD_NCOUNTER);
     hash = add_text(hash, sizes);
     for (size_t i = 0; i < sizeof note_rows / sizeof *note_rows; i++) {
         snprintf(sizes, sizeof sizes, " %u %s %d", note_rows[i].kind, note_rows[i].name, note_rows[i].descriptors);
