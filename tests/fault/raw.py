@@ -62,6 +62,13 @@ def alive(pid):
         return False
 
 
+def script_worker(path, before):
+    """Write a program of workers that does something in the shell first. Returns its path, for the option worker."""
+    path.write_text(f'#!/bin/sh\n{before}\nexec "{PROGRAM.parent}/arrayd-worker" "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
 def descriptors(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
 

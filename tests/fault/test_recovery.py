@@ -456,10 +456,8 @@ def test_a_journal_that_was_scribbled_on(server, seed):
 
 def test_a_session_whose_number_is_lost(start, tmp_path):
     """The next worker tells of the end of session 0 while clients wait: each of them is handed on once."""
-    gate, worker = tmp_path / "gate", tmp_path / "worker"
-    worker.write_text(f'#!/bin/sh\n[ ! -e "{gate}" ] || read -r line <"{gate}"\n'
-                      f'exec "{raw.BUILD}/bin/arrayd-worker" "$@"\n')
-    worker.chmod(0o755)
+    gate = tmp_path / "gate"
+    worker = raw.script_worker(tmp_path / "worker", f'[ ! -e "{gate}" ] || read -r line <"{gate}"')
     server = start(f"--worker={worker}")
     session = Session(server.path)
     session.sync()

@@ -147,10 +147,8 @@ OTHER_BUILDS = {"later": "for o; do shift; case $o in --form=*) o=--form=7;; esa
 def test_workers_of_another_build(start, tmp_path, build, tries):
     """Files of a server are replaced while it runs, and then its worker ends. Everybody is told what to do, and nothing is
     lost if the files come back."""
-    installed, worker = tmp_path / "installed", tmp_path / "worker"
-    worker.write_text(f"#!/bin/sh\nif [ -e {installed} ]; then {OTHER_BUILDS[build]}; fi\n"
-                      f"exec {raw.PROGRAM.parent}/arrayd-worker \"$@\"\n")
-    worker.chmod(0o755)
+    installed = tmp_path / "installed"
+    worker = raw.script_worker(tmp_path / "worker", f"if [ -e {installed} ]; then {OTHER_BUILDS[build]}; fi")
     server = start(f"--worker={worker}")
     session = Session(server.path)
     x = session.put(np.arange(9))

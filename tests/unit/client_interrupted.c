@@ -213,30 +213,46 @@ static bool fork_and_use(const ad_array *a) {
     return state == 0;
 }
 
+/* A session whose connection is full after some bytes of an addition. */
+typedef struct addition {
+    fake *f;
+    ad_session *s;
+    ad_array *a, *sum;
+    int interrupts, status;
+} addition;
+
+static void begin_addition(addition *x, long limit) {
+    *x = (addition){0};
+    x->f = open_fake(&x->s);
+    x->a = upload_numbers(x->s, 3, 0);
+    cr_assert_eq(ad_sync(x->s), 0);
+    ad_session_set_interrupt(x->s, interrupt_when_full, &x->interrupts);
+    room = limit;
+    x->status = ad_add(ad_of(x->a), ad_float(1), &x->sum);
+}
+
+static void end_addition(addition *x) {
+    ad_array_release(x->a);
+    ad_array_release(x->sum);
+    ad_session_close(x->s);
+    fake_stop(x->f);
+}
+
 /* Fork while the connection takes nothing. The fork does not wait for ever; this process's session goes on. */
 static void fork_while_full(bool gone) {
-    ad_session *s;
-    int interrupts = 0;
-    fake *f = open_fake(&s);
-    ad_array *a = upload_numbers(s, 3, 0), *b = NULL;
-    cr_assert_eq(ad_sync(s), 0);
-    ad_session_set_interrupt(s, interrupt_when_full, &interrupts);
+    addition x;
     stays_full = true;
-    room = 5;
-    const int status = ad_add(ad_of(a), ad_float(1), &b);
-    cr_assert(status == AD_E_INTERRUPTED || (status == 0 && !alone), "%d", status);
+    begin_addition(&x, 5);
+    cr_assert(x.status == AD_E_INTERRUPTED || (x.status == 0 && !alone), "%d", x.status);
     while (room != FULL) sched_yield(); /* the session's thread sends it */
     if (gone) {
-        shutdown(f->fd, SHUT_RDWR);
-        fake_wait(f);
+        shutdown(x.f->fd, SHUT_RDWR);
+        fake_wait(x.f);
     }
-    cr_expect_not(fork_and_use(a));
+    cr_expect_not(fork_and_use(x.a));
     take_everything();
-    if (!gone) check_numbers(a, 3, 0, 0);
-    ad_array_release(a);
-    ad_array_release(b);
-    ad_session_close(s);
-    fake_stop(f);
+    if (!gone) check_numbers(x.a, 3, 0, 0);
+    end_addition(&x);
 }
 
 Test(client_interrupted, a_fork_while_the_connection_is_full) {
@@ -250,22 +266,13 @@ Test(client_interrupted, a_fork_while_the_connection_is_full) {
 Test(client_interrupted, a_fork_behind_an_interrupt) {
     alone = true;
     for (long limit = 0; limit < 60; limit += 5) {
-        ad_session *s;
-        int interrupts = 0;
-        fake *f = open_fake(&s);
-        ad_array *a = upload_numbers(s, 3, 0), *b = NULL;
-        cr_assert_eq(ad_sync(s), 0);
-        ad_session_set_interrupt(s, interrupt_when_full, &interrupts);
-        room = limit;
-        const int status = ad_add(ad_of(a), ad_float(1), &b);
-        cr_expect(status == 0 || status == AD_E_INTERRUPTED);
+        addition x;
+        begin_addition(&x, limit);
+        cr_expect(x.status == 0 || x.status == AD_E_INTERRUPTED);
         take_everything();
-        fork_and_use(a);
-        check_numbers(a, 3, 0, limit);
-        ad_array_release(a);
-        ad_array_release(b);
-        ad_session_close(s);
-        fake_stop(f);
+        fork_and_use(x.a);
+        check_numbers(x.a, 3, 0, limit);
+        end_addition(&x);
     }
 }
 

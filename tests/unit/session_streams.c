@@ -74,6 +74,16 @@ Test(streams, an_event_is_reached_when_its_stream_has_passed) {
     end_worker(s);
 }
 
+/* Read buffer 1 on another stream, which must wait for all that the first one holds. */
+static void expect_whole_wait(ad_worker_session *s, const ad_stream_queue *home) {
+    sum x;
+    cr_assert_eq(send_request(s, AD_REQ_STREAM, 100, 0, 0), 0);
+    cr_assert_eq(send_request(s, AD_REQ_ON, 100, 0, 0), 0);
+    cr_assert_eq(run_op(s, make_sum(&x, 3, true, 1, 0, 1)), 0);
+    cr_assert_eq(ad__stream_queue_known(s, 100)->followed[home->slot], home->sequence,
+                 "the other stream reads the array before it is written");
+}
+
 /* A read may be recorded before the session has enqueued anything, as the first request to a new worker is. Operations
  * of the session's only stream queue are not recorded. Another stream queue must wait for them all the same. */
 Test(streams, another_one_waits_for_writes_after_a_read_before_everything) {
@@ -85,11 +95,7 @@ Test(streams, another_one_waits_for_writes_after_a_read_before_everything) {
     cr_assert_eq(home->sequence, 0);
     cr_assert_eq(ad__stream_queue_uses(s, home, b, false, &fault), 0);
     cr_assert_eq(run_op(s, make_sum(&x, 1, false, 1, 0, 1)), 0);
-    cr_assert_eq(send_request(s, AD_REQ_STREAM, 100, 0, 0), 0);
-    cr_assert_eq(send_request(s, AD_REQ_ON, 100, 0, 0), 0);
-    cr_assert_eq(run_op(s, make_sum(&x, 3, true, 1, 0, 1)), 0);
-    cr_assert_eq(ad__stream_queue_known(s, 100)->followed[home->slot], home->sequence,
-                 "the other stream reads the array before it is written");
+    expect_whole_wait(s, home);
     end_worker(s);
 }
 
@@ -152,10 +158,7 @@ Test(streams, another_one_waits_for_writes_that_were_not_recorded) {
     cr_assert_eq(ad__session_enqueued(s, home, &fault), 0);
     cr_assert_eq(ad__stream_queues_mark(s, &fault), 0);
     cr_assert_eq(run_op(s, make_sum(&x, 1, false, 1, 0, 1)), 0);
-    cr_assert_eq(send_request(s, AD_REQ_STREAM, 100, 0, 0), 0);
-    cr_assert_eq(send_request(s, AD_REQ_ON, 100, 0, 0), 0);
-    cr_assert_eq(run_op(s, make_sum(&x, 3, true, 1, 0, 1)), 0);
-    cr_assert_eq(ad__stream_queue_known(s, 100)->followed[home->slot], home->sequence, "it reads the sum before that");
+    expect_whole_wait(s, home);
     end_worker(s);
 }
 
