@@ -13,8 +13,8 @@ typedef struct ad_part_table {
     /* Returns how many multiprocessors can be reserved where `wanted` are wanted; 0: none; negative: a status. Streams
      * are as before. The first call for a number may take as long as the device has something to do. */
     int (*device_split)(ad_device *device, int wanted, ad_fault *fault);
-    /* What is enqueued from now on, after all that the stream already holds, leaves so many multiprocessors alone.
-     * reserved: what device_split returned; 0: the stream has the whole device again. */
+    /* Let a stream leave so many multiprocessors alone from its next operation on, which waits for all that the stream
+     * already holds. reserved: what device_split returned; 0: the stream has the whole device again. */
     int (*stream_confine)(ad_stream *stream, int reserved, ad_fault *fault);
 } ad_part_table;
 

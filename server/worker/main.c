@@ -94,7 +94,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "arrayd-worker is started by arrayd. %s\n", fault.text);
         return 2;
     }
-    if (!is_fit(form)) return AD_EXIT_UNFIT;
+    if (form < 0 && !is_fit(form)) return AD_EXIT_UNFIT;
     worker.shared = shared;
     worker.embedded = embedded;
     ad__log_set(ad__log_level(worker.config.log_level));

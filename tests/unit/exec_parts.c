@@ -47,7 +47,7 @@ static void pass_time(const pair *p, int64_t ns) {
 
 /* Enqueue an operation of `ns`, a millisecond after the one before. Returns how many multiprocessors it leaves alone.
  */
-static int enqueue(const pair *p, ad_worker_session *s, int64_t ns) {
+static int enqueue_work(const pair *p, ad_worker_session *s, int64_t ns) {
     pass_time(p, 1000000);
     const int64_t corrected = ad__stream_queue_charge(s, ns);
     ad_stream_queue *queue = ad__stream_queue_current(s, NULL);
@@ -60,51 +60,51 @@ static int get_reserved(const pair *p) { return ad__parts_reserved(p->gpu, ad__o
 
 Test(parts, begin_with_the_second_session) {
     pair p = start_pair(SHARE);
-    cr_assert_eq(enqueue(&p, p.heavy, LONG), 0);
-    cr_assert_eq(enqueue(&p, p.heavy, LONG), 0, "nobody else is there");
+    cr_assert_eq(enqueue_work(&p, p.heavy, LONG), 0);
+    cr_assert_eq(enqueue_work(&p, p.heavy, LONG), 0, "nobody else is there");
     cr_assert_eq(get_reserved(&p), 0);
-    cr_assert_eq(enqueue(&p, p.light, SHORT), 0, "they are reserved for it");
+    cr_assert_eq(enqueue_work(&p, p.light, SHORT), 0, "they are reserved for it");
     cr_assert_eq(get_reserved(&p), SHARE);
-    cr_assert_eq(enqueue(&p, p.heavy, LONG), SHARE);
-    cr_assert_eq(enqueue(&p, p.light, SHORT), 0);
+    cr_assert_eq(enqueue_work(&p, p.heavy, LONG), SHARE);
+    cr_assert_eq(enqueue_work(&p, p.light, SHORT), 0);
     cr_assert_eq(fake.splits, 1);
     end_pair(p);
 }
 
 Test(parts, end_when_the_light_session_is_gone) {
     pair p = start_pair(SHARE);
-    enqueue(&p, p.heavy, LONG);
-    enqueue(&p, p.light, SHORT);
-    cr_assert_eq(enqueue(&p, p.heavy, LONG), SHARE);
+    enqueue_work(&p, p.heavy, LONG);
+    enqueue_work(&p, p.light, SHORT);
+    cr_assert_eq(enqueue_work(&p, p.heavy, LONG), SHARE);
     pass_time(&p, AD_PARTS_HOLD);
     cr_assert_eq(get_reserved(&p), 0);
-    cr_assert_eq(enqueue(&p, p.heavy, LONG), 0);
-    enqueue(&p, p.light, SHORT);
-    cr_assert_eq(enqueue(&p, p.heavy, LONG), SHARE, "they do not come again");
+    cr_assert_eq(enqueue_work(&p, p.heavy, LONG), 0);
+    enqueue_work(&p, p.light, SHORT);
+    cr_assert_eq(enqueue_work(&p, p.heavy, LONG), SHARE, "they do not come again");
     end_pair(p);
 }
 
 Test(parts, end_when_the_heavy_session_has_nothing_left) {
     pair p = start_pair(SHARE);
-    enqueue(&p, p.heavy, LONG);
-    enqueue(&p, p.light, SHORT);
+    enqueue_work(&p, p.heavy, LONG);
+    enqueue_work(&p, p.light, SHORT);
     p.worker->engine.under_way = p.heavy;
     pass_time(&p, AD_PARTS_HOLD);
-    enqueue(&p, p.light, SHORT);
+    enqueue_work(&p, p.light, SHORT);
     cr_assert_eq(get_reserved(&p), SHARE, "the device still works for the heavy session");
     fake_pass();
     cr_assert_eq(ad__stream_queues_mark(p.heavy, NULL), 0);
     cr_assert_eq(ad__stream_queues_poll(p.heavy, NULL), 0);
-    enqueue(&p, p.light, SHORT);
+    enqueue_work(&p, p.light, SHORT);
     cr_assert_eq(get_reserved(&p), 0);
     end_pair(p);
 }
 
 Test(parts, are_not_for_a_session_that_becomes_heavy_alone) {
     pair p = start_pair(SHARE);
-    cr_assert_eq(enqueue(&p, p.light, SHORT), 0);
-    cr_assert_eq(enqueue(&p, p.light, LONG), 0);
-    cr_assert_eq(enqueue(&p, p.light, LONG), 0, "it leaves multiprocessors to itself");
+    cr_assert_eq(enqueue_work(&p, p.light, SHORT), 0);
+    cr_assert_eq(enqueue_work(&p, p.light, LONG), 0);
+    cr_assert_eq(enqueue_work(&p, p.light, LONG), 0, "it leaves multiprocessors to itself");
     cr_assert_eq(fake.splits, 0);
     cr_assert_eq(fake.confines, 0);
     end_pair(p);
@@ -113,8 +113,8 @@ Test(parts, are_not_for_a_session_that_becomes_heavy_alone) {
 Test(parts, are_not_for_light_sessions_alone) {
     pair p = start_pair(SHARE);
     for (int i = 0; i < 3; i++) {
-        cr_assert_eq(enqueue(&p, p.light, SHORT), 0);
-        cr_assert_eq(enqueue(&p, p.heavy, SHORT), 0);
+        cr_assert_eq(enqueue_work(&p, p.light, SHORT), 0);
+        cr_assert_eq(enqueue_work(&p, p.heavy, SHORT), 0);
     }
     cr_assert_eq(fake.splits, 0);
     end_pair(p);
@@ -123,30 +123,30 @@ Test(parts, are_not_for_light_sessions_alone) {
 Test(parts, are_as_large_as_a_grant_says) {
     pair p = start_pair(SHARE);
     p.light->grants.sm_share = AD_GRANT_NO_SHARE;
-    enqueue(&p, p.heavy, LONG);
-    enqueue(&p, p.light, SHORT);
+    enqueue_work(&p, p.heavy, LONG);
+    enqueue_work(&p, p.light, SHORT);
     cr_assert_eq(get_reserved(&p), 0, "its share is none");
     p.light->grants.sm_share = 2 * SHARE;
-    enqueue(&p, p.light, SHORT);
+    enqueue_work(&p, p.light, SHORT);
     cr_assert_eq(p.gpu->parts.asked, 2 * SHARE);
     p.light->grants.sm_share = 100;
-    enqueue(&p, p.light, SHORT);
+    enqueue_work(&p, p.light, SHORT);
     cr_assert_eq(p.gpu->parts.asked, 132 / 8, "a grant takes the device from the others");
     p.light->grants.sm_share = 0;
     p.light->grants.priority = AD_PRIORITY_LOW;
-    cr_assert_eq(enqueue(&p, p.light, SHORT), SHARE, "what is reserved for others is had by low priority");
+    cr_assert_eq(enqueue_work(&p, p.light, SHORT), SHARE, "what is reserved for others is had by low priority");
     end_pair(p);
 }
 
 Test(parts, are_not_where_the_option_or_the_device_has_none) {
     pair p = start_pair(0);
-    enqueue(&p, p.heavy, LONG);
-    enqueue(&p, p.light, SHORT);
+    enqueue_work(&p, p.heavy, LONG);
+    enqueue_work(&p, p.light, SHORT);
     cr_assert_eq(fake.splits, 0);
     p.worker->config.sm_share = SHARE;
     for (int i = 0; i < 3; i++) {
-        enqueue(&p, p.light, SHORT);
-        cr_assert_eq(enqueue(&p, p.heavy, LONG), 0);
+        enqueue_work(&p, p.light, SHORT);
+        cr_assert_eq(enqueue_work(&p, p.heavy, LONG), 0);
     }
     cr_assert_eq(fake.splits, 1, "a device that cannot be divided is asked again and again");
     end_pair(p);
@@ -154,17 +154,17 @@ Test(parts, are_not_where_the_option_or_the_device_has_none) {
 
 Test(parts, a_stream_that_cannot_be_confined_has_the_whole_device) {
     pair p = start_pair(SHARE);
-    enqueue(&p, p.heavy, LONG);
-    enqueue(&p, p.light, SHORT);
+    enqueue_work(&p, p.heavy, LONG);
+    enqueue_work(&p, p.light, SHORT);
     fake.confine_fail = AD_E_MEMORY;
-    cr_assert_eq(enqueue(&p, p.heavy, LONG), 0);
+    cr_assert_eq(enqueue_work(&p, p.heavy, LONG), 0);
     fake.confine_fail = 0;
-    cr_assert_eq(enqueue(&p, p.heavy, LONG), 0, "it tries again with each operation");
+    cr_assert_eq(enqueue_work(&p, p.heavy, LONG), 0, "it tries again with each operation");
     cr_assert_eq(get_reserved(&p), 0);
     pass_time(&p, AD_PARTS_HOLD);
-    enqueue(&p, p.heavy, LONG);
-    enqueue(&p, p.light, SHORT);
-    cr_assert_eq(enqueue(&p, p.heavy, LONG), SHARE);
+    enqueue_work(&p, p.heavy, LONG);
+    enqueue_work(&p, p.light, SHORT);
+    cr_assert_eq(enqueue_work(&p, p.heavy, LONG), SHARE);
     end_pair(p);
 }
 

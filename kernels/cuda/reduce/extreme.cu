@@ -30,7 +30,7 @@ template <class A> struct place_work : wide_work<A> {
     using order = typename A::order;
     static constexpr int WIDTH = W::WIDTH, DEPTH = W::DEPTH;
 
-    static __device__ void see(A &a, uint4 v, int64_t index, const ad_fold &f) {
+    static __device__ void see_chunk(A &a, uint4 v, int64_t index, const ad_fold &f) {
         uint32_t w[4];
         S x[WIDTH];
         fold_words(w, v);
@@ -47,10 +47,10 @@ template <class A> struct place_work : wide_work<A> {
 #pragma unroll
             for (int u = 0; u < DEPTH; u++) v[u] = __ldcs(from + c + u * step);
 #pragma unroll
-            for (int u = 0; u < DEPTH; u++) see(a, v[u], before + (c + u * step) * WIDTH, f);
+            for (int u = 0; u < DEPTH; u++) see_chunk(a, v[u], before + (c + u * step) * WIDTH, f);
         }
 #pragma unroll 1
-        for (; c < f.chunks; c += step) see(a, __ldcs(from + c), before + c * WIDTH, f);
+        for (; c < f.chunks; c += step) see_chunk(a, __ldcs(from + c), before + c * WIDTH, f);
     }
     static __device__ void run(const ad_fold &f, A (&a)[1], const char *in, const char *mask, const fold_part &part) {
         if (f.nover > 1) return W::run(f, a, in, mask, part);
@@ -70,12 +70,12 @@ template <class A> struct place_work : wide_work<A> {
 };
 
 template <class W, bool Float> struct tops {
-    static ad_fold_kernel kernel(int way) { return fold_kernels<top_state<W, Float>>(way); }
+    static ad_fold_kernel get_kernel(int way) { return fold_kernels<top_state<W, Float>>(way); }
 };
 /* Places have no mask: where nothing is wanted there is none. */
 template <class W, bool Float> struct places {
     using A = place_state<W, Float>;
-    static ad_fold_kernel kernel(int way) {
+    static ad_fold_kernel get_kernel(int way) {
         if (way == AD_FOLD_MASKED) return {nullptr, 0};
         return way == AD_FOLD_WIDE ? fold_kernel<place_work<A>>() : fold_kernels<A>(way);
     }
@@ -84,17 +84,17 @@ template <class W, bool Float> struct places {
 template <template <class, bool> class Of> ad_fold_kernel extreme(int input, int way) {
     switch (input) {
     case AD_INT8:
-    case AD_UINT8: return Of<int8_t, false>::kernel(way);
+    case AD_UINT8: return Of<int8_t, false>::get_kernel(way);
     case AD_INT16:
-    case AD_UINT16: return Of<int16_t, false>::kernel(way);
+    case AD_UINT16: return Of<int16_t, false>::get_kernel(way);
     case AD_INT32:
-    case AD_UINT32: return Of<int32_t, false>::kernel(way);
+    case AD_UINT32: return Of<int32_t, false>::get_kernel(way);
     case AD_INT64:
-    case AD_UINT64: return Of<int64_t, false>::kernel(way);
+    case AD_UINT64: return Of<int64_t, false>::get_kernel(way);
     case AD_FLOAT16:
-    case AD_BFLOAT16: return Of<int16_t, true>::kernel(way);
-    case AD_FLOAT32: return Of<int32_t, true>::kernel(way);
-    case AD_FLOAT64: return Of<int64_t, true>::kernel(way);
+    case AD_BFLOAT16: return Of<int16_t, true>::get_kernel(way);
+    case AD_FLOAT32: return Of<int32_t, true>::get_kernel(way);
+    case AD_FLOAT64: return Of<int64_t, true>::get_kernel(way);
     default: return {nullptr, 0};
     }
 }
@@ -103,5 +103,5 @@ template <template <class, bool> class Of> ad_fold_kernel extreme(int input, int
 
 ad_fold_kernel ad_fold_top(int input, int way) { return extreme<tops>(input, way); }
 ad_fold_kernel ad_fold_place(int input, int way) {
-    return input == AD_BOOL ? places<bool8, false>::kernel(way) : extreme<places>(input, way);
+    return input == AD_BOOL ? places<bool8, false>::get_kernel(way) : extreme<places>(input, way);
 }

@@ -64,7 +64,7 @@ template <class A> struct masked_work : fold_work {
         int64_t index; /* of its first element */
     };
 
-    static __device__ spot find(const ad_fold &f, int64_t i, int64_t per_run, const ad_fold_divisor &by) {
+    static __device__ spot find_spot(const ad_fold &f, int64_t i, int64_t per_run, const ad_fold_divisor &by) {
         spot s = {{0, 0, 0}, i, 0};
         if (f.nover <= 1) return s;
         const int64_t run = fold_divide(i, by);
@@ -73,15 +73,15 @@ template <class A> struct masked_work : fold_work {
         s.index = run * f.over[0].size;
         return s;
     }
-    static __device__ chunk load(const ad_fold &f, const char *in, const char *mask, int64_t i) {
-        const spot s = find(f, i, f.run_chunks, f.by_chunks);
+    static __device__ chunk load_chunk(const ad_fold &f, const char *in, const char *mask, int64_t i) {
+        const spot s = find_spot(f, i, f.run_chunks, f.by_chunks);
         chunk c;
         c.x = __ldcs(reinterpret_cast<const uint4 *>(in + s.run.in) + s.at);
         c.mask = load_vector<uint8_t, WIDTH>(mask + s.run.mask + s.at * WIDTH);
         c.index = s.index + s.at * WIDTH;
         return c;
     }
-    static __device__ void take(const ad_fold &f, A &a, const chunk &c) {
+    static __device__ void take_chunk(const ad_fold &f, A &a, const chunk &c) {
         uint32_t w[4];
         S x[WIDTH];
         fold_words(w, c.x);
@@ -91,7 +91,7 @@ template <class A> struct masked_work : fold_work {
             if (c.mask.get(i)) a.take(x[i], c.index + i, f);
     }
     static __device__ void take_loose(const ad_fold &f, A &a, const char *in, const char *mask, int64_t i) {
-        const spot s = find(f, i, f.run_loose, f.by_loose);
+        const spot s = find_spot(f, i, f.run_loose, f.by_loose);
         const int64_t at = s.at + f.run_chunks * WIDTH;
         if (mask[s.run.mask + at]) a.take(fold_load<S>(in + s.run.in + at * int64_t(sizeof(S))), s.index + at, f);
     }
@@ -101,12 +101,12 @@ template <class A> struct masked_work : fold_work {
         for (; i + (DEPTH - 1) * part.step < f.chunks; i += DEPTH * part.step) {
             chunk c[DEPTH];
 #pragma unroll
-            for (int u = 0; u < DEPTH; u++) c[u] = load(f, in, mask, i + u * part.step);
+            for (int u = 0; u < DEPTH; u++) c[u] = load_chunk(f, in, mask, i + u * part.step);
 #pragma unroll
-            for (int u = 0; u < DEPTH; u++) take(f, a[0], c[u]);
+            for (int u = 0; u < DEPTH; u++) take_chunk(f, a[0], c[u]);
         }
 #pragma unroll 1
-        for (; i < f.chunks; i += part.step) take(f, a[0], load(f, in, mask, i));
+        for (; i < f.chunks; i += part.step) take_chunk(f, a[0], load_chunk(f, in, mask, i));
 #pragma unroll 1
         for (i = part.first; i < f.loose; i += part.step) take_loose(f, a[0], in, mask, i);
     }

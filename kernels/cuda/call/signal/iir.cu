@@ -13,7 +13,8 @@ using namespace ad::iir;
 
 constexpr int64_t LEAST = 256; /* elements of a lane that is cut into tiles */
 constexpr int64_t MOST_BLOCKS = int64_t(1) << 30;
-constexpr int64_t ENOUGH = 1 << 14; /* blocks of kernels that may have nothing to do: to begin a block takes time, too */
+constexpr int64_t ENOUGH =
+    1 << 14; /* blocks of kernels that may have nothing to do: to begin a block takes time, too */
 
 /* The whole call. Arrays have no gaps. */
 template <class T> struct filter {
