@@ -73,7 +73,8 @@ typedef struct ad_session_info {
     const char *url, *server, *backend, *device_name; /* valid while the session lives */
     uint64_t session, version, devices, memory;       /* session 0: of a forked process, which has not been told yet */
     uint64_t operations, round_trips, messages_bytes; /* sent; waited for; control bytes sent */
-    uint64_t lent, copied;                            /* arrays made by ad_lend; copies by ad_write_device */
+    uint64_t frees;        /* of the operations, those that free arrays: the library chooses when it sends them */
+    uint64_t lent, copied; /* arrays made by ad_lend; copies by ad_write_device */
     bool kernels;                                     /* this session may run kernels of its own */
 } ad_session_info;
 AD_API void ad_session_get_info(ad_session *session, ad_session_info *info);

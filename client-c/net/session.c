@@ -330,6 +330,7 @@ void ad_session_get_info(ad_session *s, ad_session_info *info) {
         .memory = s->welcome.memory,
         .operations = s->encoded.ops,
         .round_trips = s->counts.round_trips,
+        .frees = s->counts.frees,
         .lent = atomic_load(&s->counts.lent),
         .copied = atomic_load(&s->counts.copied),
         .messages_bytes = s->encoded.bytes + s->output.gathered.size,

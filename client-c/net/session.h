@@ -234,6 +234,7 @@ struct ad_session {
     } tracing; /* AD_TRACE: messages that are sent are decoded again and printed */
     struct {
         uint64_t round_trips;
+        uint64_t frees; /* of encoded.ops */
         atomic_uint_fast64_t lent, copied; /* arrays made by ad_lend; copies by ad_write_device */
     } counts;
     /* Loop of a ufunc for the types of its inputs, plus 1; 0: not resolved yet. Any thread, without the lock. */

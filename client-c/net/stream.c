@@ -91,6 +91,7 @@ static void append_frees(ad_session *s) {
             return;
         }
         s->encoded.ops++;
+        s->counts.frees++;
         s->frees.count -= n;
         s->frees.bytes = 0;
         memmove(s->frees.ids, s->frees.ids + n, s->frees.count * sizeof *s->frees.ids);

@@ -39,14 +39,15 @@ def cells(tmp_path, url, *texts):
 def test_the_line_below_cells(tmp_path):
     out = cells(tmp_path, os.environ["ARRAYD_URL"], "import arrayd as ad", "%load_ext arrayd", "a = ad.arange(5)",
                 "b = (a + 1).sum().item()", "c = 1", "%arrayd line off", "d = ad.ones(3)", "%arrayd line on", "e = ad.ones(4)",
-                "%unload_ext arrayd", "f = ad.ones(4)")
+                "n = ad.session_info()['frees']\ndel a\nwhile ad.session_info()['frees'] == n: pass", "%unload_ext arrayd", "f = ad.ones(4)")
     printed = [text for text, error in out]
     assert [error for _, error in out] == [None] * len(out)
     assert re.fullmatch(r"arrayd: 1 operation sent, 0 waits, \d+\.\d+ s\n", printed[2])
     assert re.fullmatch(r"arrayd: \d+ operations? sent, 1 wait, \d+\.\d+ s\n", printed[3])
-    assert printed[4] == "" and printed[6] == "" and printed[10] == ""
+    assert printed[4] == "" and printed[6] == "" and printed[11] == ""
     assert printed[5] == "the status line is off\n" and printed[7].startswith("the status line is on\n")
     assert re.fullmatch(r"arrayd: \d operations? sent, 0 waits, .*\n", printed[8])
+    assert printed[9] == "", "the library frees when it likes"
 
 
 def test_what_the_magic_shows(tmp_path, own_server):
