@@ -154,6 +154,29 @@ int ad__record_new(ad_array *a, bool zero) {
     return status || !zero || !a->count ? status : ad__copy(a, &nothing, AD_CAST_UNSAFE, false);
 }
 
+/* ---- reading ---- */
+
+static int decode_text(const uint8_t *message, size_t message_size, size_t size, char *text) {
+    ad_reader *reader;
+    ad_arena arena = {0};
+    ad_message m;
+    if (ad__reader_new(&reader)) return ad__fail_memory();
+    int status = ad__reader_begin(reader, message, message_size, NULL);
+    if (!status && ad__reader_next(reader, &arena, ~0u, &m, NULL) != 1) status = AD_E_MEMORY;
+    if (!status) ad__message_text(&m, text, size);
+    ad__reader_free(reader);
+    ad__arena_free(&arena);
+    return status ? ad__fail_memory() : 0;
+}
+
+int ad_graph_text(ad_graph *g, size_t i, size_t size, char *text) {
+    const uint64_t *end = get_numbers(&g->ends);
+    if (i >= ad_graph_size(g))
+        return ad__fail(AD_E_VALUE, "i: a graph of %zu operations has no operation %zu", ad_graph_size(g), i);
+    const size_t begin = i ? end[i - 1] : 0;
+    return decode_text(g->tape.data + begin, end[i] - begin, size, text);
+}
+
 /* ---- launching ---- */
 
 int ad_graph_launch(ad_graph *g, size_t first, size_t n) {

@@ -75,7 +75,7 @@ typedef struct ad_session_info {
     uint64_t operations, round_trips, messages_bytes; /* sent; waited for; control bytes sent */
     uint64_t frees;        /* of the operations, those that free arrays: the library chooses when it sends them */
     uint64_t lent, copied; /* arrays made by ad_lend; copies by ad_write_device */
-    bool kernels;                                     /* this session may run kernels of its own */
+    bool kernels;          /* this session may run kernels of its own */
 } ad_session_info;
 AD_API void ad_session_get_info(ad_session *session, ad_session_info *info);
 /* Send what is buffered, without waiting. Buffered operations are sent within a fraction of a millisecond anyway. */
@@ -221,6 +221,9 @@ AD_API int ad_graph_new(ad_session *s, ad_graph **graph);
  * executed again. AD_E_DEVICE for what waits for the server meanwhile, AD_E_UNSUPPORTED for random numbers. */
 AD_API void ad_graph_record(ad_graph *graph);
 AD_API size_t ad_graph_size(const ad_graph *graph); /* how many operations it has */
+/* Describe operation `i` as $ARRAYD_TRACE does: its name, then what it writes and reads. The text is cut to `size`
+ * bytes with their NUL. AD_E_VALUE: the graph has no such operation. AD_E_MEMORY. */
+AD_API int ad_graph_text(ad_graph *graph, size_t i, size_t size, char *text);
 /* Execute n of its operations, from the first on. AD_E_VALUE: it has not as many. AD_E_DEVICE: the thread records. */
 AD_API int ad_graph_launch(ad_graph *graph, size_t first, size_t n);
 AD_API void ad_graph_release(ad_graph *graph); /* NULL is allowed */

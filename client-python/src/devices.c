@@ -201,6 +201,18 @@ static PyObject *py_graph_size(PyObject *module, PyObject *capsule) {
     return graph ? PyLong_FromSize_t(ad_graph_size(graph)) : NULL;
 }
 
+static PyObject *py_graph_text(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    char text[512];
+    uint64_t v[1];
+    (void)module;
+    if (read_numbers(args, n, 1, v) != 0) return NULL;
+    ad_graph *graph = PyCapsule_GetPointer(args[0], GRAPH);
+    if (!graph) return NULL;
+    const int status = ad_graph_text(graph, v[0], sizeof text, text);
+    if (status) return ad__py_fail(status);
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
 static PyObject *py_graph_launch(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     uint64_t v[2];
     (void)module;
@@ -235,6 +247,7 @@ PyMethodDef ad__py_device_methods[] = {
     METHOD(graph_new, "graph_new(serial): a capsule."),
     {"graph_record", py_graph_record, METH_O, "What keeps the thread's operations from now on: a graph, or None."},
     {"graph_size", py_graph_size, METH_O, "How many operations a graph has."},
+    METHOD(graph_text, "graph_text(graph, i): operation i as $ARRAYD_TRACE prints it."),
     METHOD(graph_launch, "graph_launch(graph, first, n)"),
     METHOD(pool_ask, "pool_ask(serial, device, action, value): used, total, free blocks, limit."),
     {NULL, NULL, 0, NULL},

@@ -1,5 +1,6 @@
 """Graphs: what a stream keeps while it captures, and what each launch does; what cannot be captured."""
 import gc
+import re
 
 import numpy as np
 import pytest
@@ -93,6 +94,27 @@ def test_a_graph_keeps_what_it_uses():
     gc.collect()
     b.get()
     assert ad.stat()["buffers"] < buffers
+
+
+def test_a_drawing():
+    def call(argument):
+        pass
+
+    a = ad.arange(5.0)
+    with cuda.Stream(non_blocking=True) as stream:
+        stream.begin_capture()
+        b = ad.sin(a)
+        stream.launch_host_func(call, 1)
+        ad.sort(b)
+        b.sum()
+        ad.ElementwiseKernel("float64 x", "float64 y", "y = x", "identity_of_x")(a)
+        graph = stream.end_capture()
+    short, verbose = graph.debug_dot_str(), graph.debug_dot_str(cuda.runtime.cudaGraphDebugDotFlagsVerbose)
+    names = [re.search(r'label="(.*)"', line)[1] for line in short.splitlines() if "label" in line]
+    assert names[0] == "cupy_sin" and names[1].endswith("call") and names[2:4] == ["sort", "cupy_sum"]
+    assert names[4] == "elementwise_identity_of_x"
+    assert re.findall(r'"node_(\d)" -> "node_(\d)";', short) == [("0", "1"), ("1", "2"), ("2", "3"), ("3", "4")]
+    assert re.search(r'"node_0" \[label="cupy_sin\\nufunc float64 -> #\d+ f8\[5\] <- #\d+ f8\[5\]"\];', verbose)
 
 
 def test_functions_of_the_host():

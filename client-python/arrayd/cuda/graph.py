@@ -1,5 +1,6 @@
 """Graphs: operations of a stream that are kept, and executed as often as the graph is launched (cupy.cuda.graph)."""
 import contextlib
+import typing
 
 from .. import _core
 from ._thread import apply, current
@@ -57,6 +58,25 @@ class Capture:
         return Graph._of(self)
 
 
+class _Node(typing.NamedTuple):
+    """An operation as debug_dot_str draws it."""
+
+    name: str
+    details: str
+
+    @classmethod
+    def of_text(cls, text):
+        """Make a node of what $ARRAYD_TRACE prints: the kind of request, its name (of a launch, the kernel), its operands."""
+        kind, name, details = text.split(" ", 2)
+        if kind == "launch":
+            return cls(details.partition('kernel "')[2].partition('"')[0], text)
+        return cls(f"cupy_{name}" if kind in ("ufunc", "reduce") else name, f"{kind} {details}")
+
+    def label(self, flags):
+        text = f"{self.name}\n{self.details}" if flags else self.name
+        return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
 class Graph:
     """The operations that a stream has kept: Stream.end_capture() gives it.
 
@@ -65,7 +85,7 @@ class Graph:
 
     Raises: NotImplementedError when it is called, as in CuPy.
     Differs: operations of several streams are launched on one, in the order of their calls; a function of the host is called
-    by launch(), which waits for what comes before; and there is no debug_dot_str.
+    by launch(), which waits for what comes before.
     Source: cupy.cuda.Graph
     """
 
@@ -96,6 +116,22 @@ class Graph:
                 if function is not None:
                     _core.sync()
                     function(argument)
+
+    def debug_dot_str(self, flags=0):
+        """Draw the graph in the language of Graphviz: a node for each operation, in the order of execution.
+
+        Parameters: flags: cuda.runtime.cudaGraphDebugDotFlagsVerbose and others; with any of them a node also says which
+        memory the operation writes and reads (#3 is the third array of the session, f8[5] its type and shape).
+        Returns: str.
+        Differs: operations have the names of functions, with the cupy_ of CuPy's kernels before ufuncs and reductions.
+        Source: cupy.cuda.Graph.debug_dot_str
+        """
+        nodes = [_Node.of_text(_core.graph_text(self._kept, i)) for i in range(_core.graph_size(self._kept))]
+        for before, function, _ in reversed(self._calls):
+            nodes.insert(before, _Node(getattr(function, "__qualname__", repr(function)), "a function of the host"))
+        lines = [f'"node_{i}" [label="{node.label(flags)}"];' for i, node in enumerate(nodes)]
+        lines += [f'"node_{i}" -> "node_{i + 1}";' for i in range(len(nodes) - 1)]
+        return "\n".join(["digraph dot {", *lines, "}", ""])
 
     def upload(self, stream=None):
         """Nothing is to be done: the client sends its operations at each launch.

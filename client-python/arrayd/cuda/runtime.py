@@ -17,6 +17,12 @@ _TEXTURES = {kind + name: number for kind, names in _TEXTURES.items() for number
 _TEXTURES |= {"cudaArrayDefault": 0, "cudaArrayLayered": 1, "cudaArraySurfaceLoadStore": 2, "cudaArrayCubemap": 4,
               "cudaArrayTextureGather": 8}
 globals().update(_TEXTURES)
+# CUDA's numbers of what a drawing of a graph shows: bits.
+_DRAWING = {"Verbose": 0, "KernelNodeParams": 2, "MemcpyNodeParams": 3, "MemsetNodeParams": 4, "HostNodeParams": 5,
+            "EventNodeParams": 6, "ExtSemasSignalNodeParams": 7, "ExtSemasWaitNodeParams": 8, "KernelNodeAttributes": 9,
+            "Handles": 10, "ConditionalNodeParams": 15}
+_DRAWING = {"cudaGraphDebugDotFlags" + name: 1 << bit for name, bit in _DRAWING.items()}
+globals().update(_DRAWING)
 # CUDA's numbers, of those attributes that are told; their names are those here without cudaDevAttr.
 _ATTRIBUTES = {1: "MaxThreadsPerBlock", 2: "MaxBlockDimX", 3: "MaxBlockDimY", 4: "MaxBlockDimZ", 5: "MaxGridDimX",
                6: "MaxGridDimY", 7: "MaxGridDimZ", 10: "WarpSize", 16: "MultiProcessorCount",
@@ -28,7 +34,7 @@ __all__ = ["CUDARuntimeError", *("cudaDevAttr" + name for name in _ATTRIBUTES.va
            "deviceGetAttribute", "deviceSynchronize", "driverGetVersion", "getDevice", "getDeviceCount",
            "getDeviceProperties", "is_hip", "memGetInfo", "memoryTypeDevice", "memoryTypeHost", "memoryTypeManaged",
            "memoryTypeUnregistered", "pointerGetMemoryType", "runtimeGetVersion", "setDevice", "streamCreate",
-           "streamDestroy", "streamLegacy", "streamPerThread", "streamQuery", "streamSynchronize", *_TEXTURES]
+           "streamDestroy", "streamLegacy", "streamPerThread", "streamQuery", "streamSynchronize", *_TEXTURES, *_DRAWING]
 
 
 def getDeviceCount():
