@@ -122,6 +122,14 @@ fails(ModuleNotFoundError, "import cupy.cuda.nothing", "cupy.cuda.nothing")
 fails(ModuleNotFoundError, "import cupyx.nothing", "cupyx.nothing")
 from cupy.cuda.texture import TextureObject
 assert TextureObject is arrayd.cuda.texture.TextureObject
+import cupy_backends
+assert cupy_backends.cuda.api.runtime.is_hip is False
+from cupy_backends.cuda.api.runtime import CUDARuntimeError
+import cupy_backends.cuda.libs.nvrtc as nvrtc
+assert CUDARuntimeError is cupy.cuda.runtime.CUDARuntimeError and len(nvrtc.getVersion()) == 2
+assert cupy_backends.cuda.libs.cublas is cupy.cuda.cublas
+fails(ModuleNotFoundError, "import cupy_backends.cuda.libs.nothing", "cupy_backends.cuda.libs.nothing")
+fails(ModuleNotFoundError, "import cupy.cupy._backends", "arrayd")
 fails(ModuleNotFoundError, "import cupyx.cutensor", "einsum")
 fails(ModuleNotFoundError, "import cupy.cudnn", "CuPy 14 has removed it")
 fails(ModuleNotFoundError, "import cupy._core", "cupy._core")

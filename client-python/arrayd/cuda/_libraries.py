@@ -23,6 +23,13 @@ def _get_build_version():
     return runtimeGetVersion()
 
 
+def _get_compiler_version():
+    """(major, minor) of the NVRTC that the server compiles with, which is of its CUDA; (0, 0) where it computes on the CPU."""
+    from .runtime import runtimeGetVersion
+    version = runtimeGetVersion()
+    return version // 1000, version % 1000 // 10
+
+
 _NO_HANDLE = "the server calls the library; this process has none of its handles"
 # The generators that RandomState's method names, as cuRAND numbers them.
 _GENERATORS = {"CURAND_RNG_PSEUDO_DEFAULT": 100, "CURAND_RNG_PSEUDO_XORWOW": 101, "CURAND_RNG_PSEUDO_MRG32K3A": 121,
@@ -46,7 +53,7 @@ _LIBRARIES = {
                {"CUDADriverError": _core.DeviceError, "get_build_version": _get_build_version}),
     "nccl": ("NCCL: one server has all devices of a host, and moves arrays between them by itself",
              "one server has all devices of a host", {"available": False}),
-    "nvrtc": ("NVRTC, which compiles in a process of the server's", _NO_HANDLE, {"NVRTCError": _core.CompileError}),
+    "nvrtc": ("NVRTC, which compiles in a process of the server's", _NO_HANDLE, {"NVRTCError": _core.CompileError, "getVersion": _get_compiler_version}),
     "nvtx": ("Marks and ranges of this process for profilers: the package nvtx, where it is installed, shows them",
              "there are marks and ranges only",
              {"available": True, **{name: getattr(_nvtx, name) for name in _nvtx.__all__}}),

@@ -10,7 +10,8 @@ or, in a program or a notebook, before the first `import cupy`:
     arrayd.cupy.install()
 
 `cupy` has the names of arrayd, and those names that NumPy 2 has removed and CuPy 14 still has, where they are other
-names of something; `cupy.linalg` is arrayd.linalg and so on, and `cupyx` is arrayd.cupyx. cupy.__version__ is that of
+names of something; `cupy.linalg` is arrayd.linalg and so on, and `cupyx` is arrayd.cupyx. `cupy_backends` has
+CUDA's runtime and libraries, as far as arrayd.cuda has them. cupy.__version__ is that of
 the CuPy whose names these are, so that programs that ask for a version go on. A module or name that arrayd does not
 have is an ImportError or AttributeError that says so. type(a).__module__ is "cupy", and sparse matrices and random
 generators say in the same way that they are of cupyx.scipy.sparse and cupy.random. Python processes that the program
@@ -30,8 +31,8 @@ import numpy
 __all__ = ["VERSION", "install"]
 
 VERSION = "14.0.0"  # of CuPy, that cupy.__version__ says
-_PATH = str(pathlib.Path(__file__).parent / "path")  # has a cupy.py and a cupyx.py for processes to come
-_HOME = {"cupy": "arrayd", "cupyx": "arrayd.cupyx"}
+_PATH = str(pathlib.Path(__file__).parent / "path")  # has a module of each of these names for processes to come
+_HOME = {"cupy": "arrayd", "cupyx": "arrayd.cupyx", "cupy_backends": "arrayd.cupy._backends"}
 _SAID = {"arrayd.random": "cupy.random", "arrayd.scipy.sparse": "cupyx.scipy.sparse"}  # what their classes say they are of
 
 
@@ -93,7 +94,7 @@ def _removed(name):
 
 
 def _reason(top, rest):
-    """Why arrayd has no module cupy.rest or cupyx.rest, for an error; nothing where there is no reason to tell."""
+    """Why arrayd has no module top.rest, for an error; nothing where there is no reason to tell."""
     from .._removed import why
     parent, _, last = rest.rpartition(".")
     reason = why(last, ".".join(filter(None, ["cupyx" if top == "cupyx" else "", parent])))
@@ -101,7 +102,7 @@ def _reason(top, rest):
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds cupy, cupyx and what is in them among arrayd's modules, which stay the same objects under another name."""
+    """Finds cupy, cupyx, cupy_backends and what is in them among arrayd's modules, which stay the same objects under another name."""
 
     def find_spec(self, name, path=None, target=None):
         if name in _SAID:
@@ -149,7 +150,7 @@ def _rename_classes(module):
 
 
 def install():
-    """Let `import cupy` and `import cupyx` give arrayd from now on, here and in Python processes started from here.
+    """Let `import cupy`, `cupyx` and `cupy_backends` give arrayd from now on, here and in Python processes started from here.
 
     Returns: None.
     Raises: RuntimeError when CuPy itself has been imported.
