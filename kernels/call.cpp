@@ -24,6 +24,17 @@ const ad_operand *operand(const ad_call *c, bool output, int index) {
     return &c->op->operand[output ? index : c->op->nout + index];
 }
 
+/* Describe an operand in place: a copy of a whole array takes longer than a small operation. */
+void describe(const ad_operand *o, ad::array *out) {
+    out->data = static_cast<char *>(o->data);
+    out->dtype = o->desc.dtype;
+    out->ndim = o->desc.ndim;
+    for (int i = 0; i < out->ndim; i++) {
+        out->shape[i] = o->desc.shape[i];
+        out->stride[i] = o->desc.strides[i];
+    }
+}
+
 int scalar_input(ad_call *c, const ad_operand *o, int dtype, ad::array *out) {
     out->ndim = 0;
     out->dtype = dtype;
@@ -101,21 +112,21 @@ int ad_call_packed(ad_call *c, const ad::array *from, int dtype, int repeats, ad
 int ad_call_input(ad_call *c, int index, int dtype, ad::array *out) {
     const ad_operand *o = operand(c, false, index);
     if (o->is_scalar) return scalar_input(c, o, dtype, out);
-    *out = ad::view_of(*o);
+    describe(o, out);
     return out->dtype == dtype ? 0 : ad_call_packed(c, out, dtype, out->ndim, out);
 }
 
 int ad_call_input_packed(ad_call *c, int index, int dtype, ad::array *out) {
     const ad_operand *o = operand(c, false, index);
     if (o->is_scalar) return scalar_input(c, o, dtype, out);
-    *out = ad::view_of(*o);
+    describe(o, out);
     if (out->dtype != dtype || !ad::is_packed(*out)) return ad_call_packed(c, out, dtype, 0, out);
     ad::pack(out);
     return 0;
 }
 
 int ad_call_output(ad_call *c, int index, int dtype, ad::array *out) {
-    *out = ad::view_of(*operand(c, true, index));
+    describe(operand(c, true, index), out);
     if (out->dtype == dtype) return 0;
     out->dtype = dtype;
     int64_t size = ad::pack(out);
@@ -125,6 +136,7 @@ int ad_call_output(ad_call *c, int index, int dtype, ad::array *out) {
 
 int ad_call_finish(ad_call *c, int index, const ad::array *out) {
     const ad_operand *o = operand(c, true, index);
+    if (o->desc.form != AD_SIZED && o->data == out->data) return 0;
     ad::array own = *out;
     own.dtype = o->desc.dtype;
     if (o->desc.form == AD_SIZED && own.dtype != out->dtype) {

@@ -1,10 +1,12 @@
 /* The reader of control blocks: see message.h. */
 #include "protocol/check.h"
+#include "protocol/known.h"
 
 #include <stdlib.h>
 
 struct ad_reader {
     const uint8_t *at, *end; /* the rest of a scanned block */
+    ad_known *known;         /* NULL: the reader remembers nothing */
 };
 
 int ad__reader_new(ad_reader **out) {
@@ -15,10 +17,15 @@ int ad__reader_new(ad_reader **out) {
     return 0;
 }
 
-void ad__reader_free(ad_reader *r) { free(r); }
+void ad__reader_free(ad_reader *r) {
+    if (r) ad__known_free(r->known);
+    free(r);
+}
+
+int ad__reader_remember(ad_reader *r) { return r->known ? 0 : ad__known_new(&r->known); }
 
 int ad__reader_begin(ad_reader *r, const uint8_t *data, size_t size, ad_fault *fault) {
-    const int status = ad__scan(data, size, fault);
+    const int status = r->known ? ad__known_scan(r->known, data, size, fault) : ad__scan(data, size, fault);
 
     r->at = data;
     r->end = !status ? data + size : data;
@@ -27,14 +34,19 @@ int ad__reader_begin(ad_reader *r, const uint8_t *data, size_t size, ad_fault *f
 
 int ad__reader_next(ad_reader *r, ad_arena *arena, uint32_t allowed, ad_message *m, ad_fault *fault) {
     const uint8_t *from = r->at;
-    int status;
+    int status = 0;
 
     if (from >= r->end) return 0;
-    status = ad__check_message(&r->at, arena, allowed, m, fault);
+    if (r->known && (status = ad__known_read(r->known, from, r->end, arena, m)) > 0) {
+        r->at += m->size;
+        return 1;
+    }
+    status = status ? ad__fault(fault, status, "out of memory") : ad__check_message(&r->at, arena, allowed, m, fault);
     if (status) {
         r->at = r->end; /* bytes behind an error cannot be trusted */
         return status;
     }
     m->size = (size_t)(r->at - from);
+    if (r->known) ad__known_learn(r->known, from, m);
     return 1;
 }

@@ -41,6 +41,13 @@ const char *ad__frame_name_stranger(const uint8_t *in, size_t size);
 #define AD_SCAN_DEPTH 8
 #define AD_SCAN_ELEMENTS (1u << 19)
 int ad__scan(const uint8_t *data, size_t size, ad_fault *fault);
+/* Scan a block in which `skip` recognises messages: it returns the bytes of the next one and adds its objects to
+ * *elements, or returns 0. AD_E_PROTOCOL. */
+int ad__scan_with(const uint8_t *data, size_t size,
+                  size_t (*skip)(void *of, const uint8_t *at, size_t left, uint64_t *elements), void *of,
+                  ad_fault *fault);
+/* Count the objects of a message that has been scanned. */
+uint32_t ad__scan_count(const uint8_t *data, size_t size);
 /* Count the messages, up to the first that is not one. */
 uint32_t ad__scan_messages(const uint8_t *data, size_t size);
 

@@ -111,6 +111,13 @@ typedef struct ad_welcome {
 int ad__encode_welcome(ad_bytes *b, const ad_welcome *w);
 
 /* ---- decoding ---- */
+/* What has been found out about an operation that comes again, and depends on none of its buffers, offsets and scalars.
+ * Whoever finds it out writes it down. */
+typedef struct ad_facts {
+    int64_t cost; /* estimated ns; 0: not known */
+    bool checked; /* types and shapes are right */
+} ad_facts;
+
 /* One checked request. Members that its row does not use are 0; pointers point into the reader's arena. */
 typedef struct ad_message {
     uint8_t opcode;
@@ -129,6 +136,7 @@ typedef struct ad_message {
     ad_operand operand;  /* NEW, READ, FETCH, PUBLISH: the description */
     ad_op op;            /* UFUNC, REDUCE, CALL, QUERY; LAUNCH: its arrays */
     ad_welcome *welcome; /* WELCOME */
+    ad_facts *facts;     /* of an operation that may come again, until the next message is read; NULL: none */
     size_t size;         /* bytes of the message */
 } ad_message;
 
@@ -136,6 +144,8 @@ typedef struct ad_message {
 typedef struct ad_reader ad_reader;
 int ad__reader_new(ad_reader **out); /* AD_E_MEMORY; one reader serves many blocks */
 void ad__reader_free(ad_reader *r);
+/* Let the reader recognise operations that come again (known.h). AD_E_MEMORY. */
+int ad__reader_remember(ad_reader *r);
 /* Begin a block and scan it; data must stay until its last request is read. AD_E_PROTOCOL. */
 int ad__reader_begin(ad_reader *r, const uint8_t *data, size_t size, ad_fault *fault);
 /* Read the next request. 1: *m is set, with its parts in the arena; 0: there is no more; AD_E_PROTOCOL, AD_E_MEMORY.

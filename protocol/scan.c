@@ -63,14 +63,39 @@ static inline const char *scan_message(scan *s) {
     return wrong;
 }
 
+static int report_scan(const scan *s, const char *wrong, ad_fault *fault) {
+    if (!wrong && s->elements > AD_SCAN_ELEMENTS) wrong = "too many objects";
+    if (!wrong) return 0;
+    return ad__fault(fault, AD_E_PROTOCOL, "control block: %s at byte %zu", wrong, s->at);
+}
+
 int ad__scan(const uint8_t *data, size_t size, ad_fault *fault) {
     scan s = {.data = data, .size = size};
     const char *wrong = NULL;
 
     while (!wrong && s.at < size) wrong = scan_message(&s);
-    if (!wrong && s.elements > AD_SCAN_ELEMENTS) wrong = "too many objects";
-    if (!wrong) return 0;
-    return ad__fault(fault, AD_E_PROTOCOL, "control block: %s at byte %zu", wrong, s.at);
+    return report_scan(&s, wrong, fault);
+}
+
+int ad__scan_with(const uint8_t *data, size_t size,
+                  size_t (*skip)(void *of, const uint8_t *at, size_t left, uint64_t *elements), void *of,
+                  ad_fault *fault) {
+    scan s = {.data = data, .size = size};
+    const char *wrong = NULL;
+
+    while (!wrong && s.at < size) {
+        const size_t known = skip(of, data + s.at, size - s.at, &s.elements);
+        if (known) s.at += known;
+        else wrong = scan_message(&s);
+    }
+    return report_scan(&s, wrong, fault);
+}
+
+uint32_t ad__scan_count(const uint8_t *data, size_t size) {
+    scan s = {.data = data, .size = size};
+
+    scan_message(&s);
+    return (uint32_t)s.elements;
 }
 
 uint32_t ad__scan_messages(const uint8_t *data, size_t size) {

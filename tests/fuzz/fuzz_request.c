@@ -134,6 +134,41 @@ static void check_op(const ad_op *op) {
     }
 }
 
+/* Read a block with a reader that remembers operations and with one that does not. */
+static void compare_readers(ad_reader *remembering, ad_reader *plain, const uint8_t *data, size_t size) {
+    ad_arena a = AD_ARENA_INIT, b = AD_ARENA_INIT;
+    ad_message m, known;
+    int status = ad__reader_begin(plain, data, size, NULL);
+
+    if (ad__reader_begin(remembering, data, size, NULL) != status) abort();
+    while (status == 0 && (status = ad__reader_next(plain, &a, ~0u, &m, NULL)) == 1) {
+        if (ad__reader_next(remembering, &b, ~0u, &known, NULL) != 1 || !same_message(&m, &known) ||
+            known.size != m.size)
+            abort();
+        status = 0;
+    }
+    if (ad__reader_next(remembering, &b, ~0u, &known, NULL) > 0) abort();
+    ad__arena_free(&a);
+    ad__arena_free(&b);
+}
+
+/* Let messages come again: as they are, and with one byte after another changed. */
+static void check_known(const uint8_t *data, size_t size) {
+    ad_reader *remembering = NULL, *plain = NULL;
+    uint8_t *copy = malloc(size + 1);
+
+    if (!copy || ad__reader_new(&remembering) || ad__reader_new(&plain) || ad__reader_remember(remembering)) abort();
+    for (int i = 0; i < 3; i++) compare_readers(remembering, plain, data, size);
+    for (size_t i = 0; i < size && i < 300; i++) {
+        memcpy(copy, data, size);
+        copy[i] ^= (uint8_t)(data[size - 1 - i] | 1);
+        compare_readers(remembering, plain, copy, size);
+    }
+    ad__reader_free(remembering);
+    ad__reader_free(plain);
+    free(copy);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ad_reader *reader = NULL;
     ad_arena arena = AD_ARENA_INIT;
@@ -142,6 +177,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ad_message m;
     int status;
 
+    check_known(data, size);
     if (ad__reader_new(&reader)) return 0;
     status = ad__reader_begin(reader, data, size, &fault);
     while (status == 0 && (status = ad__reader_next(reader, &arena, ~0u, &m, &fault)) == 1) {

@@ -123,9 +123,15 @@ static void spread_suspects(job *j) {
         if (j->buffer[i]) ad__deferred_checks_set(j->s, j->buffer[i], suspects_of_output(j, i, all));
 }
 
+/* Find what the operation costs where it is complete when it returns: the message at hand has been estimated. */
+static int64_t find_cost(const job *j) {
+    if (j->s->worker->backend->asynchronous) return 0;
+    return j->op == &j->s->messages.message.op ? j->s->messages.cost : ad__op_cost(j->op);
+}
+
 static int start_job(job *j) {
     if (j->launch) return ad__launch_run(j->s, j->stream_queue, j->launch, j->op, j->number, &j->run, &j->fault);
-    const bool in_background = ad__background_begin(j->s, ad__op_cost(j->op));
+    const bool in_background = ad__background_begin(j->s, find_cost(j));
     if (in_background || j->s->checkpoint.suspect.careful) j->run.cancelled = &j->s->turns.cancelled;
     int status = j->s->worker->backend->run(j->stream_queue->stream, j->op, &j->run, &j->fault);
     if (in_background) ad__background_end(j->s);
@@ -225,12 +231,22 @@ static int check_length(job *j) {
         ad__op_name(j->op), seconds, limit);
 }
 
+/* Check the types and shapes of the operands, once for a message that comes again. AD_E_... */
+static int check_types(job *j) {
+    const ad_message *m = &j->s->messages.message;
+    ad_facts *facts = j->op == &m->op ? m->facts : NULL;
+    if (facts && facts->checked) return 0;
+    const int status = ad__check_op(j->op, &j->fault);
+    if (facts) facts->checked = !status;
+    return status;
+}
+
 int ad__job_check(job *j) {
     int status = check_kind(j);
     if (!status) status = find_operands(j);
     if (status) return status;
     if (j->launch) return find_launch(j);
-    status = ad__check_op(j->op, &j->fault);
+    status = check_types(j);
     return status ? status : check_length(j);
 }
 

@@ -1,0 +1,33 @@
+/* Known messages: operations that a client sends again are recognised by their bytes, instead of being read anew.
+ *
+ *     bytes     [ufunc mul f4 [[#71 f4 [8]]] [[#64 f4 0 [8]] 0.25] []]
+ *     mask      [ufunc mul f4 [[... f4 [8]]] [[... f4 . [8]] ....] []]
+ *     holes                     id            id      offset scalar     read from the bytes each time
+ *     image     the operands, as the reader made them: copied, and the holes' values put into the copy
+ *
+ * So nothing of a message is believed because an earlier one was right: all bytes but the holes are the same, and holes
+ * are read and checked. What depends on no hole, such as the estimate of a message's cost, is kept as well (ad_facts).
+ *
+ * The messages before it predict which known message comes next. So a loop of any length is recognised from its third
+ * turn on. Known messages take AD_KNOWN_MEMORY bytes at most: the oldest make way. */
+#ifndef AD_PROTOCOL_KNOWN_H
+#define AD_PROTOCOL_KNOWN_H
+
+#include "protocol/message.h"
+
+typedef struct ad_known ad_known;
+
+#define AD_KNOWN_MEMORY (128u << 10)
+
+int ad__known_new(ad_known **out); /* AD_E_MEMORY */
+void ad__known_free(ad_known *k);
+
+/* Scan a block as ad__scan does, and recognise known messages in it. AD_E_PROTOCOL. */
+int ad__known_scan(ad_known *k, const uint8_t *data, size_t size, ad_fault *fault);
+/* Read the next message of the block that was scanned last. 1: it is known and *m is set; 0: it must be read;
+ * AD_E_MEMORY. */
+int ad__known_read(ad_known *k, const uint8_t *at, const uint8_t *end, ad_arena *arena, ad_message *m);
+/* Keep a message that was not known and has been read from `at`, if it is an operation. Sets m->facts then. */
+void ad__known_learn(ad_known *k, const uint8_t *at, ad_message *m);
+
+#endif
