@@ -34,14 +34,14 @@ int ad__reader_begin(ad_reader *r, const uint8_t *data, size_t size, ad_fault *f
 
 int ad__reader_next(ad_reader *r, ad_arena *arena, uint32_t allowed, ad_message *m, ad_fault *fault) {
     const uint8_t *from = r->at;
-    int status = 0;
+    int status;
 
     if (from >= r->end) return 0;
-    if (r->known && (status = ad__known_read(r->known, from, r->end, arena, m)) > 0) {
+    if (r->known && ad__known_read(r->known, from, r->end, arena, m)) {
         r->at += m->size;
         return 1;
     }
-    status = status ? ad__fault(fault, status, "out of memory") : ad__check_message(&r->at, arena, allowed, m, fault);
+    status = ad__check_message(&r->at, arena, allowed, m, fault);
     if (status) {
         r->at = r->end; /* bytes behind an error cannot be trusted */
         return status;

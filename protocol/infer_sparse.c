@@ -98,7 +98,9 @@ int ad__infer_spgemm(const ad_op *op, ad_result *result, ad_fault *fault) {
         return ad__fault(fault, AD_E_TYPE, "spgemm: input 4 must be of type %s, as input 1 is, not %s",
                          ad__dtypes[index].name, ad__dtypes[other].name);
     if (columns < 0 || columns > INT64_C(1) << 32 || (index == AD_INT32 && (columns > INT32_MAX || rows >= INT32_MAX)))
-        return ad__fault(fault, AD_E_VALUE, "spgemm: a product of %" PRId64 " rows and %" PRId64 " columns is not possible with indices of "
+        return ad__fault(fault, AD_E_VALUE,
+                         "spgemm: a product of %" PRId64 " rows and %" PRId64
+                         " columns is not possible with indices of "
                          "type %s: at most 2^32 columns, and what the type holds",
                          rows, columns, ad__dtypes[index].name);
     if (ad__size_product(rows, columns) == INT64_MAX)

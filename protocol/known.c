@@ -81,11 +81,13 @@ static inline uint64_t load_word(const uint8_t *p) {
     return word;
 }
 
-static inline uint64_t mix(uint64_t h) { return (h ^ h >> 29) * UINT64_C(0x9e3779b97f4a7c15); }
+static inline uint64_t mix_bits(uint64_t h) { return (h ^ h >> 29) * UINT64_C(0x9e3779b97f4a7c15); }
 
-static inline uint8_t *predict_by_many(ad_known *k, uint64_t past) { return &k->after_many[mix(past) >> 54]; }
+static inline uint8_t *predict_by_many(ad_known *k, uint64_t past) { return &k->after_many[mix_bits(past) >> 54]; }
 
-static inline uint8_t *predict_by_few(ad_known *k, uint64_t past) { return &k->after_few[mix(past & 0xffff) >> 54]; }
+static inline uint8_t *predict_by_few(ad_known *k, uint64_t past) {
+    return &k->after_few[mix_bits(past & 0xffff) >> 54];
+}
 
 /* Tell whether the bytes are those of the known message, but for its holes. The last word overlaps the one before. */
 static inline bool is_message(const known *t, const uint8_t *at, size_t left) {
@@ -117,7 +119,7 @@ typedef struct scanning {
 } scanning;
 
 /* Recognise the message that comes next in a scan. Returns its bytes; 0: it must be scanned. */
-static size_t recognise(void *of, const uint8_t *at, size_t left, uint64_t *elements) {
+static size_t recognise_message(void *of, const uint8_t *at, size_t left, uint64_t *elements) {
     scanning *s = of;
     ad_known *k = s->known;
     unsigned i = 0;
@@ -139,7 +141,7 @@ int ad__known_scan(ad_known *k, const uint8_t *data, size_t size, ad_fault *faul
 
     k->planned = k->read = 0;
     k->stale = false;
-    return ad__scan_with(data, size, recognise, &s, fault);
+    return ad__scan_with(data, size, recognise_message, &s, fault);
 }
 
 /* ---- reading ---- */
@@ -160,14 +162,14 @@ static bool fill_holes(const known *t, const uint8_t *message, uint8_t *image) {
     return true;
 }
 
-/* Make the message of the known one. 0: a number in it is wrong, so it must be read; AD_E_MEMORY. */
-static int make_message(known *t, const uint8_t *at, ad_arena *arena, ad_message *m) {
+/* Make the message of the known one. False: a number in it is wrong, or there is no memory. */
+static bool make_message(known *t, const uint8_t *at, ad_arena *arena, ad_message *m) {
     uint8_t *image = ad__arena_take(arena, t->nimage);
     ad_operand *operand = (ad_operand *)(void *)image;
 
-    if (!image) return AD_E_MEMORY;
+    if (!image) return false;
     memcpy(image, t->image, t->nimage);
-    if (!fill_holes(t, at, image)) return 0;
+    if (!fill_holes(t, at, image)) return false;
     for (int i = 0; i < t->op.nout + t->op.nin; i++) {
         ad_desc *d = &operand[i].desc;
         d->shape = (const int64_t *)(const void *)(image + (uintptr_t)d->shape);
@@ -183,23 +185,21 @@ static int make_message(known *t, const uint8_t *at, ad_arena *arena, ad_message
     m->op.param = (ad_scalar *)(void *)(image + t->params);
     m->facts = &t->facts;
     m->size = t->size;
-    return 1;
+    return true;
 }
 
-int ad__known_read(ad_known *k, const uint8_t *at, const uint8_t *end, ad_arena *arena, ad_message *m) {
+bool ad__known_read(ad_known *k, const uint8_t *at, const uint8_t *end, ad_arena *arena, ad_message *m) {
     const unsigned n = k->read++;
     unsigned i;
 
-    if (!is_operation(at, (size_t)(end - at))) return 0;
+    if (!is_operation(at, (size_t)(end - at))) return false;
     i = n < k->planned && !k->stale ? k->plan[n] : 0;
     if (!i) i = find_next(k, k->past, at, (size_t)(end - at));
-    if (!i) return 0;
+    if (!i || !make_message(k->at[i], at, arena, m)) return false;
     *predict_by_many(k, k->past) = *predict_by_few(k, k->past) = (uint8_t)i;
     k->past = k->past << 8 | i;
     k->at[i]->is_found = true;
-    const int status = make_message(k->at[i], at, arena, m);
-    if (!status) k->past >>= 8;
-    return status;
+    return true;
 }
 
 /* ---- learning ---- */
@@ -237,8 +237,8 @@ static void add_holes_of_desc(candidate *c, size_t operand) {
     for (uint32_t i = size > 3 ? 3 : 2; i < size; i++) ad__object_skip(&c->at);
 }
 
-/* Find what may differ between messages: buffers, offsets, and the scalars of ufuncs. What a call computes may depend
- * on its scalars in other ways. */
+/* Find what may differ between messages: buffers, offsets, and the scalars of ufuncs. Estimates of
+ * calls depend on their scalars. */
 static void find_holes(candidate *c, const ad_op *op) {
     uint32_t n = 0;
     size_t operand = 0;
@@ -289,7 +289,7 @@ static void put_image(known *t, const ad_op *op) {
 static uint64_t hash_candidate(const candidate *c) {
     uint64_t h = c->t.size;
 
-    for (size_t i = 0; i < c->t.size; i++) h = mix(h ^ (uint64_t)(c->from[i] & c->mask[i]) << 8 ^ c->mask[i]);
+    for (size_t i = 0; i < c->t.size; i++) h = mix_bits(h ^ (uint64_t)(c->from[i] & c->mask[i]) << 8 ^ c->mask[i]);
     return h;
 }
 
@@ -307,7 +307,7 @@ static unsigned find_candidate(const ad_known *k, const candidate *c) {
 static size_t size_known(size_t size, size_t image) { return sizeof(known) + 2 * round_up(size) + image; }
 
 /* Let a known message make way. */
-static void forget(ad_known *k, unsigned i) {
+static void forget_message(ad_known *k, unsigned i) {
     known *t = k->at[i];
     uint8_t *link;
 
@@ -323,14 +323,14 @@ static void forget(ad_known *k, unsigned i) {
 }
 
 /* Keep the candidate. Returns its number; 0: it is too large, or there is no memory. */
-static unsigned keep(ad_known *k, candidate *c, const ad_op *op) {
+static unsigned keep_message(ad_known *k, candidate *c, const ad_op *op) {
     const size_t image = size_image(op), size = size_known(c->t.size, image), place = round_up(c->t.size);
     const unsigned i = k->latest % MESSAGES + 1;
     known *t = size <= AD_KNOWN_MEMORY / 32 ? malloc(size) : NULL;
 
     if (!t) return 0;
-    forget(k, i);
-    for (unsigned next = i; k->memory + size > AD_KNOWN_MEMORY;) forget(k, next = next % MESSAGES + 1);
+    forget_message(k, i);
+    for (unsigned next = i; k->memory + size > AD_KNOWN_MEMORY;) forget_message(k, next = next % MESSAGES + 1);
     *t = c->t;
     t->op = *op;
     t->nimage = (uint16_t)image;
@@ -360,7 +360,7 @@ static unsigned make_known(ad_known *k, const uint8_t *at, const ad_message *m) 
     i = find_candidate(k, &c);
     if (i) return i;
     c.t.elements = ad__scan_count(at, m->size);
-    return keep(k, &c, op);
+    return keep_message(k, &c, op);
 }
 
 void ad__known_learn(ad_known *k, const uint8_t *at, ad_message *m) {

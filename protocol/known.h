@@ -6,7 +6,8 @@
  *     image     the operands, as the reader made them: copied, and the holes' values put into the copy
  *
  * So nothing of a message is believed because an earlier one was right: all bytes but the holes are the same, and holes
- * are read and checked. What depends on no hole, such as the estimate of a message's cost, is kept as well (ad_facts).
+ * are read and checked. Facts that depend on no hole, such as the estimate of a message's cost, are kept as well
+ * (ad_facts).
  *
  * The messages before it predict which known message comes next. So a loop of any length is recognised from its third
  * turn on. Known messages take AD_KNOWN_MEMORY bytes at most: the oldest make way. */
@@ -24,9 +25,8 @@ void ad__known_free(ad_known *k);
 
 /* Scan a block as ad__scan does, and recognise known messages in it. AD_E_PROTOCOL. */
 int ad__known_scan(ad_known *k, const uint8_t *data, size_t size, ad_fault *fault);
-/* Read the next message of the block that was scanned last. 1: it is known and *m is set; 0: it must be read;
- * AD_E_MEMORY. */
-int ad__known_read(ad_known *k, const uint8_t *at, const uint8_t *end, ad_arena *arena, ad_message *m);
+/* Read the next message of the block that was scanned last. False: it is not known, or there is no memory. */
+bool ad__known_read(ad_known *k, const uint8_t *at, const uint8_t *end, ad_arena *arena, ad_message *m);
 /* Keep a message that was not known and has been read from `at`, if it is an operation. Sets m->facts then. */
 void ad__known_learn(ad_known *k, const uint8_t *at, ad_message *m);
 

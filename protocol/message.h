@@ -111,11 +111,11 @@ typedef struct ad_welcome {
 int ad__encode_welcome(ad_bytes *b, const ad_welcome *w);
 
 /* ---- decoding ---- */
-/* What has been found out about an operation that comes again, and depends on none of its buffers, offsets and scalars.
- * Whoever finds it out writes it down. */
+/* Facts of an operation that comes again, which depend on none of its buffers, offsets and scalars. Each is written
+ * down by the function that finds it out. */
 typedef struct ad_facts {
-    int64_t cost; /* estimated ns; 0: not known */
-    bool checked; /* types and shapes are right */
+    int64_t cost, device_cost; /* estimated ns; 0: not known */
+    bool checked;              /* types and shapes are right */
 } ad_facts;
 
 /* One checked request. Members that its row does not use are 0; pointers point into the reader's arena. */

@@ -98,6 +98,11 @@ void multiply_items(const product *p, int64_t begin, int64_t end) {
     });
 }
 
+/* Tell whether a single product is done by one thread at once: it needs no tiles. */
+bool is_piece(const product &p) {
+    return std::max(p.c.rows, p.c.columns) < 2 * TILE_SIDE && work_of(p.c.rows, p.c.columns, p.a.columns) < PIECE_WORK;
+}
+
 void multiply_all(product *p) {
     choose_tiles(p);
     const int64_t down = (p->c.rows + p->tile_rows - 1) / p->tile_rows;
@@ -183,7 +188,8 @@ int multiply(ad_call *c, array *a, array *b, array *out) {
         p.batch.add(out->shape[i],
                     {out->stride[i], broadcast_stride(*first, i, ndim), broadcast_stride(*second, i, ndim)});
     c->run->wrote = true;
-    multiply_all(&p);
+    if (ndim == 2 && is_piece(p)) p.multiply(&p.a, &p.b, &p.c, false);
+    else multiply_all(&p);
     return 0;
 }
 

@@ -231,6 +231,17 @@ static const struct cost {
 
 int64_t ad__exec_cost(const ad_worker_session *s, const ad_message *m) {
     const struct cost *c = &costs[m->row->cost];
-    if (!s->worker->backend->asynchronous) return c->estimate(s, m);
-    return c->enqueue + (m->row->cost == AD_COST_PAYLOAD ? estimate_payload(s, m) : 0);
+    if (s->worker->backend->asynchronous)
+        return c->enqueue + (m->row->cost == AD_COST_PAYLOAD ? estimate_payload(s, m) : 0);
+    if (!m->facts) return c->estimate(s, m);
+    if (!m->facts->cost) m->facts->cost = c->estimate(s, m);
+    return m->facts->cost;
+}
+
+int64_t ad__cost_on_device(const ad_worker_session *s, const ad_op *op) {
+    if (!s->worker->backend->asynchronous) return 0;
+    ad_facts *facts = op == &s->messages.message.op ? s->messages.message.facts : NULL;
+    if (!facts) return ad__device_cost(op);
+    if (!facts->device_cost) facts->device_cost = ad__device_cost(op);
+    return facts->device_cost;
 }

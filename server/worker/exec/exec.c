@@ -256,7 +256,7 @@ int ad__job_run(job *j) {
         j->run.wrote = true; /* the contents of its outputs are unknown */
         return status;
     }
-    int64_t cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0, corrected = 0;
+    int64_t cost = ad__cost_on_device(j->s, j->op), corrected = 0;
     if (cost > 0) corrected = ad__stream_queue_charge(j->s, cost);
     if (!(j->stream_queue = ad__stream_queue_current(j->s, &j->fault))) return j->fault.code;
     ad__stream_queue_expect(j->stream_queue, cost, corrected);
@@ -291,7 +291,7 @@ void ad__job_set_queued(job *j, ad_stream_queue *queue, ad_buffer *const *buffer
 
 int ad__job_run_queued(job *j, ad_provide *provide) {
     int status;
-    int64_t cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0;
+    int64_t cost = ad__cost_on_device(j->s, j->op);
     if (cost > 0) ad__stream_queue_expect(j->stream_queue, cost, ad__stream_queue_charge(j->s, cost));
     if (j->inherited) return j->inherited->code;
     if ((status = bring_operands(j))) return status;

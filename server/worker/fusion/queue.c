@@ -74,7 +74,7 @@ static int64_t find_time_ahead(const ad_worker_session *s, const ad_stream_queue
 
 /* Find how many ns an operation waits for others although its device is idle. */
 static int64_t find_patience(const ad_worker_session *s, const ad_op *op) {
-    const int64_t ns = s->worker->backend->asynchronous ? ad__device_cost(op) : 0;
+    const int64_t ns = ad__cost_on_device(s, op);
     if (ns < AD_FUSION_LONG_NS) return 0;
     return ns / AD_FUSION_PATIENCE < AD_FUSION_PATIENCE_MOST ? ns / AD_FUSION_PATIENCE : AD_FUSION_PATIENCE_MOST;
 }

@@ -37,13 +37,6 @@ static int make_reader(ad_worker_session *s) {
     return status ? status : ad__reader_remember(s->messages.reader);
 }
 
-/* Estimate the message's cost in ns, once where it comes again. */
-static int64_t find_cost(const ad_worker_session *s, ad_message *m) {
-    if (!m->facts) return ad__exec_cost(s, m);
-    if (!m->facts->cost) m->facts->cost = ad__exec_cost(s, m);
-    return m->facts->cost;
-}
-
 /* Pop the next frame and begin to read it: 1; 0: none; negative: the session is over. */
 static int begin_frame(ad_worker_session *s) {
     ad_engine *e = &s->worker->engine;
@@ -112,7 +105,7 @@ static int read_message(ad_worker_session *s) {
             if (s->messages.frame_used <= s->checkpoint.resumed.skip)
                 continue; /* another worker has executed this message */
             s->checkpoint.resumed.skip = 0;
-            s->messages.cost = find_cost(s, &s->messages.message);
+            s->messages.cost = ad__exec_cost(s, &s->messages.message);
             s->messages.place = ad__input_place(&s->messages.frame) + AD_FRAME_HEADER + s->messages.frame_used -
                                 s->messages.message.size;
             s->messages.at_hand = true;
