@@ -62,7 +62,15 @@ inline bool radix_places(int64_t (*at)[RADIX_SIZE], int chunks, int64_t n) {
     return true;
 }
 
-/* Sorts n elements of a; b: room for as many. Where the result lies, a or b. */
+/* The bits in which keys differ. */
+template <class E> typename element_key<E>::type find_varying(const E *a, int64_t n) {
+    using K = typename element_key<E>::type;
+    K varying = 0;
+    for (int64_t i = 1; i < n; i++) varying = K(varying | (element_key<E>::of(a[i]) ^ element_key<E>::of(a[0])));
+    return varying;
+}
+
+/* Sorts n elements of a; b: room for as many. Where the result lies, a or b. Digits that all have are not counted. */
 template <class E> E *radix_sort(E *a, E *b, int64_t n, radix_counts *c, int chunks) {
     const int64_t piece = (n + chunks - 1) / chunks;
     auto each = [&](auto f) {
@@ -73,8 +81,10 @@ template <class E> E *radix_sort(E *a, E *b, int64_t n, radix_counts *c, int chu
             }
         });
     };
+    const typename element_key<E>::type varying = find_varying(a, n);
     for (int shift = 0; shift < int(8 * sizeof(typename element_key<E>::type)); shift += RADIX_BITS) {
         ad_cpu_check_cancelled();
+        if (!(unsigned(varying >> shift) & (RADIX_SIZE - 1))) continue;
         each([&](int64_t k, int64_t first, int64_t m) { radix_count(a + first, m, shift, c->at[k]); });
         if (!radix_places(c->at, chunks, n)) continue;
         each([&](int64_t k, int64_t first, int64_t m) { radix_move(a + first, m, shift, c->at[k], b); });

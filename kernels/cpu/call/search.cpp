@@ -18,6 +18,7 @@ constexpr int64_t COUNT_GRAIN = 1 << 16;
 constexpr int64_t OWN_BINS = 1 << 14;     /* bins up to which every thread counts into a table of its own */
 constexpr int64_t MOST_GUESSED = 1 << 16; /* bins up to which one is computed, not searched for */
 constexpr int GROUP = 8;                  /* searches that go on together: their memory accesses overlap */
+constexpr int64_t FOLLOWED = 8;           /* elements that are looked at behind the place of the value before */
 
 /* Tell whether `e`, of the sorted array, lies before the place of `v`. */
 template <bool Right, class S> inline bool before(S e, S v) { return Right ? !sorts_before(v, e) : sorts_before(e, v); }
@@ -34,17 +35,36 @@ template <bool Right, class S> void search_group(const S *x, int64_t n, const S 
         for (int k = 0; k < m; k++) place[k] += before<Right>(x[place[k]], v[k]);
 }
 
+/* Values that ascend in small steps are found from the place of the one before: a few elements further on. False where
+ * one is not. */
+template <bool Right, class S>
+bool follow_group(const S *x, int64_t n, const S *v, int m, int64_t from, int64_t *place) {
+    if (from > 0 && !before<Right>(x[from - 1], v[0])) return false;
+    for (int k = 0; k < m; k++) {
+        if (k > 0 && sorts_before(v[k], v[k - 1])) return false;
+        const int64_t last = n - from < FOLLOWED ? n : from + FOLLOWED;
+        while (from < last && before<Right>(x[from], v[k])) from++;
+        if (from == last && from < n) return false;
+        place[k] = from;
+    }
+    return true;
+}
+
 template <bool Right, class S> void search(const array *x, const array *v, const array *out) {
     const walk<2> w = walk_of(*out, *v);
     const int64_t out_step = w.inner(0), v_step = w.inner(1);
     ad_cpu_parallel(w.count, SEARCH_GRAIN, [&](int64_t begin, int64_t end) {
+        int64_t last = 0;
         w.runs(begin, end, [&](const int64_t(&at)[2], int64_t n, int64_t) {
             S value[GROUP];
             int64_t place[GROUP];
             for (int64_t i = 0; i < n; i += GROUP) {
                 int m = n - i < GROUP ? int(n - i) : GROUP;
                 for (int k = 0; k < m; k++) value[k] = *reinterpret_cast<S *>(v->data + at[1] + (i + k) * v_step);
-                search_group<Right>(reinterpret_cast<const S *>(x->data), x->shape[0], value, m, place);
+                const S *sorted = reinterpret_cast<const S *>(x->data);
+                if (!follow_group<Right>(sorted, x->shape[0], value, m, last, place))
+                    search_group<Right>(sorted, x->shape[0], value, m, place);
+                last = place[m - 1];
                 for (int k = 0; k < m; k++)
                     *reinterpret_cast<int64_t *>(out->data + at[0] + (i + k) * out_step) = place[k];
             }
