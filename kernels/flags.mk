@@ -44,6 +44,9 @@ $(patsubst kernels/cpu/special/%.cpp,$(OBJ)/kernels/cpu/special/%.o,$(wildcard k
 # Transforms and factors are sums of products, which may round once.
 ISA_FACTOR := $(foreach i,$(KERNEL_ISAS),$(OBJ)/kernels/cpu/isa/factor.$i.o)
 $(ISA_FACTOR): ISA_CXXFLAGS := $(KERNEL_O) -g1 -ffp-contract=fast
+# The sums of series in math.h become straight code, without which loops over them do not vectorise.
+ISA_SERIES := $(foreach i,$(KERNEL_ISAS),$(OBJ)/kernels/cpu/isa/ufunc_float.$i.o)
+$(ISA_SERIES): ISA_CXXFLAGS += --param max-completely-peel-times=32 --param max-completely-peeled-insns=1000
 ISA_FFT := $(foreach i,$(KERNEL_ISAS),$(OBJ)/kernels/cpu/isa/fft.$i.o)
 $(ISA_FFT): CXXFLAGS += $(FETCHED_FLAGS)
 $(ISA_FFT): ISA_CXXFLAGS := $(KERNEL_O) -g1 -ffp-contract=fast

@@ -11,8 +11,9 @@ namespace {
 
 using namespace ad;
 
-constexpr int64_t LANES = 16;           /* filtered side by side */
-constexpr int64_t GRAIN = 1 << 12;      /* points */
+constexpr int64_t LANES = 16;      /* filtered side by side */
+constexpr int64_t ROW_LANES = 4;   /* where elements of a lane are neighbours: more would share sets of the cache */
+constexpr int64_t GRAIN = 1 << 12; /* points */
 constexpr int64_t LANE_GRAIN = 1 << 14; /* elements */
 
 /* ---- spline1d ---- */
@@ -60,15 +61,16 @@ template <class T> void filter_lanes(const lanes<T> *l, const spline *s) {
 template <class T> void filter_axis(const array *x, int axis, const spline *s) {
     const int64_t n = x->shape[axis], inner = count(*x, axis + 1, x->ndim), outer = count(*x, 0, axis);
     const int64_t apart = inner > 1 ? 1 : n, row = inner > 1 ? inner : outer;
-    const int64_t groups = (row + LANES - 1) / LANES, all = groups * (inner > 1 ? outer : 1);
-    ad_cpu_parallel(all, std::max(int64_t(1), LANE_GRAIN / (n * LANES)), [&](int64_t begin, int64_t end) {
-        for (int64_t g = begin; g < end; g++) {
-            const int64_t first = g % groups * LANES;
-            T *x0 = reinterpret_cast<T *>(x->data) + g / groups * n * inner + first * apart;
-            const lanes<T> l = {x0, std::min(LANES, row - first), apart, n, inner};
-            filter_lanes(&l, s);
-        }
-    });
+    const int64_t most = inner > 1 ? LANES : ROW_LANES, groups = (row + most - 1) / most;
+    ad_cpu_parallel(groups * (inner > 1 ? outer : 1), std::max(int64_t(1), LANE_GRAIN / (n * most)),
+                    [&](int64_t begin, int64_t end) {
+                        for (int64_t g = begin; g < end; g++) {
+                            const int64_t first = g % groups * most;
+                            T *x0 = reinterpret_cast<T *>(x->data) + g / groups * n * inner + first * apart;
+                            const lanes<T> l = {x0, std::min(most, row - first), apart, n, inner};
+                            filter_lanes(&l, s);
+                        }
+                    });
 }
 
 /* ---- sample ---- */
