@@ -206,6 +206,45 @@ def test_arithmetic():
                 f(m, x)
 
 
+@pytest.mark.parametrize("format", ("csr", "csc"))
+def test_unions_of_places(format):
+    """Two matrices element by element, whose places are shared in part, not at all and all, with rows that have none, elements
+    that cancel, and ones stored twice or out of order."""
+    for n, number in itertools.product((0.02, 0.2, 0.7), range(3)):
+        a, b = make((30, 40), format=format, density=n, number=number), make((30, 40), format=format, number=number + 9)
+        cases = [(a, b), (b, a), (a, a), (a, -a), (a, ss.csr_matrix((30, 40)).asformat(format))]
+        cases += [(a, ss.coo_matrix((np.ones(6), ([3, 3, 3, 0, 29, 3], [5, 5, 4, 39, 0, 5])), (30, 40)))]
+        for x, y in cases:
+            for function in (operator.add, operator.sub, lambda x, y: x.multiply(y), lambda x, y: x.maximum(y), operator.ne):
+                result, wanted = function(send(x), send(y)), function(x, y)
+                same(result, wanted)
+                assert result.nnz == np.count_nonzero(wanted.toarray()) and result.has_canonical_format
+    x, y = (ss.csr_matrix(np.array([[np.nan, 0, np.inf]])), ss.csr_matrix(np.array([[0, 1.0, 0]])))
+    same(send(x).multiply(send(y)), x.multiply(y))
+
+
+def test_order_of_rows_is_seen():
+    """Entries may fall from one row to the next, not within one; rows without entries are anywhere."""
+    for indptr, indices, is_sorted, canonical in (
+            ((0, 0, 2, 2, 4, 4), (1, 3, 0, 2), True, True), ((0, 2, 4), (1, 1, 0, 2), True, False),
+            ((0, 2, 4), (3, 1, 0, 2), False, False), ((0, 0, 4), (0, 1, 2, 1), False, False), ((0, 4, 4), (0, 1, 2, 3), True, True)):
+        a = sp.csr_matrix((np.ones(4), indices, indptr), shape=(len(indptr) - 1, 5))
+        assert (bool(a.has_sorted_indices), bool(a.has_canonical_format)) == (is_sorted, canonical)
+
+
+def test_stacks_keep_compressed_parts():
+    a, b, c = (make((rows, 5), dtype, "csr", number=rows) for rows, dtype in ((3, np.float32), (0, np.float64), (4, np.int64)))
+    result = sp.vstack([send(a), send(b), send(c)])
+    same(result, ss.vstack([a, b, c]))
+    assert result.format == "csr" and (result.indptr.get() == ss.vstack([a, b, c]).indptr).all()
+    result = sp.hstack([send(x.T.tocsc()) for x in (a, b, c)])
+    same(result, ss.hstack([x.T.tocsc() for x in (a, b, c)]))
+    assert result.format == "csc"
+    same(sp.vstack([send(a), send(c)], format="csr", dtype=np.complex64), ss.vstack([a, c], format="csr", dtype=np.complex64))
+    with pytest.raises(ValueError):
+        sp.vstack([send(a), send(make((2, 4)))])
+
+
 def test_reductions():
     for dtype in TYPES[1:]:
         for format in FORMATS[:3]:

@@ -186,7 +186,7 @@ class CompressedBase(ExtremeMethods, SparseBase):
     def has_sorted_indices(self):
         """Whether the entries of each row (column) are sorted. Waits the first time."""
         if self._has_sorted_indices is None:
-            self._has_sorted_indices = _entries.are_ordered(self._majors(), self.indices, True)
+            self._has_sorted_indices = _entries.are_rows_ordered(self.indptr, self.indices, True)
         return self._has_sorted_indices
 
     @has_sorted_indices.setter
@@ -200,7 +200,7 @@ class CompressedBase(ExtremeMethods, SparseBase):
             if self._has_sorted_indices is False:
                 self._has_canonical_format = False
             else:
-                self.has_canonical_format = _entries.are_ordered(self._majors(), self.indices, False)
+                self.has_canonical_format = _entries.are_rows_ordered(self.indptr, self.indices, False)
         return self._has_canonical_format
 
     @has_canonical_format.setter
@@ -237,9 +237,8 @@ class CompressedBase(ExtremeMethods, SparseBase):
         keep = ad.nonzero(self.data != 0)[0]
         if keep.size == self.data.size:
             return
-        major = self._majors()[keep]
         self.data, self.indices = self.data[keep], self.indices[keep]
-        self.indptr = _entries.row_pointers(major, self._major_shape()[0], self.indices.dtype)
+        self.indptr = _entries.keep_rows(self.indptr, keep)
 
     # ---- conversions ----
 
@@ -259,7 +258,7 @@ class CompressedBase(ExtremeMethods, SparseBase):
             raise ValueError(f"{cls.__name__} has no {self.ndim}-D format")
         major = self._majors()
         shape = self._major_shape()[::-1]
-        order = _entries.order_entries(self.indices, major, shape)
+        order = ad.argsort(self.indices)  # a stable sort: those of one column stay in the order of rows
         return cls._from_parts(self.data[order], major[order],
                                _entries.row_pointers(self.indices, shape[0], self.indices.dtype), self._shape,
                                has_canonical_format=self._has_canonical_format or None, has_sorted_indices=True)

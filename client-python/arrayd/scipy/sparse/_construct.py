@@ -213,7 +213,36 @@ def _block_sizes(grid):
     return [n or 0 for n in heights], [n or 0 for n in widths]
 
 
+def _stack_lines(blocks, format, dtype, array):
+    """Matrices in CSR format one below the other, or in CSC format side by side: their parts one behind the other."""
+    major = int(format == "csc")
+    lines, width = [block.shape[major] for block in blocks], blocks[0].shape[1 - major]
+    if any(block.shape[1 - major] != width for block in blocks):
+        return None
+    entries = np.cumsum([0, *(block.data.size for block in blocks)]).tolist()
+    shape = (sum(lines), width) if major == 0 else (width, sum(lines))
+    index = _entries.index_type(*shape, entries[-1], like=[block.indices for block in blocks])
+    kind = check_dtype(dtype) if dtype is not None else upcast(*[block.dtype for block in blocks])
+    pointers = [_entries.as_index(block.indptr, index) + before for block, before in zip(blocks, entries)]
+    return find_class(format, array)._from_parts(
+        ad.concatenate([block.data.astype(kind, copy=False) for block in blocks]),
+        ad.concatenate([_entries.as_index(block.indices, index) for block in blocks]),
+        ad.concatenate([pointers[0], *(part[1:] for part in pointers[1:])]), shape,
+        has_canonical_format=all(block._has_canonical_format for block in blocks) or None)
+
+
+def _can_stack(grid, format):
+    """Whether blocks are in a compressed format and follow each other along its lines alone."""
+    line = [row[0] for row in grid] if format == "csr" else grid[0]
+    return format in ("csr", "csc") and len(line) * (len(grid[0]) if format == "csr" else len(grid)) == len(line) and all(
+        issparse(block) and block.format == format and block.ndim == 2 for block in line)
+
+
 def _assemble(grid, format, dtype, array):
+    if _can_stack(grid, format):
+        stacked = _stack_lines([row[0] for row in grid] if format == "csr" else grid[0], format, dtype, array)
+        if stacked is not None:
+            return stacked
     grid = [[None if block is None else _as_sparse(block, "coo", array) for block in row] for row in grid]
     grid = [[block.reshape(1, -1) if block is not None and block.ndim == 1 else block for block in row]
             for row in grid]

@@ -11,6 +11,7 @@ from ..._base import call
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 _MOST = np.iinfo(np.int32).max
 _LARGEST_KEY = np.iinfo(np.int64).max
+_UINT32 = np.dtype(np.uint32)
 
 
 def index_type(*sizes, like=()):
@@ -72,16 +73,16 @@ def rows_of_pointers(indptr, entries, dtype):
     return as_index(call("searchsorted", (indptr, places), (True,)) - 1, dtype)
 
 
-def _single_keys(major, minor, shape):
+def single_keys(major, minor, shape, kind=_INT64):
     """One integer for each entry, ordered as entries are; None where some would be too large."""
     if shape[0] * shape[1] > _LARGEST_KEY:
         return None
-    return as_index(major, _INT64) * shape[1] + as_index(minor, _INT64)
+    return as_index(major, kind) * shape[1] + as_index(minor, kind)
 
 
 def order_entries(major, minor, shape):
     """Where the entries are found, sorted by rows and in these by columns; equal ones as they were."""
-    keys = _single_keys(major, minor, shape)
+    keys = single_keys(major, minor, shape, _UINT32 if shape[0] * shape[1] < 1 << 32 else _INT64)
     if keys is not None:
         return call("argsort", (keys,), (0,))
     order = call("argsort", (minor,), (0,))
@@ -99,6 +100,18 @@ def are_ordered(major, minor, repeated):
     return major.size < 2 or bool(_follow(major, minor, repeated).all())
 
 
+def are_rows_ordered(indptr, indices, repeated):
+    """As are_ordered, for rows that begin where indptr says: no entry but the first of a row may come before the one that
+    is stored before it. Waits."""
+    if indices.size < 2:
+        return True
+    falls = (ad.greater if repeated else ad.greater_equal)(indices[:-1], indices[1:])
+    starts = indptr[1:-1]
+    begun = (starts < indptr[2:]) & (starts > 0)
+    between = falls[ad.clip(as_index(starts, _INT64) - 1, 0, falls.size - 1)] & begun
+    return bool(falls.sum() == between.sum())
+
+
 def unique_entries(major, minor, shape):
     """The different places of entries, sorted, and which of them each entry has: (major, minor, index). Waits."""
     if major.size == 0:
@@ -114,9 +127,22 @@ def unique_entries(major, minor, shape):
 
 
 def sum_entries(major, minor, data, shape):
-    """Entries sorted, those of one place added up. Waits."""
-    a, b, index = unique_entries(major, minor, shape)
-    return a, b, scatter_add(a.size, index, data)
+    """Entries sorted, those of one place added up: copies. Waits."""
+    if are_ordered(major, minor, False):
+        return major.copy(), minor.copy(), data.copy()
+    order = order_entries(major, minor, shape)
+    major, minor, data = major[order], minor[order], data[order]
+    first = ad.ones(order.size, np.bool_)
+    first[1:] = (major[1:] != major[:-1]) | (minor[1:] != minor[:-1])
+    places = call("nonzero", (first,))[0]
+    if places.size == order.size:
+        return major, minor, data
+    return major[places], minor[places], scatter_add(places.size, call("cumsum", (first,), (0,), dtype=np.int64) - 1, data)
+
+
+def keep_rows(indptr, keep):
+    """Where rows begin of whose entries those at the ascending places `keep` are left."""
+    return as_index(call("searchsorted", (keep, as_index(indptr, _INT64)), (False,)), indptr.dtype)
 
 
 def expand_ranges(starts, counts):
@@ -137,10 +163,10 @@ def find_entries(major, minor, shape, rows, columns):
     """Where (row, column) stand among entries that are sorted and unique: (place, whether it is there)."""
     if major.size == 0:
         return ad.zeros(rows.shape, np.int64), ad.zeros(rows.shape, np.bool_)
-    keys = _single_keys(major, minor, shape)
+    keys = single_keys(major, minor, shape)
     if keys is None:
         return _find_in_rows(major, minor, rows, columns)
-    wanted = _single_keys(rows, columns, shape)
+    wanted = single_keys(rows, columns, shape)
     place = ad.minimum(call("searchsorted", (keys, wanted), (False,)), major.size - 1)
     return place, keys[place] == wanted
 

@@ -36,11 +36,11 @@ def _sum_type(dtype):
 
 
 def _sum_along(a, axis, dtype):
-    row, col, data = a._triple()
-    if a.format in ("csr", "csc") and dtype == data.dtype and dtype.char in "fdFD":
+    if a.format in ("csr", "csc") and dtype == a.dtype and dtype.char in "fdFD":
         from ._products import multiply_dense, multiply_from_left
         ones = ad.ones(a.shape[axis], dtype)
         return multiply_dense(a, ones) if axis == 1 else multiply_from_left(ones, a)
+    row, col, data = a._triple()
     return _entries.scatter_add(a.shape[1 - axis], (col, row)[axis], data, dtype)
 
 
@@ -76,12 +76,11 @@ def count_nonzero(a, axis):
     axes = check_axis(axis, a.ndim)
     if axes is not None and a.format == "dia":
         raise NotImplementedError("count_nonzero over an axis is not implemented for DIA format.")
-    coo = a.tocoo(copy=True)
-    coo.sum_duplicates()
-    keep = ad.nonzero(coo.data != 0)[0]
+    kept = take_canonical(a)
     if axes is None:
-        return int(keep.size)
-    return _entries.count_places((coo.col, coo.row)[axes[0]][keep], a.shape[1 - axes[0]])
+        return int(ad.count_nonzero(kept.data))
+    row, col, data = kept._triple()
+    return _entries.count_places((col, row)[axes[0]][ad.nonzero(data != 0)[0]], a.shape[1 - axes[0]])
 
 
 # ---- extremes ----
@@ -100,7 +99,10 @@ def _without_nan(data, ignored, fill):
         data.dtype.kind in "fc") else data
 
 
-def _canonical(a):
+def take_canonical(a):
+    """a, or a copy of it in COO format, in which no place is stored twice."""
+    if a.format != "dia" and a.has_canonical_format:
+        return a
     coo = a.tocoo(copy=True)
     coo.sum_duplicates()
     return coo
@@ -113,7 +115,7 @@ def extreme(a, axis, out, explicit, largest, ignore_nan=False):
     axes = check_axis(axis, a.ndim)
     pick = ad.maximum if largest else ad.minimum
     total = int(np.prod(a.shape, dtype=object))
-    coo = _canonical(a)
+    coo = take_canonical(a)
     if axes is None:
         if total == 0:
             raise ValueError("zero-size array to reduction operation")
@@ -129,11 +131,11 @@ def _extreme_along(a, coo, axis, explicit, largest, ignore_nan, pick):
     length, size = a.shape[axis], a.shape[1 - axis]
     if length == 0:
         raise ValueError("zero-size array to reduction operation")
-    places = (coo.col, coo.row)[axis]
+    places = coo._triple()[1 - axis]
     fill = _least(a.dtype, largest)
     found = _entries.scatter_extreme(ad.full(size, fill, dtype=a.dtype), places,
                                      _without_nan(coo.data, ignore_nan, fill), largest)
-    counts = _entries.count_places(places, size)
+    counts = coo._getnnz(axis)
     zero = ad.zeros((), a.dtype)
     found = ad.where(counts == 0, zero, found if explicit else ad.where(counts == length, found, pick(found, zero)))
     keep = ad.nonzero(found != 0)[0]
@@ -153,7 +155,7 @@ def place_of_extreme(a, axis, out, explicit, largest):
         return _place_of_all(a, explicit, largest)
     if a.shape[axes[0]] == 0:
         raise ValueError("Cannot apply the operation along a zero-sized dimension.")
-    coo = _canonical(a)
+    coo = take_canonical(a)
     row, col = coo._triple()[:2]
     major, minor = (row, col) if axes[0] == 1 else (col, row)
     result = _places_along(major, minor, coo.data, a.shape[1 - axes[0]], a.shape[axes[0]], explicit, largest)
@@ -164,7 +166,7 @@ def _place_of_all(a, explicit, largest):
     total = int(np.prod(a.shape, dtype=object))
     if total == 0:
         raise ValueError("Cannot apply the operation to an empty matrix.")
-    row, col, data = _canonical(a)._triple()
+    row, col, data = take_canonical(a)._triple()
     places = row.astype(np.int64) * a._two[1] + col
     if data.size == 0 and explicit:
         raise ValueError("Cannot apply the operation to zero matrix when explicit=True.")

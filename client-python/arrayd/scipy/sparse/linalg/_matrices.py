@@ -3,7 +3,7 @@ import numpy as np
 
 import arrayd as ad
 
-
+from .._reductions import take_canonical
 from .._types import is_integer, issparse, sparray
 
 
@@ -49,8 +49,8 @@ def norm(x, ord=None, axis=None):
     if not issparse(x):
         raise TypeError("input is not sparse. use numpy.linalg.norm")
     if axis is None and ord in (None, "fro", "f"):
-        return ad.sqrt((abs(_summed(x).data) ** 2).sum())
-    x = _summed(x).tocsr()
+        return ad.sqrt((abs(take_canonical(x).data) ** 2).sum())
+    x = take_canonical(x).tocsr()
     axes = (0, 1) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     if len(axes) > 2 or any(not is_integer(a) for a in axes):
         raise ValueError("'axis' must be None, an integer or a tuple of integers")
@@ -62,11 +62,6 @@ def norm(x, ord=None, axis=None):
         return _norm_of_matrix(x, ord, axes)
     return _norm_along(x, ord, axes[0])
 
-
-def _summed(x):
-    x = x.tocoo(copy=True)
-    x.sum_duplicates()
-    return x
 
 
 def _norm_of_matrix(x, ord, axes):
