@@ -170,6 +170,19 @@ def test_resampling():
     compare("hilbert", x)
 
 
+def test_resampling_of_infinite_elements():
+    """An element that is not finite is in no more results than its factors reach, however many phases there are."""
+    x = noise("float64", (3, 400))
+    x[0, 7], x[1, 300], x[2, 0] = np.inf, np.nan, -np.inf
+    for up_, down in ((160, 147), (9, 10), (3, 2)):
+        for rows in (x, x[:, 8:299]):
+            ours = ad.scipy.signal.resample_poly(ad.asarray(rows), up_, down, axis=1).get()
+            theirs = scipy_signal.resample_poly(rows, up_, down, axis=1)
+            both = np.isfinite(ours) & np.isfinite(theirs)
+            np.testing.assert_allclose(ours[both], theirs[both], rtol=1e-9, atol=1e-11)
+            assert ((~np.isfinite(theirs)).sum() - both.size + both.sum()) >= -4 * len(rows), (up_, down)
+
+
 def test_order_statistics():
     for dtype, shape in itertools.product(("float64", "int32", "uint8"), ((30,), (9, 8))):
         x = noise(dtype, shape)

@@ -11,6 +11,7 @@ from ..ndimage import _support
 _u = _core.ufuncs
 _MODES = ("full", "same", "valid")
 _DIRECT = 1 << 10  # elements of the smaller array up to which sums are made directly
+_DIRECT_LINE = 128  # as many of arrays of one dimension, whose transforms are cheap
 
 
 def _check_mode(mode):
@@ -94,6 +95,10 @@ def _convolve_directly(a, b, mode):
         raise ValueError("Unsupported type")
     if b.size > a.size and mode != "same":
         a, b = b, a
+    if a.ndim == 1 and loop.kind in "fc":
+        full = call("correlate1d", (_padded(a.astype(loop, copy=False), [(0, b.size - 1)]), b[::-1].astype(loop)),
+                    (0, 1, 0, b.size - 1), dtype=loop)
+        return full if full.dtype == kind else full.astype(kind)
     widths = [(m - 1, m - 1) for m in b.shape]
     full = _correlate_valid(_padded(a.astype(loop), widths), b[(slice(None, None, -1),) * b.ndim], loop)
     return full if full.dtype == kind else full.astype(kind)
@@ -106,7 +111,7 @@ def choose_method(a, b):
         return "direct"
     if a.ndim > 1 and a.dtype == b.dtype == np.float16:
         return "fft"  # SciPy has no sums of its own for these
-    return "direct" if min(a.size, b.size) <= _DIRECT else "fft"
+    return "direct" if min(a.size, b.size) <= (_DIRECT if a.ndim > 1 else _DIRECT_LINE) else "fft"
 
 
 def _method_of(a, b, method):
@@ -144,7 +149,7 @@ def convolve(in1, in2, mode="full", method="auto"):
     if a.size == 0 or b.size == 0:
         return _base.empty((0,), _base.result_type(a.dtype, b.dtype))
     if _method_of(a, b, method) == "fft":
-        result = fftconvolve(a, b, mode)
+        result = (oaconvolve if a.ndim == 1 else fftconvolve)(a, b, mode)
         kind = _base.result_type(a.dtype, b.dtype)
         if kind.kind in "biu":
             result = _u["rint"](result)

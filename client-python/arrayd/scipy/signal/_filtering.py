@@ -12,6 +12,7 @@ from .. import _host
 from ._convolution import compact, next_length
 
 _u = _core.ufuncs
+_MANY_STEPS = 8  # elements between results of one phase from which phases are not filtered one by one
 
 
 def _move(a, axis, to):
@@ -302,8 +303,37 @@ def upfirdn(h, x, up=1, down=1, axis=-1, mode="constant", cval=0):
     return compact(_move(phases, -1, axis))
 
 
+def _phase_matrix(h, up, down, results):
+    """The factors of so many neighbouring results for the elements of x that any of them is a sum of, as a matrix, and how
+    many of these come before the first result's own element."""
+    before = -(-h.size // up) - 1
+    places = np.arange(results) * down
+    later = np.arange(before + 1 + int(places[-1] // up))[:, None] - before
+    tap = places - later * up
+    known = _base.as_array(np.where((tap >= 0) & (tap < h.size), tap, h.size))
+    from ..._array.joining import append
+    return append(h, _base.zeros((1,), h.dtype))[known], before
+
+
+def _multiply_phases(x, h, up, down, length):
+    """Along the last axis: windows of x times the factors of all results that begin in one, which many phases share. Most of
+    the factors are 0, so x must be finite."""
+    period, taps = up // math.gcd(up, down), -(-h.size // up)
+    results = period * max(1, taps * up // (down * period))
+    step, count = results * down // up, -(-length // results)
+    factors, before = _phase_matrix(h, up, down, results)
+    width = factors.shape[0]
+    padded = _pad_last(x, before, max(0, (count - 1) * step + width - before - x.shape[-1]))
+    from ...lib.stride_tricks import as_strided
+    last = padded.strides[-1]
+    windows = as_strided(padded, (*x.shape[:-1], count, width), (*padded.strides[:-1], step * last, last))
+    return (compact(windows) @ factors).reshape(*x.shape[:-1], count * results)[..., :length]
+
+
 def _filter_phases(x, h, up, down, length, loop):
     """Along the last axis: results whose place gives one rest are sums over the factors of one phase."""
+    if down // math.gcd(up, down) >= _MANY_STEPS and x.size and bool(_u["isfinite"](x).all()):
+        return _multiply_phases(x, h, up, down, length)
     out = _base.zeros((*x.shape[:-1], length), loop)
     period = up // math.gcd(up, down)
     for first in range(min(period, length)):
