@@ -106,7 +106,7 @@ class _Groups:
         count = int(index.max()) - least + 1
         if count > _SPREAD + 4 * index.size or abs(least) > 1 << 62:
             return False
-        place = labels.astype(np.int64) - least
+        place = labels.astype(np.int64, copy=False) - least
         self.shape, self.count, self.places = index.shape, count, as_array(index.reshape(-1).astype(np.int64) - least)
         self.bins = where((place >= 0) & (place < count), place, count)
         return True
@@ -138,7 +138,7 @@ class _Groups:
         """For each place of the index the sum of its elements, in double precision."""
         if values.dtype.kind == "c":
             return self.sums(values.real) + 1j * self.sums(values.imag)
-        return self._add(values.astype(np.float64))[:self.count]
+        return self._add(values.astype(np.float64, copy=False))[:self.count]
 
     def _add(self, weights):
         out = _base.zeros((self.count + 1,), np.int64 if weights is None else np.float64)

@@ -12,6 +12,7 @@ __all__ = ["cdist", "pdist", "squareform", "distance_matrix", "braycurtis", "can
            "russellrao", "sqeuclidean"]
 _BLOCK = 1 << 24       # elements of a block of differences
 _MOST_COLUMNS = 64     # that are joined one by one
+_TINY = float(np.finfo(np.float64).smallest_subnormal)
 _PARTS = 8             # of the pairs of points of one array: of pairs of the points of a part half are made for nothing
 
 
@@ -58,8 +59,7 @@ def _take_minkowski(x, y, p=2):
 
 
 def _divide_by_sizes(x, y):
-    size = abs(x) + abs(y)
-    return ad.where(size == 0, ad.zeros((), x.dtype), abs(x - y) / ad.where(size == 0, ad.ones((), x.dtype), size))
+    return abs(x - y) / ad.maximum(abs(x) + abs(y), _TINY)  # where both are 0 the difference is, too
 
 
 def _take_canberra(x, y):
@@ -71,7 +71,7 @@ def _take_braycurtis(x, y):
 
 
 def _take_hamming(x, y):
-    return (x != y).mean(axis=-1)
+    return _join(lambda x, y: (x != y).astype(x.dtype), x, y) / x.shape[-1]
 
 
 def _take_cosine(x, y):
@@ -105,7 +105,7 @@ def _take_hellinger(x, y):
 
 
 def _take_russellrao(x, y):
-    return 1 - ((x != 0) & (y != 0)).mean(axis=-1)
+    return 1 - _join(lambda x, y: ((x != 0) & (y != 0)).astype(x.dtype), x, y) / x.shape[-1]
 
 
 _METRICS = {name[len("_take_"):]: function for name, function in list(globals().items()) if name.startswith("_take_")}
@@ -210,11 +210,12 @@ def squareform(X):
     n = max(n, 1)
     if n * (n - 1) != X.size * 2:
         raise ValueError("Incompatible vector size. It must be a binomial coefficient n choose 2 for some integer n >= 2.")
-    result = ad.zeros((n, n), X.dtype)
-    row, col = ad.triu_indices(n, 1)
-    result[row, col] = X
-    result[col, row] = X
-    return result
+    if X.size == 0:
+        return ad.zeros((n, n), X.dtype)
+    place = ad.arange(n)
+    row, col = ad.minimum(place[:, None], place), ad.maximum(place[:, None], place)
+    pair = row * (2 * n - row - 1) // 2 + col - row - 1
+    return ad.where(row == col, ad.zeros((), X.dtype), X[ad.where(row == col, 0, pair)])
 
 
 def distance_matrix(x, y, p=2.0, threshold=1000000):
