@@ -345,6 +345,37 @@ Test(auth, whose_a_file_of_principals_may_be) {
     cr_assert_eq(seteuid(0), 0);
 }
 
+#define MOST_LINES 65536
+
+/* Write a file of the most lines that there may be, uid:0 and so on, and one more line. NULL: no more line. */
+static int load_most_lines(const char *more) {
+    const size_t room = MOST_LINES * 32u;
+    char *text = malloc(room);
+    size_t n = 0;
+    cr_assert_not_null(text);
+    for (int i = 0; i < MOST_LINES; i++) n += (size_t)snprintf(text + n, room - n, "uid:%d buffers=%d\n", i, i + 1);
+    snprintf(text + n, room - n, "%s", more ? more : "");
+    const int status = load_files(NULL, text);
+    free(text);
+    return status;
+}
+
+/* A line is compared with few others: with all of them this would take half a minute. */
+Test(auth, a_file_of_the_most_lines) {
+    char who[AD_PRINCIPAL_SIZE];
+    ad_grants g;
+    cr_assert_eq(load_most_lines(NULL), 0, "%s", fault.text);
+    for (uid_t uid = 0; uid < MOST_LINES; uid++) {
+        ad__principals_user(p, uid, 0, NULL, who, &g);
+        cr_assert_eq(g.buffers, uid + 1, "uid:%u: %lu", uid, (unsigned long)g.buffers);
+    }
+    cr_assert_not(ad__principals_names(p, "uid:65536"));
+    cr_assert_eq(load_most_lines("uid:0\n"), AD_E_VALUE, "a line that is there already");
+    cr_expect_not_null(strstr(fault.text, ":65537: \"uid:0\": it has a line already"), "%s", fault.text);
+    cr_assert_eq(load_most_lines("uid:65536\n"), AD_E_LIMIT);
+    cr_expect_not_null(strstr(fault.text, ":65537: expected at most 65536 principals"), "%s", fault.text);
+}
+
 Test(auth, whatever_stands_in_a_file) {
     static const char pieces[][12] = {
         "uid:", "gid:",   "cert:",     "token:",   "*",   "1",   "x", " ",       "\t",   "\n",

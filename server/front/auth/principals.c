@@ -16,6 +16,7 @@
 
 #define MOST_ENTRIES 65536
 #define MOST_LINE 1024
+#define CHAINS 16384
 #define BLANKS " \t\r\n"
 
 typedef struct entry {
@@ -23,11 +24,14 @@ typedef struct entry {
     uint8_t hash[AD_SHA256_SIZE];
     ad_grants grants;
     int64_t expires; /* seconds since 1970; 0: never */
+    size_t next;     /* position of the next entry of the chain, from 1; 0: there is none */
 } entry;
 
+/* Entries in the order of their lines, and a hash table of chains by their names. */
 typedef struct entries {
     entry *list;
     size_t count, capacity;
+    size_t chains[CHAINS]; /* position of the first entry of each chain, from 1; 0: there is none */
 } entries;
 
 struct ad_principals {
@@ -83,20 +87,40 @@ static int parse_principal_head(const place *at, char **rest, entry *e) {
     return 0;
 }
 
-static int add_entry(entries *list, const entry *e, ad_fault *fault) {
-    if (list->count == MOST_ENTRIES) return ad__fault(fault, AD_E_LIMIT, "more than %d principals", MOST_ENTRIES);
-    entry *grown = ad__os_grow(list->list, list->count, &list->capacity, sizeof *grown);
-    if (!grown) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    list->list = grown;
-    list->list[list->count++] = *e;
-    return 0;
+/* ---- the table ---- */
+
+static size_t find_chain(const char *who) {
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    for (; *who; who++) hash = (hash ^ (unsigned char)*who) * 16777619u;
+    return hash % CHAINS;
 }
 
 static const entry *find_entry(const entries *list, const char *who) {
-    for (size_t i = 0; i < list->count; i++)
-        if (!strcmp(list->list[i].who, who)) return &list->list[i];
+    for (size_t at = list->chains[find_chain(who)]; at; at = list->list[at - 1].next)
+        if (!strcmp(list->list[at - 1].who, who)) return &list->list[at - 1];
     return NULL;
 }
+
+static void link_entry(entries *list, size_t at) {
+    entry *e = &list->list[at - 1];
+    size_t *chain = &list->chains[find_chain(e->who)];
+    e->next = *chain;
+    *chain = at;
+}
+
+static int add_entry(const place *at, entries *list, const entry *e) {
+    if (list->count == MOST_ENTRIES)
+        return ad__fault(at->fault, AD_E_LIMIT, "option %s: %.100s:%d: expected at most %d principals", at->option,
+                         at->path, at->line, MOST_ENTRIES);
+    entry *grown = ad__os_grow(list->list, list->count, &list->capacity, sizeof *grown);
+    if (!grown) return ad__fault(at->fault, AD_E_MEMORY, "out of host memory");
+    list->list = grown;
+    list->list[list->count++] = *e;
+    link_entry(list, list->count);
+    return 0;
+}
+
+/* ---- fields ---- */
 
 /* Read a date of UTC, as 2026-12-31 or 2026-12-31T23:59:59Z. */
 static bool parse_date(const char *text, int64_t *out) {
@@ -134,7 +158,7 @@ static int parse_line(const place *at, char *line, bool tokens, entries *list, c
     while (!status && (field = strtok_r(NULL, BLANKS, &rest))) status = parse_field(at, field, tokens, &e);
     const char *why = status ? NULL : ad__grants_check(e.who, &e.grants);
     if (why) status = report_bad_line(at, why, e.who);
-    return status ? status : add_entry(list, &e, at->fault);
+    return status ? status : add_entry(at, list, &e);
 }
 
 /* ---- files ---- */
