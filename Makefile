@@ -514,9 +514,9 @@ UNIT_client := $(A_CLIENT)
 WRAPS_client := ad__now connect dladdr faccessat fcntl fstat getaddrinfo getpeername getsockopt poll pthread_create read readlink sendmsg \
 	socket socketpair stat syscall
 WRAPS_protocol := getgroups
-WRAPS_server := ad__domain_facts ad__domain_next ad__domain_of ad__domain_tell_if_ready bind connect flock \
-	fopen fsync ftruncate geteuid gethostname getsockname link listen mkstemp open pread pwrite setsockopt socket \
-	uv_poll_init write
+WRAPS_server := ad__domain_facts ad__domain_next ad__domain_of ad__domain_tell_if_ready bind close connect flock \
+	fopen fsync ftruncate geteuid gethostname getpeername getsockname link listen mkstemp open pread pwrite setsockopt \
+	socket uv_poll_init write
 WRAPS_embedded := calloc connect dlopen dlsym fcntl getrandom getsockopt malloc memfd_create mmap poll posix_spawn \
 	posix_spawn_file_actions_addclosefrom_np posix_spawn_file_actions_adddup2 posix_spawn_file_actions_addopen \
 	posix_spawn_file_actions_init posix_spawnattr_init posix_spawnattr_setflags posix_spawnattr_setsigdefault \

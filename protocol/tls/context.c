@@ -97,20 +97,16 @@ static int hash_public_key(const ad_openssl *ssl, X509 *x, uint8_t out[AD_SHA256
 /* Decide in the handshake about a server's certificate, by its key alone. OpenSSL checks that the server has that key.
  */
 static int verify_pin(X509_STORE_CTX *store, void *pin) {
-    const ad_openssl *ssl;
+    const ad_openssl *ssl = ad__openssl_loaded();
     uint8_t hash[AD_SHA256_SIZE];
-    X509 *x = NULL;
-    if (ad__openssl_load(&ssl, NULL)) return 0;
-    const bool good = (x = ssl->X509_STORE_CTX_get0_cert(store)) && !hash_public_key(ssl, x, hash, NULL) &&
-                      !ad__secret_differs(hash, pin, sizeof hash);
+    X509 *x = ssl->X509_STORE_CTX_get0_cert(store);
+    const bool good = x && !hash_public_key(ssl, x, hash, NULL) && !ad__secret_differs(hash, pin, sizeof hash);
     ssl->X509_STORE_CTX_set_error(store, good ? X509_V_OK : X509_V_ERR_APPLICATION_VERIFICATION);
     return good;
 }
 
 int ad__tls_pin(const ad_tls_context *c, uint8_t out[AD_SHA256_SIZE], ad_fault *fault) {
-    const ad_openssl *ssl;
-    int status = ad__openssl_load(&ssl, fault);
-    if (status) return status;
+    const ad_openssl *ssl = ad__openssl_loaded();
     X509 *x = ssl->SSL_CTX_get0_certificate((const SSL_CTX *)c);
     return x ? hash_public_key(ssl, x, out, fault) : ad__fault(fault, AD_E_TLS, "TLS: there is no certificate");
 }
@@ -134,6 +130,5 @@ int ad__tls_client(const ad_tls_files *files, ad_tls_context **out, ad_fault *fa
 }
 
 void ad__tls_context_free(ad_tls_context *c) {
-    const ad_openssl *ssl;
-    if (c && !ad__openssl_load(&ssl, NULL)) ssl->SSL_CTX_free((SSL_CTX *)c);
+    if (c) ad__openssl_loaded()->SSL_CTX_free((SSL_CTX *)c);
 }

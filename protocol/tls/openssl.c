@@ -83,3 +83,5 @@ int ad__openssl_load(const ad_openssl **out, ad_fault *fault) {
     *out = &loaded;
     return 0;
 }
+
+const ad_openssl *ad__openssl_loaded(void) { return &loaded; }

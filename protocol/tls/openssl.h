@@ -19,5 +19,7 @@ typedef struct ad_openssl {
 
 /* Any thread: load OpenSSL, once in a process. AD_E_TLS: it is not there, or lacks a function. */
 int ad__openssl_load(const ad_openssl **out, ad_fault *fault);
+/* OpenSSL for those who have a context, which is made with it. */
+const ad_openssl *ad__openssl_loaded(void);
 
 #endif

@@ -32,7 +32,7 @@ static unsigned long take_error(const ad_openssl *ssl) {
 static bool is_other_protocol(unsigned long error) {
     const int reason = ERR_GET_REASON(error);
     return reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_PACKET_LENGTH_TOO_LONG ||
-           reason == SSL_R_HTTP_REQUEST || reason == SSL_R_RECORD_TOO_SMALL;
+           reason == SSL_R_HTTP_REQUEST || reason == SSL_R_HTTPS_PROXY_REQUEST;
 }
 
 /* Say how a client comes to trust a server whose certificate no authority that it knows has signed. */

@@ -118,8 +118,9 @@ void ad__listen_text(const ad_front *f, char *out, size_t size);
 /* Format the address that is served with TLS: "0.0.0.0:7312". False: there is none. */
 bool ad__listen_tls(const ad_front *f, char *out, size_t size);
 
-/* Find the default path of the Unix socket, which the caller frees. NULL: no memory. */
-char *ad__listen_default(void);
+/* Find the default path of the Unix socket. */
+#define AD_SOCKET_PATH 4096 /* bytes of the longest path of a socket, whose file may have a suffix */
+void ad__listen_default(char out[AD_SOCKET_PATH]);
 /* Create a listening Unix socket with that mode, unless somebody answers on that path. AD_E_SYSTEM, AD_E_VALUE,
  * AD_E_LIMIT. */
 int ad__listen_at_path(const char *option, const char *path, mode_t mode, int *out, ad_fault *fault);

@@ -105,12 +105,13 @@ def test_systemds_own_launcher(tmp_path):
     assert f"at=unix:{path}" in process.communicate(timeout=raw.WINDOW)[1] and process.returncode == 0
 
 
-@pytest.mark.parametrize("kind", ["tcp", "datagram", "connected"])
+@pytest.mark.parametrize("kind", ["tcp", "datagram", "connected", "file"])
 def test_other_descriptors_are_refused(activated, tmp_path, kind):
     pair = socket.socketpair()
     made = {"tcp": lambda: socket.create_server(("127.0.0.1", 0)),
-            "datagram": lambda: socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM), "connected": lambda: pair[0]}[kind]()
-    server = activated([made])
+            "datagram": lambda: socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM), "connected": lambda: pair[0],
+            "file": lambda: open(os.devnull)}[kind]()
+    server = activated([made, made])
     assert server.wait() == 1
     assert server.said("expected a listening Unix stream socket")
     for each in (made, *pair):

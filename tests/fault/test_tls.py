@@ -173,6 +173,11 @@ def test_client_certificates(start, place):
     for name in ("with blanks in it", "x" * 60):
         certificate = place.authority.issue("192.0.2.1", common_name=name)
         assert refusal(lambda: place.client(server, token=None, certificate=certificate)).code == DENIED
+    for names in ((None,), (None, ""), (None, "x" * 300), (None, "a\x7fb"), ("a\x7fb", " ")):
+        certificate = place.authority.issue_unusual(*names)
+        assert "no common name" in refusal(lambda: place.client(server, token=None, certificate=certificate)).text
+    assert works(place.client(server, token=None, certificate=place.authority.issue_unusual(None, "", "zoe")))
+    wait_until(lambda: server.said("principal=cert:zoe "), "a name behind one that is none counts")
 
 
 @pytest.mark.parametrize("whose", ["another authority", "expired"])

@@ -12,17 +12,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "protocol/tls/digest.h"
+#include "protocol/tls/openssl.h"
 #include "protocol/tls/tls.h"
 
 /* ---- a function that fails at one of its calls ---- */
 
 static const char *failing; /* its name, or that of a library that cannot be loaded */
 static unsigned calls;      /* calls until it fails; 0: there is no such function */
+static long failure;        /* what it returns then */
 static long (*real)(long, long, long, long, long, long, long);
 
-/* Call the real function, with as many arguments as any of them has, or fail as all of them do: by 0 or NULL. */
+/* Call the real function, with as many arguments as any of them has, or fail: most do so by 0 or NULL. */
 static long fail_or_call(long a, long b, long c, long d, long e, long f, long g) {
-    return --calls ? real(a, b, c, d, e, f, g) : 0;
+    return --calls ? real(a, b, c, d, e, f, g) : failure;
 }
 
 void *__real_dlsym(void *library, const char *name);
@@ -118,6 +121,18 @@ static void use_after_failure(void) {
     ad__tls_client(&(ad_tls_files){0}, &c[1], NULL);
     ad__tls_context_free(c[0]);
     ad__tls_context_free(c[1]);
+}
+
+/* A client that trusts nobody in particular meets the server. */
+static int meet_a_stranger(ad_fault *fault) {
+    ad_tls_context *server = NULL, *client = NULL;
+    int status = make_certificate(fault);
+    if (!status) status = ad__tls_server(&(ad_tls_files){.certificate = pem}, &server, fault);
+    if (!status) status = ad__tls_client(&(ad_tls_files){0}, &client, fault);
+    if (!status) status = connect_ends(client, server, "::1", fault);
+    ad__tls_context_free(server);
+    ad__tls_context_free(client);
+    return status;
 }
 
 /* ---- the tests ---- */
@@ -224,4 +239,69 @@ Test(embedded_openssl, each_function_that_fails_is_an_error) {
 Test(embedded_openssl, what_only_describes_may_fail) {
     for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
         cr_expect_eq(use_in_child(harmless[i], 1), 0, "%s", harmless[i]);
+}
+
+Test(embedded_openssl, secrets_differ_where_they_cannot_be_compared) {
+    int state;
+    const pid_t pid = fork();
+    if (pid == 0) {
+        failing = "libcrypto";
+        exit(ad__secret_differs("same", "same", 4) ? 0 : 1);
+    }
+    cr_assert_eq(waitpid(pid, &state, 0), pid);
+    cr_expect(WIFEXITED(state) && WEXITSTATUS(state) == 0);
+}
+
+Test(embedded_openssl, certificates_that_cannot_be_made) {
+    ad_bytes full = {.failed = true}, text = AD_BYTES_INIT;
+    ad_fault fault = {0};
+    cr_expect_eq(ad__tls_make_certificate("localhost", &full, &fault), AD_E_TLS);
+    cr_expect_not_null(strstr(fault.text, "out of memory"), "%s", fault.text);
+    cr_expect_eq(
+        ad__tls_make_certificate("a name of more than the sixty-four letters that the common name of a certificate "
+                                 "has",
+                                 &text, &fault),
+        AD_E_TLS);
+    cr_expect_not_null(strstr(fault.text, "string too long"), "%s", fault.text);
+    ad__bytes_free(&text);
+}
+
+/* What OpenSSL says of a certificate, and whether a client is told how to trust its server. */
+Test(embedded_openssl, certificates_that_are_not_trusted) {
+    static const struct {
+        long result;
+        bool advised;
+    } results[] = {{X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, true},
+                   {X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN, true},
+                   {X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, true},
+                   {X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE, true},
+                   {X509_V_ERR_CERT_HAS_EXPIRED, false}};
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
+        int state;
+        const pid_t pid = fork();
+        if (pid == 0) {
+            ad_fault fault = {0};
+            failing = "SSL_get_verify_result";
+            calls = 1;
+            failure = results[i].result;
+            const int status = meet_a_stranger(&fault);
+            exit(status != AD_E_TLS ? 2 : strstr(fault.text, "arrayctl invite") != NULL);
+        }
+        cr_assert_eq(waitpid(pid, &state, 0), pid);
+        cr_expect(WIFEXITED(state) && WEXITSTATUS(state) == results[i].advised, "%ld", results[i].result);
+    }
+}
+
+Test(embedded_openssl, a_goodbye_that_fails) {
+    failing = "SSL_shutdown";
+    failure = -1;
+    calls = 1;
+    int state;
+    const pid_t pid = fork();
+    if (pid == 0) {
+        ad_fault fault = {0};
+        exit(use_openssl(&fault) ? 1 : 0);
+    }
+    cr_assert_eq(waitpid(pid, &state, 0), pid);
+    cr_expect(WIFEXITED(state) && WEXITSTATUS(state) == 1, "who says goodbye is told that the connection is broken");
 }

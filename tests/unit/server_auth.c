@@ -320,6 +320,16 @@ Test(auth, broken_lines) {
     }
 }
 
+Test(auth, digits_of_hashes_that_are_none) {
+    char line[100];
+    for (const char *bad = "/:`gG- "; *bad; bad++)
+        for (int place = 0; place < 2; place++) {
+            snprintf(line, sizeof line, "alice sha256:%064d\n", 0);
+            line[13 + place] = *bad;
+            cr_expect_eq(load_files(line, NULL), AD_E_VALUE, "%s", line);
+        }
+}
+
 Test(auth, long_lines_and_wrong_files) {
     char text[1100];
     memset(text, 'x', sizeof text - 1);

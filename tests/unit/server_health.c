@@ -1,5 +1,5 @@
 /* Looks at a worker's health, whose worker answers as a test says: wrongly in each way, in pieces, late or not at all.
- * The linker gives the domain of that worker to this file (Makefile, WRAPS_server). */
+ * The linker gives the domain of that worker to this file (Makefile, WRAPS_server), in the tests of this file. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,32 +18,43 @@ static ad_report_device devices[3];
 static ad_domain_state state; /* of the domain of the server's own user */
 static int worker = -1;       /* the worker's end of the probe's connection */
 static int answer_of_tell;
-static bool ready = true;
+static bool ready = true, faked, no_domain;
 
 static ad_domain *get_domain(void) { return (ad_domain *)(void *)&observation; }
 
+ad_domain *__real_ad__domain_next(const ad_front *f, const ad_domain *d);
 ad_domain *__wrap_ad__domain_next(const ad_front *f, const ad_domain *d);
-ad_domain *__wrap_ad__domain_next(const ad_front *f, const ad_domain *d) { return (void)f, d ? NULL : get_domain(); }
+ad_domain *__wrap_ad__domain_next(const ad_front *f, const ad_domain *d) {
+    if (!faked) return __real_ad__domain_next(f, d);
+    return d ? NULL : get_domain();
+}
 
+void __real_ad__domain_facts(ad_domain *d, ad_domain_facts *out);
 void __wrap_ad__domain_facts(ad_domain *d, ad_domain_facts *out);
 void __wrap_ad__domain_facts(ad_domain *d, ad_domain_facts *out) {
-    (void)d;
+    if (!faked) {
+        __real_ad__domain_facts(d, out);
+        return;
+    }
     *out = (ad_domain_facts){
         .name = "uid:0", .state = "", .why = "", .pid = 1, .ready = ready, .observation = &observation};
 }
 
+int __real_ad__domain_tell_if_ready(ad_domain *d, const ad_note *note, int fd);
 int __wrap_ad__domain_tell_if_ready(ad_domain *d, const ad_note *note, int fd);
 int __wrap_ad__domain_tell_if_ready(ad_domain *d, const ad_note *note, int fd) {
-    (void)d, (void)note;
+    if (!faked) return __real_ad__domain_tell_if_ready(d, note, fd);
     worker = answer_of_tell ? -1 : dup(fd);
     close(fd);
     return answer_of_tell;
 }
 
+ad_domain *__real_ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *out, ad_fault *fault);
 ad_domain *__wrap_ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *out, ad_fault *fault);
 ad_domain *__wrap_ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *out, ad_fault *fault) {
-    (void)f, (void)who;
+    if (!faked) return __real_ad__domain_of(f, who, out, fault);
     *out = state;
+    if (no_domain) return NULL;
     if (state == AD_DOMAIN_FAILED) ad__fault(fault, AD_E_CONNECTION, "it has failed");
     return get_domain();
 }
@@ -60,6 +71,7 @@ static void set_up(void) {
     cr_assert_eq(ad__principals_load("", "", &front.principals, &fault), 0);
     ad__health_init(&front);
     state = AD_DOMAIN_READY;
+    faked = true;
 }
 
 static void tear_down(void) {
@@ -184,6 +196,10 @@ Test(health, workers_that_do_not_answer_or_are_not_there) {
     state = AD_DOMAIN_FAILED;
     ask_worker(NULL, 0, 1, false);
     cr_expect_not_null(strstr(observation.trouble, "it has failed"), "%s", observation.trouble);
+    no_domain = true; /* as if there were no memory for it */
+    ask_worker(NULL, 0, 1, false);
+    cr_expect_not_null(strstr(observation.trouble, "it has failed"), "%s", observation.trouble);
+    no_domain = false;
     ready = true;
 }
 

@@ -12,41 +12,46 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "server/common/os.h"
 #include "server/front/front.h"
 #include "server/front/net/address.h"
+#include "tests/unit/server_front.h"
 
 /* ---- the calls ---- */
 
+static const char *host; /* the name of the machine, where it has another one */
+
+/* What a failure returns, and what a call returns that succeeds (error 0) by something else than usual. */
+#define FAILS(otherwise, failure) (failing.error ? (failure) : (otherwise))
+
 /* X(call, result, parameters, arguments, what a failure returns) */
-#define CALLS(X)                                                                               \
-    X(socket, int, (int a, int b, int c), (a, b, c), -1)                                       \
-    X(bind, int, (int a, const struct sockaddr *b, socklen_t c), (a, b, c), -1)                \
-    X(listen, int, (int a, int b), (a, b), -1)                                                 \
-    X(connect, int, (int a, const struct sockaddr *b, socklen_t c), (a, b, c), -1)             \
-    X(getsockname, int, (int a, struct sockaddr *b, socklen_t *c), (a, b, c), -1)              \
-    X(setsockopt, int, (int a, int b, int c, const void *d, socklen_t e), (a, b, c, d, e), -1) \
-    X(flock, int, (int a, int b), (a, b), -1)                                                  \
-    X(ftruncate, int, (int a, off_t b), (a, b), -1)                                            \
-    X(pwrite, ssize_t, (int a, const void *b, size_t c, off_t d), (a, b, c, d), -1)            \
-    X(pread, ssize_t, (int a, void *b, size_t c, off_t d), (a, b, c, d), -1)                   \
-    X(open, int, (const char *a, int b, unsigned c), (a, b, c), -1)                            \
-    X(fopen, FILE *, (const char *a, const char *b), (a, b), NULL)                             \
-    X(mkstemp, int, (char *a), (a), -1)                                                        \
-    X(write, ssize_t, (int a, const void *b, size_t c), (a, b, c), -1)                         \
-    X(fsync, int, (int a), (a), -1)                                                            \
-    X(link, int, (const char *a, const char *b), (a, b), -1)                                   \
-    X(gethostname, int, (char *a, size_t b), (a, b), -1)                                       \
-    X(geteuid, uid_t, (void), (), 54321)                                                       \
+#define CALLS(X)                                                                                        \
+    X(socket, int, (int a, int b, int c), (a, b, c), -1)                                                \
+    X(bind, int, (int a, const struct sockaddr *b, socklen_t c), (a, b, c), -1)                         \
+    X(listen, int, (int a, int b), (a, b), -1)                                                          \
+    X(connect, int, (int a, const struct sockaddr *b, socklen_t c), (a, b, c), -1)                      \
+    X(getsockname, int, (int a, struct sockaddr *b, socklen_t *c), (a, b, c), -1)                       \
+    X(setsockopt, int, (int a, int b, int c, const void *d, socklen_t e), (a, b, c, d, e), -1)          \
+    X(flock, int, (int a, int b), (a, b), -1)                                                           \
+    X(ftruncate, int, (int a, off_t b), (a, b), -1)                                                     \
+    X(pwrite, ssize_t, (int a, const void *b, size_t c, off_t d), (a, b, c, d), -1)                     \
+    X(pread, ssize_t, (int a, void *b, size_t c, off_t d), (a, b, c, d), -1)                            \
+    X(open, int, (const char *a, int b, unsigned c), (a, b, c), -1)                                     \
+    X(fopen, FILE *, (const char *a, const char *b), (a, b), FAILS(__real_fopen("/dev/null", b), NULL)) \
+    X(mkstemp, int, (char *a), (a), -1)                                                                 \
+    X(write, ssize_t, (int a, const void *b, size_t c), (a, b, c), -1)                                  \
+    X(fsync, int, (int a), (a), -1)                                                                     \
+    X(link, int, (const char *a, const char *b), (a, b), -1)                                            \
+    X(gethostname, int, (char *a, size_t b), (a, b), FAILS((snprintf(a, b, "%s", host), 0), -1))        \
+    X(geteuid, uid_t, (void), (), 54321)                                                                \
     X(uv_poll_init, int, (uv_loop_t * a, uv_poll_t * b, int c), (a, b, c), UV_ENOMEM)
 
 #include "tests/unit/failing_calls.h"
 
 static bool must_fail(call c) { return is_due(c); }
 
-/* What the server's main file has, of which nothing is called here. */
-void ad__front_stop(ad_front *f, int status, const char *why) { (void)f, (void)status, (void)why; }
-void ad__front_ready(ad_front *f) { (void)f; }
-int ad__front_reload(ad_front *f, ad_fault *fault) { return (void)f, ad__fault(fault, AD_E_UNSUPPORTED, "no"); }
+void fail_poll_init(int n) { arm_failure(CALL_uv_poll_init, 0, n); }
+unsigned count_open(void) { return count_descriptors(); }
 
 /* ---- a front that starts ---- */
 
@@ -89,21 +94,29 @@ static void load_options(const char *const *options) {
 }
 #define CONFIGURE(...) load_options((const char *const[]){__VA_ARGS__, NULL})
 
-/* Open what the configuration names, and close it. */
-static int open_and_close(char where[300]) {
-    int status = ad__listen_open(&front, &fault);
-    cr_expect_not(ad__listen_tls(&front, where, 300));
-    ad__listen_text(&front, where, 6); /* a text that does not fit is cut */
-    cr_expect_lt(strlen(where), 6u);
-    ad__listen_text(&front, where, 300);
-    ad__listen_pause(&front, true);
-    ad__listen_pause(&front, false);
+static void close_front(void) {
+    ad__control_close(&front);
+    ad__http_close(&front);
     ad__listen_close(&front);
     uv_run(&front.loop, UV_RUN_DEFAULT);
     uv_loop_close(&front.loop);
     if (front.lock >= 0) close(front.lock);
     free(front.socket);
     ad__config_free(&front.config);
+}
+
+/* Open what the configuration names, and close it. */
+static int open_and_close(char where[300]) {
+    int status = ad__listen_open(&front, &fault);
+    if (!status) status = ad__http_open(&front, &fault);
+    if (!status) status = ad__control_open(&front, &fault);
+    cr_expect_not(ad__listen_tls(&front, where, 300));
+    ad__listen_text(&front, where, 6); /* a text that does not fit is cut */
+    cr_expect_lt(strlen(where), 6u);
+    ad__listen_text(&front, where, 300);
+    ad__listen_pause(&front, true);
+    ad__listen_pause(&front, false);
+    close_front();
     return status;
 }
 
@@ -115,7 +128,8 @@ static int start_front(const char *const *options, char where[300]) {
 /* ---- tests ---- */
 
 Test(listen, each_call_that_fails_is_told_or_does_no_harm) {
-    static const char *const options[] = {"--socket=%s/s", "--tcp=127.0.0.1:0", "--tcp-open=yes", NULL};
+    static const char *const options[] = {"--socket=%s/s", "--tcp=127.0.0.1:0", "--tcp-open=yes",
+                                          "--metrics=127.0.0.1:0", NULL};
     char where[300], path[100];
     unsigned failures = 0;
     cr_assert_eq(start_front(options, where), 0, "%s", fault.text);
@@ -179,6 +193,111 @@ Test(listen, addresses_that_are_none) {
     ad__config_free(&front.config);
 }
 
+/* Open a front while the n-th use of a call fails, or takes place otherwise. */
+static int start_failing(const char *const *options, int c, int error, int n) {
+    char where[300];
+    load_options(options);
+    arm_failure(c, error, n);
+    const int status = open_and_close(where);
+    disarm_failure();
+    return status;
+}
+
+Test(listen, sockets_whose_folders_are_missing_or_none) {
+    static const char *const usual[] = {"--metrics=", NULL};
+    static const char *const made[] = {"--socket=%s/new/s", NULL};
+    static const char *const here[] = {"--socket=s", NULL};
+    static const char *const root[] = {"--socket=/arrayd-test", NULL};
+    char path[100];
+    if (geteuid()) cr_skip_test("folders are made for root");
+    cr_expect_eq(start_failing(made, -1, 0, 1), 0, "%s", fault.text);
+    cr_assert_eq(chdir(folder), 0);
+    cr_expect_eq(start_failing(here, -1, 0, 1), 0, "%s", fault.text);
+    cr_expect_eq(start_failing(root, CALL_bind, EACCES, 1), AD_E_SYSTEM);
+    unlink("/arrayd-test.lock");
+    setenv("XDG_RUNTIME_DIR", folder, 1);
+    cr_expect_eq(start_failing(usual, CALL_geteuid, 0, 1), 0, "%s", fault.text);
+    snprintf(path, sizeof path, "%s/arrayd.sock.lock", folder);
+    cr_expect_eq(access(path, F_OK), 0, "another user's socket lies in its own folder");
+}
+
+Test(listen, sockets_that_are_busy_or_dead) {
+    static const char *const options[] = {"--socket=%s/s", NULL};
+    char path[100];
+    int fd = -1;
+    snprintf(path, sizeof path, "%s/s", folder);
+    cr_assert_eq(ad__listen_at_path("socket", path, 0600, &fd, &fault), 0, "%s", fault.text);
+    cr_expect_eq(start_failing(options, CALL_connect, EAGAIN, 1), AD_E_LIMIT, "somebody has many waiting");
+    cr_expect_eq(start_failing(options, CALL_connect, ECONNREFUSED, 1), 0, "nobody answers");
+    close(fd);
+    cr_assert_eq(ad__listen_at_path("socket", path, 0600, &fd, &fault), 0, "%s", fault.text);
+    close(fd);
+    cr_expect_eq(start_failing(options, CALL_socket, EMFILE, 1), 0, "whether anybody answers cannot be asked");
+    snprintf(path, sizeof path, "%s/s.lock", folder);
+    FILE *file = fopen(path, "w");
+    fputs("12 :x\n", file);
+    fclose(file);
+    cr_expect_eq(start_failing(options, CALL_flock, EWOULDBLOCK, 1), AD_E_LIMIT);
+    cr_expect_not_null(strstr(fault.text, "process 12 serves"), "%s", fault.text);
+}
+
+/* ---- accepting ---- */
+
+static int accept_error;
+
+static int fail_to_accept(int fd, struct sockaddr *address, socklen_t *size, int flags) {
+    (void)fd, (void)address, (void)size, (void)flags;
+    errno = accept_error;
+    return -1;
+}
+
+Test(listen, connections_that_cannot_be_accepted) {
+    static const int errors[] = {EMFILE, ENFILE, ENOMEM, ENOBUFS, ECONNABORTED, EAGAIN};
+    char path[100];
+    CONFIGURE("--socket=%s/s");
+    snprintf(path, sizeof path, "%s/s", folder);
+    cr_assert_eq(ad__listen_open(&front, &fault), 0, "%s", fault.text);
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    strcpy(a.sun_path, path);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    cr_assert_eq(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    ad__os.accept = fail_to_accept;
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        accept_error = errors[i];
+        ad__listen_pause(&front, false);
+        uv_run(&front.loop, UV_RUN_NOWAIT);
+        cr_expect_null(front.handshakes, "%s", strerror(errors[i]));
+    }
+    ad__os.accept = accept4;
+    ad__listen_pause(&front, false);
+    uv_run(&front.loop, UV_RUN_NOWAIT);
+    cr_expect_eq(ad__handshake_count(&front), 1, "it comes in when it can");
+    ad__handshake_close_all(&front, "the test is over");
+    close(fd);
+    close_front();
+}
+
+Test(listen, sockets_that_cannot_be_offered_or_taken_over) {
+    char where[300];
+    CONFIGURE("--socket=%s/s", "--tcp=127.0.0.1:0", "--tcp-open=yes");
+    cr_assert_eq(ad__listen_open(&front, &fault), 0, "%s", fault.text);
+    for (int n = 1; n < 4; n++) {
+        fail_calloc(n);
+        cr_expect_eq(ad__listen_offer(&front), AD_E_MEMORY, "%d", n);
+        restore_calls();
+        while (ad__inherit_any(&front, "lock", where, sizeof where) >= 0) {}
+        while (ad__inherit_any(&front, "socket", where, sizeof where) >= 0) {}
+        while (ad__inherit_any(&front, "tcp", where, sizeof where) >= 0) {}
+    }
+    close_front();
+    CONFIGURE("--metrics=127.0.0.1:0");
+    cr_assert_eq(ad__inherit_offer(&front, "metrics", front.config.metrics, open("/dev/null", O_RDONLY)), 0);
+    const unsigned before = count_descriptors();
+    cr_expect_eq(ad__http_open(&front, &fault), AD_E_SYSTEM, "it is no socket");
+    cr_expect_eq(count_descriptors(), before - 1);
+    close_front();
+}
+
 Test(listen, sockets_that_cannot_be) {
     char option[300], where[300], path[200];
     memset(path, 'p', sizeof path);
@@ -225,9 +344,40 @@ Test(listen, service_managers_that_are_none) {
     cr_expect_eq(ad__activation_take(&front, &passed, &fault), AD_E_LIMIT);
 }
 
+static void remove_files(void) {
+    char made[300];
+    for (int i = 0; i < 2; i++) {
+        snprintf(made, sizeof made, "%s/arrayd/%s", folder, i ? "tokens" : "server.pem");
+        unlink(made);
+    }
+}
+
+/* Names of the machine that are none, files that somebody else makes at the same time, and a disk that refuses what it
+ * was given when the file is closed. */
+static void make_files_otherwise(void) {
+    static const struct {
+        const char *host;
+        int call, error, close, expected;
+    } rows[] = {{"", CALL_gethostname, 0, 0, 0},
+                {"not\xffutf-8", CALL_gethostname, 0, 0, AD_E_TLS},
+                {"", CALL_link, EEXIST, 0, 0},
+                {"", -1, 0, 1, AD_E_SYSTEM}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        CONFIGURE("--self-signed=yes", "--tls=127.0.0.1:0");
+        host = rows[i].host;
+        arm_failure(rows[i].call, rows[i].error, 1);
+        fail_close(rows[i].close);
+        cr_expect_eq(ad__self_signed_prepare(&front.config, &fault), rows[i].expected, "%zu: %s", i, fault.text);
+        disarm_failure();
+        fail_close(0);
+        ad__config_free(&front.config);
+        remove_files();
+    }
+}
+
 Test(listen, a_server_makes_its_own_files_or_says_why_not) {
     static const char *const variables[] = {"STATE_DIRECTORY", "XDG_STATE_HOME", "HOME"};
-    char where[1200], made[300];
+    char where[1200];
     for (int v = 0; v < 3; v++) unsetenv(variables[v]);
     setenv("XDG_STATE_HOME", folder, 1);
     for (int c = -1; c < CALLS_ALL; c++)
@@ -238,12 +388,10 @@ Test(listen, a_server_makes_its_own_files_or_says_why_not) {
             disarm_failure();
             cr_expect(status == 0 || (status == fault.code && *fault.text), "call %d, use %d: %d", c, n, status);
             ad__config_free(&front.config);
-            for (int i = 0; i < 2; i++) {
-                snprintf(made, sizeof made, "%s/arrayd/%s", folder, i ? "tokens" : "server.pem");
-                unlink(made);
-            }
+            remove_files();
             if (failing.left > 0) break;
         }
+    make_files_otherwise();
     memset(where, 'p', sizeof where);
     where[0] = '/';
     where[sizeof where - 1] = 0;
@@ -281,11 +429,11 @@ Test(listen, where_the_usual_socket_is) {
             if (folders[i]) setenv("XDG_RUNTIME_DIR", folders[i], 1);
             else unsetenv("XDG_RUNTIME_DIR");
             arm_failure(root ? -1 : CALL_geteuid, 0, 1);
-            char *usual = ad__listen_default();
+            char usual[AD_SOCKET_PATH];
+            ad__listen_default(usual);
             disarm_failure();
             cr_expect_not_null(strstr(usual, "/arrayd.sock"));
             if (!root) cr_expect_eq(!strcmp(usual, "/tmp/arrayd.sock"), i == 2, "%s", usual);
-            free(usual);
         }
 }
 
@@ -298,9 +446,11 @@ Test(listen, sockets_of_ipv6) {
 
 Test(listen, users_that_the_kernel_cannot_tell_apart) {
     for (int n = 0; n < 3; n++) {
-        arm_failure(CALL_fopen, ENOENT, n);
-        ad__users_are_distinct(65534);
-        disarm_failure();
+        for (int empty = 0; empty < 2; empty++) {
+            arm_failure(CALL_fopen, empty ? 0 : ENOENT, n);
+            ad__users_are_distinct(65534);
+            disarm_failure();
+        }
         cr_expect(ad__users_are_distinct(getuid()));
     }
 }

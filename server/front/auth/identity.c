@@ -34,8 +34,8 @@ int ad__entrance_load(ad_front *f, ad_fault *fault) {
     const ad_config *c = &f->config;
     ad_principals *principals = NULL;
     ad_tls_context *tls = NULL;
-    int status =
-        ad__principals_load(f->embedded ? "" : c->tokens, f->embedded ? "" : c->principals, &principals, fault);
+    const char *tokens = f->embedded ? "" : c->tokens;
+    int status = ad__principals_load(tokens, f->embedded ? "" : c->principals, &principals, fault);
     if (!status) status = ad__reserved_check(f, principals, fault);
     if (!status && !f->embedded) status = load_tls(c, &tls, fault);
     if (status) {
@@ -46,7 +46,7 @@ int ad__entrance_load(ad_front *f, ad_fault *fault) {
     f->principals = principals;
     f->tls = tls;
     watch_expiry(f);
-    if (*c->tokens && !f->embedded) ad__log(tokens_read, c->tokens, ad__principals_tokens(principals));
+    if (*tokens) ad__log(tokens_read, tokens, ad__principals_tokens(principals));
     return 0;
 }
 

@@ -46,9 +46,9 @@ static int adopt_passed_socket(ad_front *f, int fd, ad_fault *fault) {
         close(fd);
         return ad__fault(fault, AD_E_SYSTEM, "descriptor %d of the service manager: %s", fd, strerror(errno));
     }
-    /* A name in the abstract namespace begins with a zero byte and ends with the address. */
-    if (size <= offsetof(struct sockaddr_un, sun_path)) snprintf(where, sizeof where, "unix:");
-    else if (!*a.sun_path)
+    /* The kernel lets no socket listen without a name. One in the abstract namespace begins with a zero byte and ends
+     * with the address. */
+    if (!*a.sun_path)
         snprintf(where, sizeof where, "unix:@%.*s", (int)(size - offsetof(struct sockaddr_un, sun_path) - 1),
                  a.sun_path + 1);
     else snprintf(where, sizeof where, "unix:%.*s", (int)sizeof a.sun_path, a.sun_path);

@@ -63,7 +63,7 @@ static void close_connection(const ad_handshake *h) {
 static void on_handshake_closed(uv_handle_t *handle) {
     ad_handshake *h = handle->data;
     if (--h->handles) return;
-    if (h->fd >= 0) close_connection(h);
+    close_connection(h);
     free(h->control);
     free(h);
 }
@@ -335,9 +335,7 @@ void ad__handshake_refuse_all(ad_front *f, const char *who, const char *why) {
 /* ---- an upgrade ---- */
 
 /* Tell whether the client has sent nothing, so that the next front can begin with it. */
-static bool has_said_nothing(const ad_handshake *h) {
-    return !h->got && !h->waiting && !h->session && h->way != AD_WAY_TLS;
-}
+static bool has_said_nothing(const ad_handshake *h) { return !h->got && h->way != AD_WAY_TLS; }
 
 unsigned ad__handshake_pause(ad_front *f, bool pause) {
     unsigned busy = 0;

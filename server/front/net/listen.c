@@ -102,12 +102,10 @@ int ad__listen_offer(ad_front *f) {
 
 /* ---- the Unix socket ---- */
 
-char *ad__listen_default(void) {
+void ad__listen_default(char out[AD_SOCKET_PATH]) {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
-    char path[4096];
-    if (geteuid() == 0 || !runtime || !*runtime) snprintf(path, sizeof path, "/run/arrayd/arrayd.sock");
-    else snprintf(path, sizeof path, "%s/arrayd.sock", runtime);
-    return strdup(path);
+    const bool own = geteuid() != 0 && runtime && *runtime;
+    snprintf(out, AD_SOCKET_PATH, "%s/arrayd.sock", own ? runtime : "/run/arrayd");
 }
 
 /* Lock the socket, as only one arrayd may serve it: whoever has the lock may replace the socket. The kernel drops
@@ -187,11 +185,12 @@ int ad__listen_at_path(const char *option, const char *path, mode_t mode, int *o
 
 static int open_unix_listener(ad_front *f, ad_fault *fault) {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
-    char where[160];
+    char where[160], usual[AD_SOCKET_PATH];
     mode_t mode = 0;
     int status = parse_mode(f->config.socket_mode, &mode, fault);
     if (status) return status;
-    f->socket = *f->config.socket ? strdup(f->config.socket) : ad__listen_default();
+    ad__listen_default(usual);
+    f->socket = strdup(*f->config.socket ? f->config.socket : usual);
     if (!f->socket) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     if (strlen(f->socket) >= sizeof a.sun_path)
         return ad__fault(fault, AD_E_VALUE, "option socket: longer than the %zu bytes that the kernel takes",
@@ -214,12 +213,11 @@ static int create_tcp_socket(ad_front *f, const char *name, const char *text, ad
                              ad_fault *fault) {
     int on = 1;
     socklen_t size = a->any.sa_family == AF_INET ? sizeof a->v4 : sizeof a->v6;
-    *out = ad__inherit(f, name, text);
-    if (*out >= 0 && getsockname(*out, &a->any, &size) == 0) return 0;
-    int fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
-              bind(fd, &a->any, size) == 0 && listen(fd, BACKLOG) == 0 && getsockname(fd, &a->any, &size) == 0;
-    if (ok) {
+    int fd = ad__inherit(f, name, text);
+    bool ok = fd >= 0 || ((fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) >= 0 &&
+                          setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+                          bind(fd, &a->any, size) == 0 && listen(fd, BACKLOG) == 0);
+    if (ok && getsockname(fd, &a->any, &size) == 0) {
         *out = fd;
         return 0;
     }
@@ -298,7 +296,7 @@ static void on_listener_closed(uv_handle_t *handle) {
 void ad__listen_close(ad_front *f) {
     /* The file is removed first: whoever finds it gone can start a new arrayd, and whoever finds it can still
      * connect. */
-    if (f->listeners && f->socket && f->lock >= 0) unlink(f->socket);
+    if (f->listeners && f->lock >= 0) unlink(f->socket);
     while (f->listeners) {
         ad_listener *l = f->listeners;
         f->listeners = l->next;

@@ -63,7 +63,6 @@ static void on_relay_closed(uv_handle_t *handle) {
 }
 
 static void close_relay(ad_relay *r) {
-    if (r->closing) return;
     r->closing = true;
     if (r->link) *r->link = NULL;
     if (r->prev) r->prev->next = r->next;
@@ -79,7 +78,6 @@ static void on_relay_timeout(uv_timer_t *timer) { close_relay(timer->data); }
 
 /* End the client's side, which has failed or was closed. */
 static void end_client_side(ad_relay *r, const ad_fault *fault) {
-    if (r->outer_over) return;
     r->outer_over = true;
     r->out.begin = r->out.end = 0;
     if (fault->code == AD_E_TLS && r->admitted) ad__log(connection_broken, r->from, fault->text);
@@ -100,8 +98,7 @@ static size_t count_acceptable_bytes(const ad_relay *r) {
     if (r->outer_over || !r->secure) return 0;
     if (r->inner_over) return ROOM; /* read and discard, so that the client sees the end and not a reset */
     if (r->admitted) return get_room(&r->in);
-    size_t left = r->taken < STRANGER ? STRANGER - r->taken : 0;
-    return left < get_room(&r->in) ? left : get_room(&r->in);
+    return r->taken < STRANGER ? STRANGER - r->taken : 0; /* the buffer has room for more than this */
 }
 
 static bool read_client(ad_relay *r) {
@@ -123,7 +120,7 @@ static bool read_client(ad_relay *r) {
 
 static bool write_worker(ad_relay *r) {
     size_t n = count_bytes(&r->in);
-    if (!n || r->inner_over) return false;
+    if (!n) return false;
     ssize_t sent = ad__os.send(r->inner, r->in.data + r->in.begin, n, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent > 0) drop_bytes(&r->in, (size_t)sent);
     else if (sent < 0 && errno != EAGAIN && errno != EINTR && errno != ENOBUFS) r->in.begin = r->in.end = 0;
@@ -142,7 +139,7 @@ static bool read_worker(ad_relay *r) {
 static bool write_client(ad_relay *r) {
     ad_fault fault = {0};
     bool moved = false;
-    while (count_bytes(&r->out) && r->secure && !r->outer_over) {
+    while (count_bytes(&r->out) && r->secure) {
         ssize_t n = ad__tls_write(r->tls, r->out.data + r->out.begin, count_bytes(&r->out), &fault);
         if (n < 0) end_client_side(r, &fault);
         if (n <= 0) break;
@@ -168,7 +165,7 @@ static void set_poll_events(uv_poll_t *poll, int *before, int events, uv_poll_cb
  * the client reads nothing. */
 static void update_polls(ad_relay *r) {
     int outer = 0, inner = 0;
-    if (!r->secure && !r->outer_over) {
+    if (!r->secure) {
         outer = ad__tls_wants_write(r->tls) ? UV_WRITABLE : UV_READABLE;
     } else if (!r->outer_over) {
         outer = (count_acceptable_bytes(r) ? UV_READABLE : 0) | (count_bytes(&r->out) ? UV_WRITABLE : 0);
@@ -221,7 +218,6 @@ static void continue_tls_handshake(ad_relay *r) {
 
 static void advance_relay(ad_relay *r) {
     bool moved = true;
-    if (r->closing) return;
     if (!r->secure && !r->outer_over) continue_tls_handshake(r);
     for (int i = 0; moved && i < ROUNDS; i++) {
         moved = read_client(r);
@@ -341,7 +337,7 @@ void ad__relay_admit(ad_relay *r) {
     if (!r) return;
     r->admitted = true;
     if (!count_bytes(&r->in)) explicit_bzero(r->in.data, STRANGER); /* the buffer held a token */
-    if (!r->closing) update_polls(r);
+    update_polls(r);
 }
 
 void ad__relay_unlink(ad_relay *r) {

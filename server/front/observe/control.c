@@ -42,7 +42,7 @@ struct visitor {
     uv_poll_t poll;
     uv_timer_t timer;
     int fd, passed, handles; /* passed: the descriptor that came with the request; -1: none */
-    bool closing, admin;
+    bool admin;
     ad_entrant who;
     char line[LINE];
     const char *name, *why; /* parts of line: a session, and the reason for killing it */
@@ -67,8 +67,6 @@ static void on_visitor_closed(uv_handle_t *handle) {
 
 static void end_visit(visitor *v) {
     ad_control *c = v->front->observability.control;
-    if (v->closing) return;
-    v->closing = true;
     if (v->rounds) ad__observer_remove(v->rounds, &v->observer);
     if (c->upgrades == v) c->upgrades = NULL;
     if (v->prev) v->prev->next = v->next;
@@ -198,7 +196,7 @@ static void answer_invite(visitor *v) {
     uint8_t pin[AD_SHA256_SIZE];
     char digits[2 * AD_SHA256_SIZE + 1], where[160];
     ad_fault fault = {0};
-    if (!f->tls || !ad__listen_tls(f, where, sizeof where)) {
+    if (!ad__listen_tls(f, where, sizeof where)) {
         send_refusal(v, "this server is not reached over a network",
                      ": start it with --tls=0.0.0.0:7312 --self-signed");
     } else if (!*f->config.tokens) {
@@ -359,12 +357,11 @@ static void on_control_connection(uv_poll_t *poll, int status, int events) {
  * memory. */
 static char *get_control_path(const ad_front *f) {
     const ad_config *c = &f->config;
+    char usual[AD_SOCKET_PATH], path[AD_SOCKET_PATH + sizeof ".ctl"];
     if (*c->control) return strdup(c->control);
-    char *from = f->socket ? strdup(f->socket) : *c->socket ? strdup(c->socket) : ad__listen_default();
-    char *path = from ? ad__os.malloc(strlen(from) + sizeof ".ctl") : NULL;
-    if (path) strcat(strcpy(path, from), ".ctl");
-    free(from);
-    return path;
+    ad__listen_default(usual);
+    snprintf(path, sizeof path, "%s.ctl", f->socket ? f->socket : *c->socket ? c->socket : usual);
+    return strdup(path);
 }
 
 /* Tell whether a control socket is to be opened: not by default if there is no Unix socket. */

@@ -27,7 +27,6 @@ struct ad_probe {
     uv_poll_t poll;
     uv_timer_t timer;
     int fd, handles;
-    bool over;
     int64_t began;
     unsigned wanted; /* answers that are missing */
     size_t got;
@@ -95,8 +94,6 @@ static void on_probe_closed(uv_handle_t *handle) {
 static void end_probe(ad_probe *p, const char *why) {
     ad_front *f = p->front;
     ad_domain_facts facts;
-    if (p->over) return;
-    p->over = true;
     ad__domain_facts(p->domain, &facts);
     facts.observation->probed = true;
     facts.observation->works = !why;

@@ -107,7 +107,7 @@ static void on_connection_change(void *user, struct MHD_Connection *connection, 
         return;
     }
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    if (!info || !(l = *context = ad__os.calloc(1, sizeof *l))) return;
+    if (!(l = *context = ad__os.calloc(1, sizeof *l))) return;
     if (h->nlinks == MOST) {
         peer *oldest = h->links;
         while (oldest->next) oldest = oldest->next;
@@ -278,9 +278,8 @@ static enum MHD_Result begin_request(ad_http *h, struct MHD_Connection *c, const
 static enum MHD_Result on_http_request(void *user, struct MHD_Connection *c, const char *url, const char *method,
                                        const char *version, const char *upload, size_t *size, void **context) {
     request *r = *context;
-    (void)version, (void)upload;
+    (void)version, (void)upload, (void)size; /* requests with a body are refused */
     if (!r) return begin_request(user, c, url, method, context);
-    if (*size) return MHD_NO;
     if (r->made) return send_body(r);
     if (!r->path->make) {
         size_t n = (size_t)(r->path->end - r->path->data);
@@ -310,8 +309,8 @@ static void on_daemon_message(void *user, const char *format, va_list list) __at
 static void on_daemon_message(void *user, const char *format, va_list list) {
     char text[256];
     (void)user;
-    int n = vsnprintf(text, sizeof text, format, list);
-    if (n > 0 && (size_t)n < sizeof text && text[n - 1] == '\n') text[n - 1] = 0;
+    vsnprintf(text, sizeof text, format, list);
+    text[strcspn(text, "\n")] = 0;
     ad__log(http, text);
 }
 
@@ -374,8 +373,8 @@ int ad__http_offer(ad_front *f) {
 }
 
 void ad__http_text(const ad_front *f, char *out, size_t size) {
-    size_t n = strlen(out);
-    if (f->observability.http && n < size) snprintf(out + n, size - n, " %s", f->observability.http->where);
+    const size_t n = strlen(out);
+    if (f->observability.http) snprintf(out + n, size - n, " %s", f->observability.http->where);
 }
 
 void ad__http_close(ad_front *f) {
