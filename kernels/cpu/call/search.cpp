@@ -16,6 +16,7 @@ using namespace ad;
 constexpr int64_t SEARCH_GRAIN = 1 << 11;
 constexpr int64_t COUNT_GRAIN = 1 << 16;
 constexpr int64_t OWN_BINS = 1 << 14;     /* bins up to which every thread counts into a table of its own */
+constexpr int64_t MOST_LISTED = 1 << 14;  /* integers up to which places are listed */
 constexpr int64_t MOST_GUESSED = 1 << 16; /* bins up to which one is computed, not searched for */
 constexpr int GROUP = 8;                  /* searches that go on together: their memory accesses overlap */
 constexpr int64_t FOLLOWED = 8;           /* elements that are looked at behind the place of the value before */
@@ -71,6 +72,58 @@ template <bool Right, class S> void search(const array *x, const array *v, const
             return true;
         });
     });
+}
+
+/* Places of all integers between the first and the last element, one after another. */
+template <bool Right, class S> void list_places(const S *sorted, int64_t n, S first, int64_t range, int64_t *list) {
+    int64_t j = 0;
+    for (int64_t t = 0; t <= range; t++) {
+        while (j < n && before<Right>(sorted[j], S(uint64_t(first) + uint64_t(t)))) j++;
+        list[t] = j;
+    }
+}
+
+/* Many integers in an array of few that lie near each other: each is looked up in a list. *done: whether it was so.
+ * AD_E_MEMORY. */
+template <bool Right, class S>
+int search_list(ad_call *c, const array *x, const array *v, const array *out, bool *done) {
+    const S *sorted = reinterpret_cast<const S *>(x->data);
+    const int64_t n = x->shape[0];
+    *done = false;
+    if (n < 2) return 0;
+    const S first = sorted[0], last = sorted[n - 1];
+    const uint64_t range = uint64_t(last) - uint64_t(first);
+    if (last < first || range >= MOST_LISTED || uint64_t(count(*v)) / 4 < range) return 0;
+    int64_t *list = static_cast<int64_t *>(ad_call_workspace(c, (range + 1) * 8));
+    if (!list) return AD_E_MEMORY;
+    c->run->wrote = true;
+    list_places<Right>(sorted, n, first, int64_t(range), list);
+    const walk<2> w = walk_of(*out, *v);
+    const int64_t out_step = w.inner(0), v_step = w.inner(1);
+    ad_cpu_parallel(w.count, SEARCH_GRAIN, [&](int64_t begin, int64_t end) {
+        w.runs(begin, end, [&](const int64_t(&at)[2], int64_t m, int64_t) {
+            for (int64_t i = 0; i < m; i++) {
+                const S e = *reinterpret_cast<const S *>(v->data + at[1] + i * v_step);
+                *reinterpret_cast<int64_t *>(out->data + at[0] + i * out_step) =
+                    e < first  ? 0
+                    : e > last ? n
+                               : list[uint64_t(e) - uint64_t(first)];
+            }
+            return true;
+        });
+    });
+    *done = true;
+    return 0;
+}
+
+template <bool Right, class S> int search_type(ad_call *c, const array *x, const array *v, const array *out) {
+    bool done = false;
+    int status = 0;
+    if constexpr (is_int<S>) status = search_list<Right, S>(c, x, v, out, &done);
+    if (status || done) return status;
+    c->run->wrote = true;
+    search<Right, S>(x, v, out);
+    return 0;
 }
 
 /* ---- bincount ---- */
@@ -190,13 +243,11 @@ int ad_call_searchsorted(ad_call *c) {
     if ((status = ad_call_input_packed(c, 0, dtype, &x)) || (status = ad_call_input(c, 1, dtype, &v)) ||
         (status = ad_call_output(c, 0, AD_INT64, &out)))
         return status;
-    c->run->wrote = true;
-    visit(dtype, [&](auto t) {
+    status = visit(dtype, [&](auto t) {
         using S = typename decltype(t)::type;
-        if (c->op->param[0].as.b) search<true, S>(&x, &v, &out);
-        else search<false, S>(&x, &v, &out);
+        return c->op->param[0].as.b ? search_type<true, S>(c, &x, &v, &out) : search_type<false, S>(c, &x, &v, &out);
     });
-    return ad_call_finish(c, 0, &out);
+    return status ? status : ad_call_finish(c, 0, &out);
 }
 
 int ad_call_bincount(ad_call *c) {
