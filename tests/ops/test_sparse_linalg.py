@@ -144,6 +144,23 @@ def test_least_squares():
             f(sp.csr_matrix(a), ad.ones(51))
 
 
+@pytest.mark.parametrize("name", ("lsqr", "lsmr"))
+def test_steps_of_least_squares_are_taken_ahead(name, monkeypatch):
+    """Of a matrix several are waited for at once; a function of the caller's is not called for steps that are not used."""
+    from arrayd.scipy.sparse.linalg import _least_squares
+    a, b = ss.random(60, 200, 0.2, random_state=1).tocsr() + ss.eye(60, 200), seed("steps").standard_normal(60)
+    waits, take_steps = [], _least_squares._Bidiagonalisation.take_steps
+    monkeypatch.setattr(_least_squares._Bidiagonalisation, "take_steps", lambda *args: waits.append(1) or take_steps(*args))
+    ours = getattr(linalg, name)(sp.csr_matrix(a), ad.asarray(b))
+    theirs = getattr(sl, name)(a, b)
+    assert ours[1:3] == theirs[1:3] and len(waits) < ours[2] / 3
+    near(ours[0], theirs[0], 1e-6)
+    near(float(ours[4 if name == "lsqr" else 7]), theirs[4 if name == "lsqr" else 7], 1e-6)
+    calls, matrix = [], sp.csr_matrix(a)
+    operator = linalg.LinearOperator(a.shape, lambda x: calls.append(1) or matrix @ x, lambda x: matrix.T @ x, dtype=np.float64)
+    assert getattr(linalg, name)(operator, ad.asarray(b))[2] == ours[2] == len(calls)
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 def test_eigenvalues(dtype):
     tolerance = 1e-4 if np.dtype(dtype).char in "fF" else 1e-9

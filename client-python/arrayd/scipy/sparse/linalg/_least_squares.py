@@ -5,9 +5,21 @@ import arrayd as ad
 
 from ._operators import aslinearoperator
 
+_MOST_STEPS = 8  # that are taken before their numbers are fetched
+
+
+def _square(x):
+    """The sum of squares, on the server."""
+    return (x * x if x.dtype.kind == "f" else abs(x) ** 2).sum()
+
 
 def _norm(x):
-    return float(ad.sqrt((abs(x) ** 2).sum()))
+    return float(ad.sqrt(_square(x)))
+
+
+def _add_rows(rows, *factors):
+    """Sums of rows with so many factors each, which are on this side."""
+    return ad.asarray(np.stack(factors).astype(rows.dtype)) @ rows
 
 
 def _rotation(a, b):
@@ -31,7 +43,9 @@ class _Bidiagonalisation:
     def __init__(self, A, b, x0):
         if getattr(A, "ndim", 2) != 2:
             raise ValueError("expected a matrix")
+        self.most = 1 if hasattr(A, "matvec") else _MOST_STEPS  # a caller's functions are called for what is used alone
         self.A = A = aslinearoperator(A)
+        self.multiply, self.multiply_adjoint = A._find_function(), A.H._find_function()
         b = ad.asarray(b)
         if b.shape not in ((A.shape[0],), (A.shape[0], 1)):
             raise ValueError(f"shapes of A {A.shape} and b {b.shape} are incompatible")
@@ -40,6 +54,7 @@ class _Bidiagonalisation:
         self.dtype = np.result_type(A.dtype if A.dtype.char in "fdFD" else np.float64, kind)
         self.u = b.reshape(m).astype(self.dtype)
         self.b_norm = _norm(self.u)
+        self.count, self.least = 1, float(np.finfo(self.dtype).tiny)
         self.x = ad.zeros(n, self.dtype)
         if x0 is not None:
             x0 = ad.asarray(x0)
@@ -57,15 +72,26 @@ class _Bidiagonalisation:
         if self.alpha > 0:
             self.v = self.v * (1 / self.alpha)
 
-    def advance(self):
-        self.u = self.A.matvec(self.v) - self.alpha * self.u
-        self.beta = _norm(self.u)
-        if self.beta > 0:
-            self.u = self.u * (1 / self.beta)
-            self.v = self.A.rmatvec(self.u) - self.beta * self.v
-            self.alpha = _norm(self.v)
-            if self.alpha > 0:
-                self.v = self.v * (1 / self.alpha)
+    def take_steps(self, limit, *vectors):
+        """Take some steps, at most so many: more with each call, as none of them depends on what the caller finds out. Fetch
+        with one wait beta and alpha of each. Returned are these, the vectors and the steps' v as rows, and their real inner
+        products."""
+        count, alpha, rows, numbers = int(min(self.count, limit)), self.alpha, list(vectors), []
+        self.count = min(2 * self.count, self.most)
+        for _ in range(count):
+            u = self.multiply(self.v) - alpha * self.u
+            beta = ad.sqrt(_square(u))
+            self.u = u / ad.maximum(beta, self.least)
+            v = self.multiply_adjoint(self.u) - beta * self.v
+            alpha = ad.sqrt(_square(v))
+            self.v = v / ad.maximum(alpha, self.least)
+            rows.append(self.v)
+            numbers += [beta, alpha]
+        rows = ad.stack(rows)
+        products = (rows @ rows.conj().T).real
+        fetched = ad.concatenate([ad.stack(numbers), products.ravel()]).get().astype(np.float64)
+        self.alpha = float(fetched[2 * count - 1])
+        return fetched[:2 * count].reshape(-1, 2).tolist(), rows, fetched[2 * count:].reshape(rows.shape[0], -1)
 
 
 def lsqr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, iter_lim=None, show=False, calc_var=False, x0=None):
@@ -83,7 +109,7 @@ def lsqr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, iter_lim=None, show=F
     n, x, damped = g.A.shape[1], g.x, damp ** 2
     limit = 2 * n if iter_lim is None else iter_lim
     w, variance = g.v, ad.zeros(n, g.dtype.char.lower())
-    rhobar, phibar = g.alpha, g.beta
+    alpha, rhobar, phibar = g.alpha, g.alpha, g.beta
     r1norm = r2norm = g.beta
     arnorm, anorm, acond, ddnorm, res2, xxnorm, xnorm = g.alpha * g.beta, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     c2, s2, z, istop, itn = -1.0, 0.0, 0.0, 0, 0
@@ -91,39 +117,45 @@ def lsqr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, iter_lim=None, show=F
         return x, 0, 0, r1norm, r2norm, anorm, acond, arnorm, xnorm, variance
     eps = float(np.finfo(np.float64).eps)
     while itn < limit and istop == 0:
-        itn += 1
-        before = g.alpha
-        g.advance()
-        anorm = float(np.sqrt(anorm ** 2 + before ** 2 + g.beta ** 2 + damped))
-        rhobar1, psi = rhobar, 0.0
-        if damp:
-            rhobar1 = float(np.hypot(rhobar, damp))
-            psi, phibar = damp / rhobar1 * phibar, rhobar / rhobar1 * phibar
-        cosine, sine, rho = _rotation(rhobar1, g.beta)
-        theta, rhobar = sine * g.alpha, -cosine * g.alpha
-        phi, phibar = cosine * phibar, sine * phibar
-        dk = w * (1 / rho)
-        x = x + (phi / rho) * w
-        w = g.v - (theta / rho) * w
-        ddnorm += _norm(dk) ** 2
-        if calc_var:
-            variance = variance + abs(dk) ** 2
-        gamma_bar, rhs = -c2 * rho, phi - s2 * rho * z
-        zbar = rhs / gamma_bar if gamma_bar else 0.0
-        xnorm = float(np.sqrt(xxnorm + zbar ** 2))
-        gamma = float(np.hypot(gamma_bar, theta))
-        c2, s2, z = gamma_bar / gamma, theta / gamma, rhs / gamma
-        xxnorm += z * z
-        acond, res2 = anorm * float(np.sqrt(ddnorm)), res2 + psi ** 2
-        rnorm = float(np.sqrt(phibar ** 2 + res2))
-        arnorm = g.alpha * abs(sine * phi)
-        squared = rnorm ** 2 - damped * xxnorm
-        r1norm, r2norm = float(np.sign(squared) * np.sqrt(abs(squared))), rnorm
-        test1, test2, test3 = rnorm / g.b_norm, arnorm / (anorm * rnorm + eps), 1 / (acond + eps)
-        bound = btol + atol * anorm * xnorm / g.b_norm
-        istop = _why_end([(itn >= limit, 7), (1 + test3 <= 1, 6), (1 + test2 <= 1, 5),
-                          (1 + test1 / (1 + anorm * xnorm / g.b_norm) <= 1, 4),
-                          (bool(conlim) and test3 <= 1 / conlim, 3), (test2 <= atol, 2), (test1 <= bound, 1)])
+        steps, rows, products = g.take_steps(limit - itn, w)
+        units = np.eye(len(products))
+        x_of, w_of = 0 * units[0], units[0]  # factors of rows whose sums are added to x, and are w
+        for step, (beta, next_alpha) in enumerate(steps):
+            itn += 1
+            anorm = float(np.sqrt(anorm ** 2 + alpha ** 2 + beta ** 2 + damped))
+            alpha = next_alpha
+            rhobar1, psi = rhobar, 0.0
+            if damp:
+                rhobar1 = float(np.hypot(rhobar, damp))
+                psi, phibar = damp / rhobar1 * phibar, rhobar / rhobar1 * phibar
+            cosine, sine, rho = _rotation(rhobar1, beta)
+            theta, rhobar = sine * alpha, -cosine * alpha
+            phi, phibar = cosine * phibar, sine * phibar
+            if calc_var:
+                variance = variance + abs(_add_rows(rows, w_of)[0] * (1 / rho)) ** 2
+            x_of = x_of + (phi / rho) * w_of
+            ddnorm += max(float(w_of @ products @ w_of), 0.0) / rho ** 2
+            w_of = units[step + 1] - (theta / rho) * w_of
+            gamma_bar, rhs = -c2 * rho, phi - s2 * rho * z
+            zbar = rhs / gamma_bar if gamma_bar else 0.0
+            xnorm = float(np.sqrt(xxnorm + zbar ** 2))
+            gamma = float(np.hypot(gamma_bar, theta))
+            c2, s2, z = gamma_bar / gamma, theta / gamma, rhs / gamma
+            xxnorm += z * z
+            acond, res2 = anorm * float(np.sqrt(ddnorm)), res2 + psi ** 2
+            rnorm = float(np.sqrt(phibar ** 2 + res2))
+            arnorm = alpha * abs(sine * phi)
+            squared = rnorm ** 2 - damped * xxnorm
+            r1norm, r2norm = float(np.sign(squared) * np.sqrt(abs(squared))), rnorm
+            test1, test2, test3 = rnorm / g.b_norm, arnorm / (anorm * rnorm + eps), 1 / (acond + eps)
+            bound = btol + atol * anorm * xnorm / g.b_norm
+            istop = _why_end([(itn >= limit, 7), (1 + test3 <= 1, 6), (1 + test2 <= 1, 5),
+                              (1 + test1 / (1 + anorm * xnorm / g.b_norm) <= 1, 4),
+                              (bool(conlim) and test3 <= 1 / conlim, 3), (test2 <= atol, 2), (test1 <= bound, 1)])
+            if istop:
+                break
+        more, w = _add_rows(rows, x_of, w_of)
+        x = x + more
     return x, istop, itn, r1norm, r2norm, anorm, acond, arnorm, xnorm, variance
 
 
@@ -156,39 +188,45 @@ def lsmr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, maxiter=None, show=Fa
     if g.b_norm == 0:
         return ad.zeros_like(x), 0, 0, normr, normar, norma, conda, 0.0
     while itn < limit and istop == 0:
-        itn += 1
-        g.advance()
-        chat, shat, alphahat = _rotation(alphabar, damp)
-        rhoold = rho
-        cosine, sine, rho = _rotation(alphahat, g.beta)
-        thetanew, alphabar = sine * g.alpha, cosine * g.alpha
-        rhobarold, zetaold, thetabar, rhotemp = rhobar, zeta, sbar * rho, cbar * rho
-        cbar, sbar, rhobar = _rotation(cbar * rho, thetanew)
-        zeta, zetabar = cbar * zetabar, -sbar * zetabar
-        hbar = h - (thetabar * rho / (rhoold * rhobarold)) * hbar
-        x = x + (zeta / (rho * rhobar)) * hbar
-        h = g.v - (thetanew / rho) * h
-        betaacute, betacheck = chat * betadd, -shat * betadd
-        betahat, betadd = cosine * betaacute, -sine * betaacute
-        thetatildeold = thetatilde
-        ctilde, stilde, rhotilde = _rotation(rhodold, thetabar)
-        thetatilde, rhodold = stilde * rhobar, ctilde * rhobar
-        betad = -stilde * betad + ctilde * betahat
-        tautildeold = (zetaold - thetatildeold * tautildeold) / rhotilde
-        taud = (zeta - thetatilde * tautildeold) / rhodold
-        d += betacheck ** 2
-        normr = float(np.sqrt(d + (betad - taud) ** 2 + betadd ** 2))
-        norm_a2 += g.beta ** 2
-        norma = float(np.sqrt(norm_a2))
-        norm_a2 += g.alpha ** 2
-        largest = max(largest, rhobarold)
-        smallest = min(smallest, rhobarold) if itn > 1 else smallest
-        conda = max(largest, rhotemp) / min(smallest, rhotemp)
-        normar, normx = abs(zetabar), _norm(x)
-        test1 = normr / g.b_norm
-        test2 = normar / (norma * normr) if norma * normr else np.inf
-        test3, bound = 1 / conda, btol + atol * norma * normx / g.b_norm
-        istop = _why_end([(itn >= limit, 7), (1 + test3 <= 1, 6), (1 + test2 <= 1, 5),
-                          (1 + test1 / (1 + norma * normx / g.b_norm) <= 1, 4),
-                          (bool(conlim) and test3 <= 1 / conlim, 3), (test2 <= atol, 2), (test1 <= bound, 1)])
-    return x, istop, itn, normr, normar, norma, conda, normx
+        steps, rows, products = g.take_steps(limit - itn, x, h, hbar)
+        units = np.eye(len(products))
+        x_of, h_of, hbar_of = units[:3]  # factors of rows whose sums these three are
+        for step, (beta, alpha) in enumerate(steps):
+            itn += 1
+            chat, shat, alphahat = _rotation(alphabar, damp)
+            rhoold = rho
+            cosine, sine, rho = _rotation(alphahat, beta)
+            thetanew, alphabar = sine * alpha, cosine * alpha
+            rhobarold, zetaold, thetabar, rhotemp = rhobar, zeta, sbar * rho, cbar * rho
+            cbar, sbar, rhobar = _rotation(cbar * rho, thetanew)
+            zeta, zetabar = cbar * zetabar, -sbar * zetabar
+            hbar_of = h_of - (thetabar * rho / (rhoold * rhobarold)) * hbar_of
+            x_of = x_of + (zeta / (rho * rhobar)) * hbar_of
+            h_of = units[step + 3] - (thetanew / rho) * h_of
+            betaacute, betacheck = chat * betadd, -shat * betadd
+            betahat, betadd = cosine * betaacute, -sine * betaacute
+            thetatildeold = thetatilde
+            ctilde, stilde, rhotilde = _rotation(rhodold, thetabar)
+            thetatilde, rhodold = stilde * rhobar, ctilde * rhobar
+            betad = -stilde * betad + ctilde * betahat
+            tautildeold = (zetaold - thetatildeold * tautildeold) / rhotilde
+            taud = (zeta - thetatilde * tautildeold) / rhodold
+            d += betacheck ** 2
+            normr = float(np.sqrt(d + (betad - taud) ** 2 + betadd ** 2))
+            norm_a2 += beta ** 2
+            norma = float(np.sqrt(norm_a2))
+            norm_a2 += alpha ** 2
+            largest = max(largest, rhobarold)
+            smallest = min(smallest, rhobarold) if itn > 1 else smallest
+            conda = max(largest, rhotemp) / min(smallest, rhotemp)
+            normar, normx = abs(zetabar), float(np.sqrt(max(x_of @ products @ x_of, 0.0)))
+            test1 = normr / g.b_norm
+            test2 = normar / (norma * normr) if norma * normr else np.inf
+            test3, bound = 1 / conda, btol + atol * norma * normx / g.b_norm
+            istop = _why_end([(itn >= limit, 7), (1 + test3 <= 1, 6), (1 + test2 <= 1, 5),
+                              (1 + test1 / (1 + norma * normx / g.b_norm) <= 1, 4),
+                              (bool(conlim) and test3 <= 1 / conlim, 3), (test2 <= atol, 2), (test1 <= bound, 1)])
+            if istop:
+                break
+        x, h, hbar = _add_rows(rows, x_of, h_of, hbar_of)
+    return x, istop, itn, normr, normar, norma, conda, _norm(x)
