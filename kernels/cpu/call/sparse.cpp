@@ -31,7 +31,7 @@ void multiply_vector(const csr<T, I> &m, int64_t begin, int64_t end, const panel
 template <class T> struct row_adder {
     int64_t products = 0;
 
-    void add(T *to, T factor, const T *from, int64_t n) {
+    void add(T *__restrict to, T factor, const T *__restrict from, int64_t n) {
         for (int64_t k = 0; k < n; k++) to[k] = to[k] + factor * from[k];
         if ((products += n) < CANCEL_EVERY) return;
         products = 0;
@@ -56,11 +56,43 @@ void multiply_rows(const csr<T, I> &m, const panel<const T> &x, const panel<T> &
     });
 }
 
+/* Entries first to last of one row, times one element, are added to the elements of y that the indices name. */
+template <class T, class I> void add_entries(const csr<T, I> &m, int64_t first, int64_t last, T factor, T *__restrict y,
+                                             uint64_t rows, bad_index *bad) {
+    const I *indices = m.indices;
+    const T *data = m.data;
+    int64_t wrong = -1;
+    for (int64_t e = first; e < last; e++) {
+        const int64_t j = indices[e];
+        if (uint64_t(j) < rows) y[j] = y[j] + data[e] * factor;
+        else wrong = e;
+    }
+    if (wrong >= 0) bad->report(indices[wrong]);
+}
+
+/* As multiply_transposed, for one vector. */
+template <class T, class I>
+void multiply_transposed_vector(const csr<T, I> &m, const panel<const T> &x, const panel<T> &y, bad_index *bad) {
+    int64_t done = 0;
+    for (int64_t i = 0; i < m.rows; i++) {
+        const int64_t behind = m.indptr[i + 1];
+        for (int64_t first = m.indptr[i], last; first < behind; first = last) {
+            last = std::min(behind, first + CANCEL_EVERY);
+            add_entries(m, first, last, x.data[i], y.data, uint64_t(y.rows), bad);
+            if ((done += last - first + 1) < CANCEL_EVERY) continue;
+            done = 0;
+            ad_cpu_check_cancelled();
+        }
+        if (i % GRAIN == 0) ad_cpu_check_cancelled();
+    }
+}
+
 /* Rows of x are added to those of y that the indices name, in the order of the entries. */
 template <class T, class I>
 void multiply_transposed(const csr<T, I> &m, const panel<const T> &x, const panel<T> &y, bad_index *bad) {
     row_adder<T> adder;
     std::fill(y.data, y.data + y.rows * y.columns, T(0));
+    if (x.columns == 1) return multiply_transposed_vector(m, x, y, bad);
     for (int64_t i = 0; i < m.rows; i++) {
         if (i % GRAIN == 0) ad_cpu_check_cancelled();
         ad_cpu_in_order(m.indptr[i + 1] - m.indptr[i], [&](int64_t begin, int64_t end) {
