@@ -98,6 +98,18 @@ def test_neighbours(monkeypatch):
                 wrong(m, t)
 
 
+@pytest.mark.parametrize("k", (1, 3, 16, 17, 30, 40))
+def test_nearest_of_equal_distances_are_the_first(k):
+    """A grid whose points are stored twice; few neighbours are looked for one by one, many by putting all in order."""
+    points = np.tile(np.stack(np.meshgrid(np.arange(4.0), np.arange(4.0)), axis=-1).reshape(-1, 2), (2, 1))
+    distances = np.sqrt(((points[:, None] - points) ** 2).sum(axis=-1))
+    order = np.argsort(distances, axis=-1, kind="stable")[:, :k]
+    near, found = (part.get().reshape(32, -1) for part in spatial.KDTree(ad.asarray(points)).query(ad.asarray(points), k))
+    np.testing.assert_array_equal(found[:, :32], order)
+    np.testing.assert_allclose(near[:, :32], np.take_along_axis(distances, order, axis=-1), rtol=1e-15)
+    assert (found[:, 32:] == 32).all() and np.isinf(near[:, 32:]).all()
+
+
 def test_statistics():
     a, b = draw(6, 5), draw(6, 5) + 0.1
     for axis in (0, 1, None):

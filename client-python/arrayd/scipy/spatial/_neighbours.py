@@ -5,8 +5,10 @@ import numpy as np
 
 import arrayd as ad
 
+from .distance import _find_metric
 
 _PAIRS = 1 << 24  # of a block
+_FEW = 16  # neighbours up to which each is looked for by itself: beyond, all are put in order
 
 
 def _list_columns(mask):
@@ -14,6 +16,19 @@ def _list_columns(mask):
     column = ad.nonzero(mask)[1]
     ends = np.cumsum(mask.sum(axis=-1).get()).tolist()
     return [column[first:last] for first, last in zip([0, *ends], ends)]
+
+
+def _find_least(distances, most):
+    """The least of each row in order, and where they are; of equal ones the first. Those that are infinite are anywhere."""
+    if most > _FEW or not distances.size:
+        order = ad.argsort(distances, axis=-1)[:, :most]
+        return ad.take_along_axis(distances, order, axis=-1), order
+    rows, near, order = ad.arange(len(distances)), [], []
+    for _ in range(min(most, distances.shape[1])):
+        order.append(ad.argmin(distances, axis=-1))
+        near.append(distances[rows, order[-1]])
+        distances[rows, order[-1]] = np.inf
+    return ad.stack(near, axis=1), ad.stack(order, axis=1)
 
 
 class KDTree:
@@ -48,11 +63,11 @@ class KDTree:
     def _distances(self, x, p):
         """Of rows of x from all points: for p below infinity to the power of p."""
         size = self.boxsize
-        if size is not None:
-            x = ad.where(size > 0, x - ad.floor(x / ad.where(size > 0, size, 1.0)) * size, x)
+        if size is None:
+            return _find_metric("minkowski", {"p": p})(x[:, None, :], self.data[None])
+        x = ad.where(size > 0, x - ad.floor(x / ad.where(size > 0, size, 1.0)) * size, x)
         gap = abs(x[:, None, :] - self.data)
-        if size is not None:
-            gap = ad.where(size > 0, ad.minimum(gap, size - gap), gap)
+        gap = ad.where(size > 0, ad.minimum(gap, size - gap), gap)
         if p == math.inf:
             return gap.max(axis=-1)
         return gap.sum(axis=-1) if p == 1 else (gap ** p).sum(axis=-1) ** (1.0 / p)
@@ -91,9 +106,7 @@ class KDTree:
         return tuple(part[..., 0].copy() if np.ndim(k) == 0 and k == 1 else part.copy() for part in found)
 
     def _nearest(self, rows, most, p, bound):
-        distances = self._distances(rows, p)
-        order = ad.argsort(distances, axis=-1)[:, :most]
-        near = ad.take_along_axis(distances, order, axis=-1)
+        near, order = _find_least(self._distances(rows, p), most)
         outside = near >= bound if bound < np.inf else ad.isinf(near)
         near, order = ad.where(outside, np.inf, near), ad.where(outside, self.n, order)
         if most > self.n:
