@@ -13,7 +13,7 @@ import numpy as np
 
 from ... import _core
 from ... import fft as _fft
-from ..._array.creation import arange
+from ..._array.creation import arange, empty
 from ..._array.joining import concatenate
 from ..._array.manipulation import moveaxis
 from ..._base import normalize_axis
@@ -26,8 +26,9 @@ _NORMS = (None, "backward", "ortho", "forward")
 def _turned(n, numbers, unit, dtype):
     """exp(1j * unit * numbers) for the complex type that goes with dtype; numbers up to n."""
     angles = arange(0, n, dtype=np.float64) * unit if numbers is None else numbers * unit
-    kind = np.complex64 if dtype == np.float32 else np.complex128
-    return _core.ufuncs["exp"](1j * angles).astype(kind)
+    turned = empty(angles.shape, np.complex64 if dtype == np.float32 else np.complex128)
+    turned.real, turned.imag = _core.ufuncs["cos"](angles), _core.ufuncs["sin"](angles)
+    return turned
 
 
 def _signs(n, dtype):
