@@ -34,6 +34,7 @@ int ad__encode_hello(ad_bytes *b, uint64_t least, uint64_t greatest, uint64_t fe
                      const char *token, uint64_t process);
 #define AD_SECRET 16          /* bytes of a secret */
 #define AD_EXPORT_HANDLE 1u   /* flag of EXPORT: by a handle of CUDA, not by a descriptor */
+#define AD_EXPORT_READONLY 2u /* flag of EXPORT: to be read only; the memory stays as it is */
 #define AD_EXPORT_MESSAGE 64u /* bytes of the message on an export's socket */
 #define AD_IMPORT_HANDLE 1u   /* flag of IMPORT: by a handle of CUDA, not by a descriptor */
 #define AD_IMPORT_READONLY 2u /* flag of IMPORT: the buffer is not to be written */

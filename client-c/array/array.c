@@ -124,6 +124,8 @@ void ad_array_get_info(const ad_array *a, ad_array_info *info) {
                             .lent = ad__lent_address(a->base ? a->base->lent : a->lent)};
 }
 
+void ad_freeze(ad_array *a) { a->readonly = true; }
+
 ad_array *ad_array_retain(ad_array *a) {
     atomic_fetch_add_explicit(&a->refs, 1, memory_order_relaxed);
     return a;

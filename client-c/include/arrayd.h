@@ -337,12 +337,17 @@ AD_API void ad_watch_forks(void);
  * Over a Unix socket a process may have the memory of an array itself, and read and write it without the server: as
  * memory of its own where the server computes on the CPU, as memory of the GPU where it uses that. The server sees what
  * is written there, and this process what the server writes. Calls of this process after it has written are ordered
- * behind that. Before it looks at what the server writes it must wait (ad_sync). */
+ * behind that. Before it looks at what the server writes it must wait (ad_sync). The memory of a read-only array can
+ * only be read. It stays as it is while the lease lasts: who writes to the elements by another array, in whatever
+ * session, gets a copy of them. */
+/* Make an array read-only, and the views that are made of it from now on. Other arrays of its elements stay as they
+ * are. */
+AD_API void ad_freeze(ad_array *a);
 typedef struct ad_lease ad_lease;
 /* Get a lease of the array's memory for this process; waits until all that was called for it before is complete. The
  * memory exists, and counts for the user, until ad_export_close or the end of this process. That holds also when the
  * session or the array are gone. The array moves once for that; sessions that get it from then on share its memory.
- * AD_E_UNSUPPORTED: the session is remote, or there are no elements; AD_E_VALUE: it is read-only, or another user's;
+ * AD_E_UNSUPPORTED: the session is remote, or there are no elements; AD_E_VALUE: it is another user's;
  * AD_E_DENIED, AD_E_LIMIT, AD_E_MEMORY, and failures of operations on the array. */
 AD_API int ad_export(const ad_array *a, ad_lease **lease);
 /* Map the memory, once. *data: address of the array's first element, on the host or on the GPU; strides are the
@@ -396,7 +401,7 @@ AD_API int ad_settle(ad_session *s);
  * imported. The array begins ad_lease_info.offset bytes behind the address that opening gives. That program must close
  * the memory before the lease is closed. The lease lasts as long as this process, and the memory as long as the
  * server's worker. CUDA does not define what becomes of a mapping after that. AD_E_UNSUPPORTED: the server uses no GPU;
- * AD_E_VALUE also when a lease of the other kind stands; and those of ad_export. */
+ * AD_E_VALUE also when it is read-only, or a lease of the other kind stands; and those of ad_export. */
 AD_API int ad_ipc_handle(const ad_array *a, void *handle, ad_lease **lease);
 /* Add a reference, which ad_export_close takes back: the last one closes the lease. */
 AD_API ad_lease *ad_export_retain(ad_lease *lease);

@@ -24,6 +24,7 @@ typedef struct ad_cuda_handle { /* handle of an event, or of memory */
 enum {
     AD_CUDA_OUT_OF_MEMORY = 2,
     AD_CUDA_ON_DEVICE = 1, /* type of a location */
+    AD_CUDA_READ = 1,
     AD_CUDA_READ_WRITE = 3,
     AD_CUDA_DESCRIPTOR = 1, /* type of a handle */
     AD_CUDA_DEVICE_MEMORY = 2,

@@ -4,7 +4,8 @@
  *     lease->socket  <--- socket pair --->  the export: it lasts until the pair is closed
  *     lease->fd      <--- descriptor or handle of the memory, sent through the pair before the reply
  *
- * The lease ends with this process at the latest. */
+ * The lease ends with this process at the latest. The memory of a read-only array is only read: it stays as it is, and
+ * who writes to the array gets a copy. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 
 #include "client-c/interop/export.h"
 #include "client-c/interop/lend.h"
+#include "client-c/interop/ranges.h"
 #include "protocol/rows_request.h"
 
 /* Receive 64 bytes, and the descriptor that comes with them, in place of those before. 0: no more are there. */
@@ -50,7 +52,7 @@ static int receive_message(ad_lease *l) {
 }
 
 static int ask_export(const ad_array *a, ad_lease *l, int theirs) {
-    const uint64_t fields[] = {a->buffer, l->by_handle ? AD_EXPORT_HANDLE : 0};
+    const uint64_t fields[] = {a->buffer, l->by_handle ? AD_EXPORT_HANDLE : l->readonly ? AD_EXPORT_READONLY : 0};
     ad_slot slot;
     ad__slot_init(&slot, l->id, sizeof l->id - 1);
     slot.variable = true;
@@ -59,22 +61,23 @@ static int ask_export(const ad_array *a, ad_lease *l, int theirs) {
     if (slot.nvalues == 3 && !slot.values[0] && l->lent) return 0; /* the memory is this process's own */
     if (slot.nvalues < 3 || slot.values[0] <= 0) return ad__fail(AD_E_PROTOCOL, "export: a reply of another form");
     l->size = (uint64_t)slot.values[0];
+    for (int i = 0; i < 2 && slot.nvalues == 5; i++) l->memory[i] = (uint64_t)slot.values[3 + i];
     return receive_message(l);
 }
 
 static bool is_on_gpu(const ad_array *a) { return strcmp(a->session->welcome.backend, "cuda") == 0; }
 
-static int check_exportable(const ad_array *a) {
+static int check_exportable(const ad_array *a, bool by_handle) {
     if (ad__is_remote(&a->session->connection.address))
         return ad__fail(AD_E_UNSUPPORTED,
                         "export: memory can be had over a Unix socket only, and this session is at %s",
                         a->session->connection.address.url);
     if (!a->count) return ad__fail(AD_E_UNSUPPORTED, "export: the array has no elements");
-    return ad__check_writable(a, "export: the array");
+    return by_handle ? ad__check_writable(a, "ipc_handle: the array") : 0;
 }
 
 static int export_array(const ad_array *a, bool by_handle, ad_lease **lease) {
-    int end[2], status = check_exportable(a);
+    int end[2], status = check_exportable(a, by_handle);
     if (status) return status;
     ad__array_disown(a);
     ad_lease *l = calloc(1, sizeof *l);
@@ -92,6 +95,7 @@ static int export_array(const ad_array *a, bool by_handle, ad_lease **lease) {
     l->device = -1;
     l->cuda = is_on_gpu(a);
     l->by_handle = by_handle;
+    l->readonly = a->readonly;
     if ((l->lent = by_handle ? NULL : ad__lent_of(a))) {
         l->base = ad__lent_address(l->lent);
         l->device = ad__lent_device(l->lent);
@@ -116,28 +120,24 @@ int ad_ipc_handle(const ad_array *a, void *handle, ad_lease **lease) {
     return 0;
 }
 
+/* Map the memory. Memory that is only read is mapped privately: a library that writes there all the same, as it does
+ * not know the flag of DLPack, changes its own pages. */
 static int map_host(ad_lease *l) {
-    void *base = mmap(NULL, l->size, PROT_READ | PROT_WRITE, MAP_SHARED, l->fd, 0);
+    void *base =
+        mmap(NULL, l->size, PROT_READ | PROT_WRITE, l->readonly ? MAP_PRIVATE | MAP_NORESERVE : MAP_SHARED, l->fd, 0);
     if (base == MAP_FAILED)
         return ad__fail(AD_E_MEMORY, "export: cannot map %llu bytes: %s", (unsigned long long)l->size, strerror(errno));
     l->base = base;
     return 0;
 }
 
-static int map_cuda(ad_lease *l, void *stream) {
-    int status = ad__cuda_map(l, stream);
-    if (!status) ad__lend_mapped(l);
-    return status;
-}
-
-static void unmap_cuda(ad_lease *l) {
-    ad__lend_unmapped(l);
-    ad__cuda_unmap(l);
-}
-
 static int map_lease(ad_lease *l, void *stream) {
-    int status = l->cuda ? map_cuda(l, stream) : map_host(l);
-    if (status) return status;
+    if (!ad__range_find(l)) {
+        int status = l->cuda ? ad__cuda_map(l, stream) : map_host(l);
+        if (status) return status;
+        ad__range_add(l);
+    }
+    if (l->cuda) ad__lend_mapped(l);
     close(l->fd);
     l->fd = -1;
     return 0;
@@ -167,15 +167,22 @@ ad_lease *ad_export_retain(ad_lease *l) {
     return l;
 }
 
+/* End the lease's mapping. In a fork's child there is none of a GPU's memory. */
+static void unmap_lease(ad_lease *l, bool own) {
+    if (l->cuda && own) ad__lend_unmapped(l);
+    if (!ad__range_leave(l)) return;
+    if (!l->cuda) munmap(l->base, l->size);
+    else if (own) ad__cuda_unmap(l);
+}
+
 void ad_export_close(ad_lease *l) {
     if (!l || atomic_fetch_sub(&l->refs, 1) > 1) return;
     const bool own = l->generation == atomic_load(&ad__generation);
     if (l->lent) ad__lent_release(l->lent);
-    else if (l->base && l->cuda && own) unmap_cuda(l);
-    if (l->base && !l->cuda) munmap(l->base, l->size);
+    else if (l->base) unmap_lease(l, own);
     if (l->fd >= 0) close(l->fd);
-    if (own)
-        shutdown(l->socket, SHUT_RDWR); /* a fork's children may have the socket, too, and must not keep the lease */
+    /* A fork's children may have the socket, too, and must not keep the lease, unless they read what stays as it is. */
+    if (own && (!l->readonly || l->cuda)) shutdown(l->socket, SHUT_RDWR);
     close(l->socket);
     pthread_mutex_destroy(&l->mapping);
     free(l);
@@ -186,6 +193,7 @@ static int check_device_write(const ad_array *a, size_t size) {
     if (!is_on_gpu(a))
         return ad__fail(AD_E_UNSUPPORTED, "the server uses no GPU, so nothing can be copied there from one");
     if (!a->contiguous) return ad__fail(AD_E_VALUE, "the array is not contiguous");
+    if (ad__check_writable(a, "the array")) return AD_E_VALUE;
     if (size == own) return 0;
     return ad__fail(AD_E_VALUE, "the array has %llu bytes, not %llu", (unsigned long long)own,
                     (unsigned long long)size);

@@ -5,6 +5,8 @@
 #include "client-c/client.h"
 #include "client-c/interop/driver.h"
 
+typedef struct ad_range ad_range;
+
 struct ad_lease {
     atomic_uint refs;
     int generation;          /* generation of the process that made the lease: a fork's child must not end it */
@@ -16,7 +18,10 @@ struct ad_lease {
     bool cuda;               /* true: the memory is a GPU's; false: the host's */
     int device;              /* number of that GPU in this process, once the memory is mapped; else -1 */
     char id[AD_DEVICE_ID];
-    bool by_handle;                         /* the memory has a handle, and no descriptor */
+    uint64_t memory[2]; /* the memory's number in its worker, and the worker's number; zeros: not known */
+    ad_range *range;    /* what the lease's memory is mapped by (ranges.h); NULL: it is mapped by itself, or not */
+    bool readonly;      /* this process only reads the memory, which stays as it is */
+    bool by_handle;     /* the memory has a handle, and no descriptor */
     unsigned char event[AD_EXPORT_MESSAGE]; /* the handle, else an IPC event to wait for; zeros: there is none */
     void *base;                             /* address of the memory; NULL: not mapped yet */
     ad_lease *next_mapped;                  /* list of mapped leases of GPU memory (lend.c) */

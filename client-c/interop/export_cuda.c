@@ -20,7 +20,7 @@ static int find_device_by_id(const char *id, int *ordinal, int *device) {
 }
 
 static int map_memory(ad_lease *l, int ordinal) {
-    const ad_cuda_access access = {AD_CUDA_ON_DEVICE, ordinal, AD_CUDA_READ_WRITE};
+    const ad_cuda_access access = {AD_CUDA_ON_DEVICE, ordinal, l->readonly ? AD_CUDA_READ : AD_CUDA_READ_WRITE};
     ad_cuda_allocation handle;
     ad_cuda_pointer at = 0;
     int status = AD_CUDA(cuMemImportFromShareableHandle, &handle, (void *)(intptr_t)l->fd, AD_CUDA_DESCRIPTOR);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "client-c/interop/lend.h"
+#include "client-c/interop/ranges.h"
 #include "client-c/memory/windows.h"
 
 #define PATIENCE 2000000000u /* time in ns that a fork waits for the server to receive what was sent */
@@ -142,6 +143,7 @@ static void prepare_fork(void) {
     ad__fork_deadline = 0;
     ad__pools_before_fork();
     ad__lend_before_fork();
+    ad__ranges_before_fork();
 }
 
 /* ---- after ---- */
@@ -152,6 +154,7 @@ static void close_child_socket(ad_session *s) {
 }
 
 static void continue_parent(void) {
+    ad__ranges_forked();
     ad__lend_forked(false);
     ad__pools_forked();
     for (ad_session *s = sessions; s; s = s->among_all.next) {
@@ -227,6 +230,7 @@ static void continue_child(void) {
         else if (s->connection.fd >= 0) disown_session(s);
         pthread_mutex_unlock(&s->lock);
     }
+    ad__ranges_forked();
     ad__lend_forked(true);
     ad__pools_in_child();
     pthread_mutex_unlock(&lock);

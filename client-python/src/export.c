@@ -97,6 +97,12 @@ static PyObject *py_export_memory(PyObject *module, PyObject *args) {
     return wrap_lease(lease);
 }
 
+/* is_readonly(a) */
+static PyObject *py_is_readonly(PyObject *module, PyObject *a) {
+    (void)module;
+    return is_array(a) ? PyBool_FromLong(!ad__py_info(a).writable) : NULL;
+}
+
 /* export_handle(a): what keeps it, the handle, the offset, the GPU's id. */
 static PyObject *py_export_handle(PyObject *module, PyObject *a) {
     ad_lease *lease;
@@ -178,6 +184,10 @@ static PyObject *py_export_dlpack(PyObject *module, PyObject *args) {
     DLManagedTensorVersioned *tensor;
     (void)module;
     if (!PyArg_ParseTuple(args, "OKp|O:export_dlpack", &a, &stream, &versioned, &memory) || !is_array(a)) return NULL;
+    if (!versioned && !ad__py_info(a).writable) {
+        PyErr_SetString(PyExc_BufferError, "the array is read-only, which only version 1 of DLPack can tell");
+        return NULL;
+    }
     const bool leased = memory && memory != Py_None;
     if (leased && !Py_IS_TYPE(memory, ad__py.exported)) {
         PyErr_SetString(PyExc_TypeError, "export_dlpack() takes what export_memory() gives");
@@ -250,6 +260,8 @@ static PyObject *py_write_device(PyObject *module, PyObject *args) {
 PyMethodDef ad__py_export_methods[] = {
     {"write_device", py_write_device, METH_VARARGS,
      "write_device(a, device, address): all of a contiguous array from memory of this process on its GPU."},
+    {"is_readonly", py_is_readonly, METH_O,
+     "is_readonly(a): whether the array cannot be written, whatever its strides are."},
     {"export_memory", py_export_memory, METH_VARARGS,
      "export_memory(a, stream): the array's memory, mapped into this process."},
     {"take_own", py_take_own, METH_O,

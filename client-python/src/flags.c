@@ -1,10 +1,11 @@
-/* ndarray.flags: facts about an array's layout. */
+/* ndarray.flags: facts about an array's layout, and whether it may be written, which can be ended. */
 #include "core.h"
 
 enum { C_CONTIGUOUS = 1, F_CONTIGUOUS = 2, OWNDATA = 4, WRITEABLE = 8, ALIGNED = 16 };
 
 typedef struct flags_object {
     PyObject_HEAD int bits;
+    PyObject *array;
 } flags_object;
 
 /* Rows of flags. all: bits that must be set; any: of which one must be; none: that must not be. */
@@ -34,6 +35,23 @@ static PyObject *get_flag(PyObject *self, void *row) {
     return PyBool_FromLong(has_flag(((flags_object *)self)->bits, row));
 }
 
+/* flags.writeable = False: the array, and views that are made of it from now on, cannot be written any more. */
+static int set_writeable(PyObject *self, PyObject *value, void *row) {
+    flags_object *flags = (flags_object *)self;
+    const int wanted = value ? PyObject_IsTrue(value) : -1;
+    if (!value) PyErr_SetString(PyExc_AttributeError, "flags cannot be deleted");
+    if (wanted < 0) return -1;
+    if (wanted && !has_flag(flags->bits, row)) {
+        PyErr_SetString(PyExc_ValueError,
+                        "cannot set WRITEABLE flag to True of this array: what is read-only stays so; take a copy");
+        return -1;
+    }
+    if (wanted) return 0;
+    ad_freeze(ad__py_handle(flags->array));
+    flags->bits &= ~WRITEABLE;
+    return 0;
+}
+
 static PyObject *find_flag(PyObject *self, PyObject *key) {
     for (size_t i = 0; PyUnicode_Check(key) && i < sizeof rows / sizeof *rows; i++)
         if (PyUnicode_CompareWithASCIIString(key, rows[i].key) == 0) return get_flag(self, (void *)(uintptr_t)&rows[i]);
@@ -57,6 +75,7 @@ static PyObject *compare_flags(PyObject *self, PyObject *other, int op) {
 
 static void free_flags(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
+    Py_DECREF(((flags_object *)self)->array);
     PyObject_Free(self);
     Py_DECREF(type);
 }
@@ -73,7 +92,8 @@ int ad__py_flags_init(PyObject *module) {
     PyType_Spec spec = {"arrayd.flagsobj", sizeof(flags_object), 0,
                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        attributes[i] = (PyGetSetDef){rows[i].attribute, get_flag, NULL, NULL, (void *)(uintptr_t)&rows[i]};
+        attributes[i] = (PyGetSetDef){rows[i].attribute, get_flag, rows[i].all == WRITEABLE ? set_writeable : NULL,
+                                      NULL, (void *)(uintptr_t)&rows[i]};
     ad__py.flags = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
     return ad__py.flags ? 0 : -1;
 }
@@ -90,6 +110,7 @@ PyObject *ad__py_flags(PyObject *a, void *unused) {
     (void)unused;
     if (!flags) return PyErr_NoMemory();
     PyObject_Init((PyObject *)flags, ad__py.flags);
+    flags->array = Py_NewRef(a);
     flags->bits = ALIGNED | (info.contiguous ? C_CONTIGUOUS : 0) | (info.f_contiguous ? F_CONTIGUOUS : 0) |
                   (((ad__py_array *)a)->base ? 0 : OWNDATA) |
                   (repeats_elements(&info) || !info.writable ? 0 : WRITEABLE);

@@ -147,16 +147,122 @@ def test_capsules_that_nobody_takes():
     assert x.tolist() == list(range(10))
 
 
-def test_what_is_read_only_is_copied():
+class Old:
+    """An array as a library asks for it that knows no version of DLPack."""
+
+    def __init__(self, array, **how):
+        self.array, self.how = array, how
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+    def __dlpack__(self, **_):
+        return self.array.__dlpack__(**self.how)
+
+
+def test_what_is_published_is_read():
+    """The memory of a read-only array is not copied, and cannot be written. A library that does not know the flag gets a copy."""
     name = "test_dlpack"
-    ad.publish(name, ad.arange(5))
+    source = ad.arange(70_000.0)
+    ad.publish(name, source)
     x = ad.attach(name)
-    host = np.from_dlpack(x)
-    host[0] = 9
-    assert x[0] == 0
+    host, again = np.from_dlpack(x), np.from_dlpack(x, copy=False)
+    assert not host.flags.writeable and host.ctypes.data == again.ctypes.data
+    exports(2)
+    source += 1
+    ad.sync()
+    assert np.array_equal(host, np.arange(70_000.0)) and source[3] == 4 and x[3] == 3
+    copy = np.from_dlpack(Old(x))
+    assert np.array_equal(copy, host) and copy.ctypes.data != host.ctypes.data
     with pytest.raises(BufferError, match="read-only"):
-        np.from_dlpack(x, copy=False)
+        np.from_dlpack(Old(x, copy=False))
     ad.unpublish(name)
+
+
+@pytest.mark.parametrize("n", [5, 70_000, 3_000_000])
+def test_memory_that_is_read_stays_as_it_is(n):
+    """A write to the elements by another array makes a copy, until the last reader has gone."""
+    x = ad.arange(float(n))
+    view = x[1:]
+    view.flags.writeable = False
+    for write in (lambda: x.__iadd__(1), lambda: x.__setitem__(-1, -7), lambda: x.sort()):
+        before = x.get()
+        host = np.from_dlpack(view, copy=False)
+        write()
+        ad.sync()
+        assert np.array_equal(host, before[1:]) and not host.flags.writeable
+    other = np.from_dlpack(x, copy=False)
+    other[1] = 50
+    assert x[1] == 50 and view[0] == 50 and np.array_equal(host, before[1:])
+    seen = np.from_dlpack(view, copy=False)  # memory that is written already is seen to change
+    other[1] = 60
+    assert seen[0] == 60 and not seen.flags.writeable
+    del host, seen, other
+    exports(0)
+
+
+def test_two_readers_and_a_writer():
+    """Readers of the same memory have it at one address. Its last reader gone, it is written in place again."""
+    x = ad.arange(70_000.0)
+    view = x[:]
+    view.flags.writeable = False
+    first, second = (np.from_dlpack(view, copy=False) for _ in range(2))
+    assert first.ctypes.data == second.ctypes.data
+    del first
+    exports(1)
+    assert second[-1] == 69_999
+    copies = ad.stat()["used_bytes"]
+    x += 1
+    ad.sync()
+    assert ad.stat()["used_bytes"] >= copies + x.nbytes and second[0] == 0
+    del second
+    exports(0)
+    before = ad.stat()["used_bytes"]
+    for _ in range(3):
+        x += 1
+    ad.sync()
+    assert ad.stat()["used_bytes"] == before and x[0] == 4
+
+
+def test_a_child_of_a_reader_reads_on():
+    """The memory that a fork's child has inherited of a reader stays as it is, also when the reader has gone."""
+    x = ad.arange(70_000.0)
+    view = x[:]
+    view.flags.writeable = False
+    host = np.from_dlpack(view, copy=False)
+    (asked, ask), (answer, answered) = os.pipe(), os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.read(asked, 1)
+        os.write(answered, bytes([np.array_equal(host, np.arange(70_000.0))]))
+        os._exit(0)
+    del host
+    x *= 5
+    ad.sync()
+    os.write(ask, b"x")
+    assert os.read(answer, 1) == b"\1" and os.waitpid(pid, 0)[1] == 0
+    for end in (asked, ask, answer, answered):
+        os.close(end)
+    exports(0)
+
+
+def test_the_flag():
+    x = ad.arange(6.0)
+    earlier = x[2:]
+    x.flags.writeable = True
+    x.flags.writeable = False
+    assert not x.flags.writeable and not x[1:].flags.writeable and not x.flags["WRITEABLE"]
+    for write in (lambda: x.__setitem__(0, 1), lambda: x.__iadd__(1), lambda: ad.add(1, 1, out=x[0]), lambda: x.sort()):
+        with pytest.raises(ValueError, match="read-only"):
+            write()
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        x.flags.writeable = True
+    with pytest.raises(AttributeError):
+        x.flags.c_contiguous = False
+    with pytest.raises(AttributeError):
+        del x.flags.writeable
+    earlier[0] = 20
+    assert x.tolist() == [0, 1, 20, 3, 4, 5] and (x + 0).flags.writeable and x.copy().flags.writeable
 
 
 def test_a_host_tensor_is_copied():

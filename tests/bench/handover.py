@@ -1,7 +1,7 @@
 """How long it takes to hand a GiB on a GPU to another process: handover.py [--build build/release].
 
-By multiprocessing's pipes: an array of arrayd's, of which the other process makes a PyTorch tensor, and a tensor of
-PyTorch's by torch.multiprocessing. The time is from sending until the other process has seen an element and said so; an
+By multiprocessing's pipes: an array of arrayd's, of which the other process makes a PyTorch tensor, to write it or (from
+PyTorch 2.9 on) only to read it, and a tensor of PyTorch's by torch.multiprocessing. The time is from sending until the other process has seen an element and said so; an
 empty message there and back is printed beside it. The first time an array is handed over, and again.
 """
 import argparse
@@ -29,6 +29,9 @@ def receive(pipe):
             if x == "end":
                 return
             continue
+        if isinstance(x, tuple):
+            x, = x
+            x.flags.writeable = False
         if not isinstance(x, torch.Tensor):
             x = torch.from_dlpack(x)
         kept.append(x)  # the receiver uses what it is handed
@@ -82,8 +85,9 @@ def main():
                 torch.cuda.synchronize()
                 return t
 
-            print(f"an empty message there and back: {empty:.3f} ms")
-            for name, make in (("arrayd", array), ("torch.multiprocessing", tensor)):
+            print(f"torch {torch.__version__}, an empty message there and back: {empty:.3f} ms")
+            for name, make in (("arrayd", array), ("arrayd, to read", lambda: (array(),)),
+                               ("torch.multiprocessing", tensor)):
                 first, again = times(ours, make)
                 print(f"1 GiB, {name}: first time {first:.3f} ms, again {again:.3f} ms")
             ours.send("end")

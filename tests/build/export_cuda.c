@@ -3,6 +3,8 @@
  * there were. */
 #include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,6 +88,21 @@ static int export_once(void *library, int fail, int fd, bool event, int *calls) 
     return !(good && nothing_left(library));
 }
 
+/* Memory that is only read is mapped so, and nothing can be written there. */
+static bool maps_to_read(void *library, int fd) {
+    ad_lease l = {.fd = fd, .size = 1 << 20, .cuda = true, .device = -1, .readonly = true};
+    strcpy(l.id, "GPU-01112131-4151-6171-8191-a1b1c1d1e1f1");
+    *find_counter(library, "fake_calls") = 0;
+    *find_counter(library, "fake_reader") = 1;
+    if (ad__cuda_map(&l, NULL)) return false;
+    *find_counter(library, "fake_reader") = 0;
+    int fd_of_zero = open("/dev/zero", O_RDONLY);
+    const bool good = *(const char *)l.base == 'x' && read(fd_of_zero, l.base, 1) < 0 && errno == EFAULT;
+    close(fd_of_zero);
+    ad__cuda_unmap(&l);
+    return good && nothing_left(library);
+}
+
 /* ---- names of memory for others ---- */
 
 static int count_descriptors(void) {
@@ -154,6 +171,7 @@ int main(int argc, char **argv) {
     if (export_once(library, 0, fd, event, &all)) return 1;
     for (int i = 1; i <= all; i++)
         if (export_once(library, i, fd, event, &calls)) return 2;
+    if (!maps_to_read(library, fd)) return 4;
     ad_lease other = {.fd = fd, .size = 1 << 20, .cuda = true};
     strcpy(other.id, "GPU-0");
     if (ad__cuda_map(&other, NULL) != AD_E_UNSUPPORTED || !strstr(said, "does not see") || !nothing_left(library))

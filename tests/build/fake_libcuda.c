@@ -10,8 +10,8 @@
 
 #include <cuda.h>
 
-int fake_fail, fake_calls, fake_contexts, fake_pushed, fake_handles, fake_reserved, fake_mapped, fake_accessible,
-    fake_events, fake_waits, fake_freeing, fake_synchronized, fake_wrong;
+int fake_reader, fake_fail, fake_calls, fake_contexts, fake_pushed, fake_handles, fake_reserved, fake_mapped,
+    fake_accessible, fake_events, fake_waits, fake_freeing, fake_synchronized, fake_wrong;
 static int descriptor = -1;
 
 static CUresult count_call(void) { return ++fake_calls == fake_fail ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; }
@@ -115,9 +115,11 @@ CUresult cuMemUnmap(CUdeviceptr at, size_t size) {
 }
 CUresult cuMemSetAccess(CUdeviceptr at, size_t size, const CUmemAccessDesc *access, size_t count) {
     CHECK(count == 1 && access->location.type == CU_MEM_LOCATION_TYPE_DEVICE && access->location.id == 1 &&
-          access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+          access->flags == (fake_reader ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
     fake_accessible++;
-    return mprotect((void *)(uintptr_t)at, size, PROT_READ | PROT_WRITE) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    return mprotect((void *)(uintptr_t)at, size, fake_reader ? PROT_READ : PROT_READ | PROT_WRITE)
+               ? CUDA_ERROR_INVALID_VALUE
+               : CUDA_SUCCESS;
 }
 CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle) {
     CHECK(handle.reserved[0] == 1 && handle.reserved[63] == 64);

@@ -15,6 +15,7 @@ from cutting import Proxy
 from places import port_of
 from raw import CALL, DTYPES, UFUNC, Client, Failed, frame, message, wait_until
 from returning import Session
+from test_recovery import OPEN, kill
 from observing import ctl
 
 HELD = ("exports", "exported_bytes", "shared_buffers", "shared_bytes", "capabilities", "orphans", "used_bytes")
@@ -253,6 +254,99 @@ for a, host in zip(arrays, memory, strict=True):
 def test_what_was_exported_stays_one_memory(start):
     """The memory stays one also when another worker goes on with the array."""
     assert over_a_kill(start(), STILL) == ""
+
+
+READER = """
+import pickle, sys
+held = []
+for line in sys.stdin:
+    if line.strip():
+        x = pickle.loads(bytes.fromhex(line)).attach()
+        x.flags.writeable = False
+        held.append(np.from_dlpack(x, copy=False))
+        del x
+    print(*(f"{host[0]:g} {host[-1]:g} {host.sum():g}" for host in held), flush=True)
+"""
+WRITER = """
+import pickle, sys
+a = ad.arange(float(sys.argv[1]))
+for line in sys.stdin:
+    step = line.strip()
+    if step == "share":
+        handle = ad.share(a, uses=1, linger=0)
+        print(pickle.dumps(handle).hex(), flush=True)
+        continue
+    if step == "write":
+        a += 1
+    print(f"{float(a[0]):g} {float(a[-1]):g} {float(a.sum()):g}", flush=True)
+"""
+
+
+def told(array):
+    return f"{array[0]:g} {array[-1]:g} {array.sum():g}"
+
+
+def reader_and_writer(server, n):
+    url = f"unix:{server.path}"
+    writer = program(WRITER.replace("sys.argv[1]", str(n)), url)
+    return writer, program(READER, url)
+
+
+def end(*programs):
+    for each in programs:
+        each.kill()
+        each.communicate()
+
+
+@pytest.mark.parametrize("env", [{}, {"ARRAYD_CPU_LATE": "1"}], ids=["at once", "late"])
+@pytest.mark.parametrize("n", [700, 3_000_000])
+def test_a_reader_keeps_what_it_was_handed(start, env, n):
+    """Nothing is copied for a program that reads. Who writes gets a copy, whichever worker does it: the reader's memory
+    stays as it is when the worker is killed before or behind the write. Behind the reader's death all is written in place."""
+    server = start(*OPEN, env=env)
+    watcher = Client(server.path)
+    writer, reader = reader_and_writer(server, n)
+    x = np.arange(float(n))
+    try:
+        assert tell(writer, "read") == told(x)
+        used = watcher.stat()["used_bytes"]
+        assert tell(reader, tell(writer, "share")) == told(x)
+        assert watcher.stat()["exports"] == 1 and watcher.stat()["exported_bytes"] == 8 * n
+        assert n < 10_000 or watcher.stat()["used_bytes"] < used + 8 * n  # the array has a slab of its own anyway
+        for times in (1, 2, 3):
+            assert tell(writer, "write") == told(x + times) and tell(reader, "") == told(x)
+            if times != 2:
+                kill(server)
+        second = tell(reader, tell(writer, "share"))
+        assert second == f"{told(x)} {told(x + 3)}"
+        kill(server)
+        assert tell(writer, "write") == told(x + 4) and tell(reader, "") == second
+        reader.kill()
+        reader.wait()
+        assert tell(writer, "write") == told(x + 5)
+        watcher.close()
+    finally:
+        end(writer, reader)
+    nothing_left(server)
+
+
+def test_the_copy_for_a_reader_is_charged(start, place):
+    """The writer's copy is charged: without memory for it the write fails, and both have what they had."""
+    principals = place.folder / "principals"
+    principals.write_text(f"uid:{os.getuid()} memory=12M\n")
+    server = start(f"--principals={principals}", "--slab=1M")
+    writer, reader = reader_and_writer(server, 1_000_000)
+    x = np.arange(1e6)
+    try:
+        assert tell(writer, "read") == told(x)
+        assert tell(reader, tell(writer, "share")) == told(x)
+        writer.stdin.write("write\n")
+        writer.stdin.flush()
+        assert "out of memory" in writer.communicate(timeout=raw.WINDOW)[1]
+        assert tell(reader, "") == told(x)
+    finally:
+        end(writer, reader)
+    nothing_left(server)
 
 
 def export(session, x):

@@ -130,8 +130,8 @@ def test_one_way_at_a_time(server):
             other.close()
         assert np.array_equal(client.get(x), X)
         lease.close()
-    with pytest.raises(Failed, match="flags 2"):
-        export(client, x, 2)
+    with pytest.raises(Failed, match="flags 3"):
+        export(client, x, 3)
     client.close()
     nothing_left(server)
 

@@ -30,7 +30,11 @@ def owner_of(a):
 
 def memory_of(a, stream=0):
     """The memory of the array's buffer, with all in it that was called so far. It stays where it is for as long as an
-    array that owns the buffer does: whoever is told an address keeps an array."""
+    array that owns the buffer does: whoever is told an address keeps an array. A read-only array has no address, as who
+    knows it could write there."""
+    if _core.is_readonly(a):
+        raise ValueError("the array is read-only, and who gets its address could write there; __dlpack__ gives its memory "
+                         "to be read")
     owner = owner_of(a)
     memory = _find_memory(owner)
     if memory is None:

@@ -15,6 +15,7 @@ _NAMES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "oneA
 
 # Why a tensor's memory is not to be had by the server; then there is a copy.
 _NOT_LENT = (NotImplementedError, ValueError, IndexError, PermissionError, OSError, _core.LimitError, _core.DeviceError)
+_numbers = {}  # of GPUs in this process, by the session and their numbers there
 atexit.register(_core.gil_stop)
 
 
@@ -23,8 +24,9 @@ def dlpack(self, /, *, stream=None, max_version=None, dl_device=None, copy=None)
 
     Where server and program share a machine the capsule has the memory of the array itself, on the host or the GPU that
     the server computes on. Both see what the other writes. Later calls of the program are ordered behind what it has
-    written; before it looks at what the server writes it must wait (sync). Elsewhere, and for a read-only array, the
-    capsule has a copy in the host's memory.
+    written; before it looks at what the server writes it must wait (sync). Of a read-only array (flags.writeable) the
+    capsule says so, and who writes to another array of the same elements gets a copy of them. A caller that knows no
+    version 1 of DLPack, which can say so, gets a copy. Elsewhere the capsule has a copy in the host's memory.
 
     Parameters: stream: for a GPU's memory the consumer's stream, as DLPack counts them, which waits for the server; where
     the server computes on the CPU it changes nothing. max_version: the newest version of DLPack that the caller knows, as (major, minor). dl_device: None, what
@@ -40,8 +42,7 @@ def dlpack(self, /, *, stream=None, max_version=None, dl_device=None, copy=None)
         raise BufferError(f"dl_device {device}: arrayd exports to host memory, which is (1, 0)"
                           + (f", and to {own}" if own[0] != _CPU else " only"))
     if own[0] != _CPU:
-        source = self.copy() if copy else self
-        return _core.export_dlpack(source, 0, _is_versioned(max_version), memory_of(source, max(stream or 0, 0)))
+        return _device_capsule(self, max(stream or 0, 0), _is_versioned(max_version), copy)
     on_cpu = _core.session_info()["backend"] == "cpu"
     if stream is not None and not on_cpu:
         raise ValueError("stream must be None for a tensor in host memory")
@@ -58,6 +59,27 @@ def dlpack(self, /, *, stream=None, max_version=None, dl_device=None, copy=None)
     return self.get().__dlpack__(max_version=max_version)
 
 
+def _device_capsule(a, stream, versioned, copy):
+    """A capsule of a GPU's memory, which the stream may use from now on."""
+    readonly = _core.is_readonly(a)
+    if readonly and versioned and not copy:
+        return _core.export_dlpack(a, stream, True)
+    if readonly and copy is False:
+        raise BufferError("copy=False: the array is read-only, which only version 1 of DLPack can tell")
+    source = a.copy() if copy or readonly else a
+    return _core.export_dlpack(source, 0, versioned, memory_of(source, stream))
+
+
+def _device_number(a):
+    """The number of the array's GPU in this process. A read-only array is mapped once to find it."""
+    if not _core.is_readonly(a):
+        return memory_of(a).device
+    key = _core.session_serial_now(), a.device.id
+    if key not in _numbers:
+        _numbers[key] = _core.export_memory(a, 0).device
+    return _numbers[key]
+
+
 def _is_versioned(max_version):
     return max_version is not None and tuple(max_version) >= (1, 0)
 
@@ -72,7 +94,7 @@ def dlpack_device(self, /):
     if _core.session_info()["backend"] == "cpu":
         return _CPU, 0
     try:
-        return _CUDA, memory_of(self).device
+        return _CUDA, _device_number(self)
     except NOT_EXPORTED:
         return _CPU, 0
 

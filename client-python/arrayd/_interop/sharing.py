@@ -65,16 +65,19 @@ def _structured(units, dtype):
     return StructuredArray(units, dtype)
 
 
-def _rebuild(url, key, layout):
+def _rebuild(url, key, layout, readonly=False):
     if not _core.session_serial_now():
         _core.connect(url)
     try:
-        return _core.attach(key, *layout)
+        made = _core.attach(key, *layout)
     except _core.StaleHandleError as error:
         here = _core.session_info()["url"]
         if here != url:
             error.add_note(f"The array is of the server {url}, and this process uses {here}.")
         raise
+    if readonly:
+        made.flags.writeable = False
+    return made
 
 
 def _handle(a, uses, lease, linger):
@@ -143,7 +146,8 @@ def _by_handle(a, uses, linger):
     made = _making.get()
     if made is not None:
         made._made.append(handle)
-    return _rebuild, (handle.url, handle.key, handle.layout)
+    parts = handle.url, handle.key, handle.layout
+    return _rebuild, (*parts, True) if _core.is_readonly(a) else parts
 
 
 # Modules whose pickles go to one other process of this host, which loads them once. (To register a reducer with them

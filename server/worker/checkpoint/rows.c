@@ -32,6 +32,7 @@ ad_at ad__checkpoint_poison_row(ad_journal *l, const ad_poison *p) {
 
 ad_journal_row ad__checkpoint_memory_row(const ad_worker *w, const ad_shared *m) {
     ad_journal_row r = {.kind = AD_JOURNAL_BUFFER, .size = m->size, .shared = 1, .common = m->common};
+    r.read = m->readers > 0;
     r.poison = ad__checkpoint_poison_row(w->journal, m->poison);
     if (m->home) r.device = (uint16_t)m->home->gpu->index;
     if (m->block.slab) {
@@ -49,6 +50,7 @@ static ad_journal_row make_buffer_row(const ad_checkpoint *v, const ad_buffer *b
     r.fleeting = b->module ? AD_FLEETING_VARIABLE : b->import ? AD_FLEETING_IMPORT : 0;
     r.moves = ad__buffer_moves(b);
     r.common = b->shared && b->shared->common;
+    r.read = b->shared && b->shared->readers;
     r.poison = ad__checkpoint_poison_row(v->journal, b->poison);
     if (b->home) r.device = (uint16_t)b->home->gpu->index;
     if (block->slab) {

@@ -26,7 +26,7 @@
 
 #define AD_JOURNAL_ADDRESSES (64ull << 30) /* bytes of addresses that are reserved; only written pages take memory */
 #define AD_JOURNAL_MAGIC 0x6c616e72756f6a61u
-#define AD_JOURNAL_VERSION 8
+#define AD_JOURNAL_VERSION 9
 #define AD_JOURNAL_REUSED (UINT64_C(1) << 63) /* flag in ad_journal_row.writing: the memory may be used again */
 #define AD_JOURNAL_CHECKPOINTS 3
 #define AD_OFFERS 4 /* number of secrets a client may resume with that it has not shown yet */
@@ -55,6 +55,7 @@ typedef struct ad_journal_row {
     uint8_t shared, fleeting; /* buffer: others may have its memory; why it goes with the worker: ad_fleeting or 0 */
     uint8_t lost;             /* module: why another worker cannot have it: ad_module_loss */
     uint8_t open;             /* buffer: other processes may have its memory, and write there */
+    uint8_t read;             /* buffer: other processes may have its memory, and must find it as it is */
     uint64_t id, size;
     union {
         struct {
@@ -182,8 +183,10 @@ typedef struct ad_journal_session {
 } ad_journal_session;
 
 /* A capability or a name, with the memory that it holds. */
+typedef enum ad_holder_kind { AD_HOLDER_CAPABILITY, AD_HOLDER_NAME, AD_HOLDER_LEASE } ad_holder_kind;
+
 typedef struct ad_journal_holder {
-    uint64_t is_name;
+    uint64_t kind; /* ad_holder_kind; a lease goes with its worker, and tells what its program may do with the memory */
     char who[AD_PRINCIPAL_SIZE];
     ad_journal_row memory;
     uint64_t half[2], uses, owner; /* capability: its number, uses left, session; owner 0: that is over */
@@ -249,7 +252,7 @@ static inline void ad__journal_settle(ad_journal_row *row, const ad_journal_plac
     row->offset = p->offset;
     row->block = p->block;
     row->moves = p->moves;
-    row->shared = row->common = 0;
+    row->shared = row->common = row->read = 0;
 }
 
 /* Store an offset or a number that makes what was written before part of the journal. */

@@ -12,6 +12,8 @@ struct ad_shared {
     ad_buffer *buffers;
     struct ad_holder *others; /* capabilities, names and leases (sharing/holders.h) */
     bool common;
+    bool moving;      /* what is done to the memory moves it, and does not change it */
+    uint64_t readers; /* leases of programs that only read the memory; AD_READERS_UNKNOWN: another worker gave them */
     uint64_t size;
     void *address;
     ad_block block;
@@ -26,6 +28,11 @@ struct ad_shared {
     ad_gpu *ready_gpu;
     bool recorded;
 };
+
+#define AD_READERS_UNKNOWN UINT64_MAX
+
+/* True if the memory stays as it is, and who writes to it gets a copy: others hold it, or programs read it. */
+static inline bool ad__shared_is_kept(const ad_shared *m) { return !m->common && (m->holders > 1 || m->readers); }
 
 /* True if the buffer's memory may be written while an operation runs. Other processes may write imported memory, and
  * memory that was exported at any time. Sessions write common memory in turn, but no kernel may depend on that. */

@@ -35,6 +35,7 @@ typedef struct ad_recovery {
         uint64_t slab, offset;
         struct ad_shared *shared; /* NULL: the memory is not restored yet */
         bool common;              /* its holders write into the memory, and do not get copies */
+        bool read;                /* programs have it that must find it as it is */
         bool changing;            /* an operation was changing the memory in place */
     } * common;
     uint64_t commons, common_room;

@@ -66,6 +66,7 @@ static struct ad_common *add_common(ad_recovery *r, const ad_journal_row *row) {
         r->commons++;
     }
     c->common = c->common || row->common;
+    c->read = c->read || row->read;
     return c;
 }
 
@@ -256,6 +257,12 @@ static struct ad_common *apply_common(const ad_recovery *r, ad_journal_row *row)
     return c;
 }
 
+/* Say of restored memory what the rows of its holders say. Programs that read it have it still. */
+static void mark_shared(const struct ad_common *c) {
+    c->shared->common = c->common;
+    c->shared->readers = c->read ? AD_READERS_UNKNOWN : 0;
+}
+
 int ad__recovery_restore_buffer(ad_worker_session *s, const ad_journal_row *written, const ad_journal_session *at,
                                 const ad_journal_checkpoint *state, ad_fault *fault) {
     ad_journal_row row = settle_row(s->worker->before.left, written);
@@ -271,7 +278,7 @@ int ad__recovery_restore_buffer(ad_worker_session *s, const ad_journal_row *writ
     if (!b) b = ad__buffers_find(&s->buffers, row.id);
     if (c && !shared && b->block.slab) {
         if (!(c->shared = ad__shared_of(s, b))) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-        c->shared->common = c->common;
+        mark_shared(c);
     }
     restore_value(s, &row, at, state, b);
     ad__checkpoint_mark_buffer(s, b);
@@ -313,7 +320,7 @@ static ad_shared *find_held(ad_worker *w, const ad_journal_holder *h, ad_fault *
         ad__fault(fault, AD_E_PROTOCOL, "its part of the journal is inconsistent");
         return NULL;
     }
-    if (!c->shared && (c->shared = restore_orphan(w, h, fault))) c->shared->common = c->common;
+    if (!c->shared && (c->shared = restore_orphan(w, h, fault))) mark_shared(c);
     return c->shared;
 }
 
@@ -326,7 +333,7 @@ static const char *get_grant(const ad_recovery *r, ad_at at) {
 static int restore_holder(ad_worker *w, ad_journal_holder *h, ad_fault *fault) {
     ad_recovery *r = w->before.left;
     const ad_journal_checkpoint nothing = {.operations = UINT64_MAX};
-    const char *grant = h->is_name ? get_grant(r, h->grant) : "";
+    const char *grant = h->kind == AD_HOLDER_NAME ? get_grant(r, h->grant) : "";
     h->who[sizeof h->who - 1] = h->name[sizeof h->name - 1] = 0;
     if (!grant) return ad__fault(fault, AD_E_PROTOCOL, "its grant in the journal is inconsistent");
     ad_shared *shared = find_held(w, h, fault);
@@ -334,11 +341,12 @@ static int restore_holder(ad_worker *w, ad_journal_holder *h, ad_fault *fault) {
     if (!shared->poison) shared->poison = ad__recovery_poison(r, h->memory.poison);
     ad_fault why;
     if (!shared->poison && explain_loss(w, &h->memory, &nothing, &why)) shared->poison = ad__poison_new(&why, 0, "");
-    int status = h->is_name ? ad__name_restore(w, h, grant, shared) : ad__capability_restore(w, h, shared);
+    int status =
+        h->kind == AD_HOLDER_NAME ? ad__name_restore(w, h, grant, shared) : ad__capability_restore(w, h, shared);
     return status ? ad__fault(fault, status, "%s", ad__error_text(status)) : 0;
 }
 
-/* Call visit for each name and capability in the journal. */
+/* Call visit for each name, capability and lease in the journal. */
 static void visit_holders(ad_recovery *r, const ad_journal_head *head, void (*visit)(void *user, ad_journal_holder *h),
                           void *user) {
     const ad_journal_index *index = ad__recovery_get(r, head->index, sizeof *index);
@@ -369,7 +377,8 @@ int ad__recovery_collect_holders(ad_recovery *r, const ad_journal_head *head) {
 
 static void recover_holder(void *user, ad_journal_holder *h) {
     ad_fault fault = {0};
-    if (restore_holder(user, h, &fault)) ad__log(shared_array_lost, h->who, h->is_name ? h->name : "", fault.text);
+    if (h->kind == AD_HOLDER_LEASE || !restore_holder(user, h, &fault)) return;
+    ad__log(shared_array_lost, h->who, h->kind == AD_HOLDER_NAME ? h->name : "", fault.text);
 }
 
 void ad__recovery_restore_holders(ad_worker *w, const ad_journal_head *head) {

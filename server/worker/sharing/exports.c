@@ -26,6 +26,7 @@ struct ad_exported {
     uint64_t id;
     unsigned importer; /* process id of the lease's maker, as it is known in this namespace */
     bool plain;        /* the other process has a handle of the memory, and no descriptor */
+    bool reads;        /* the other process only reads the memory, which stays as it is: the lease counts in readers */
 };
 
 /* ---- leases ---- */
@@ -56,6 +57,7 @@ static void unlink_export(ad_worker *w, ad_exported *l) {
 static void end_export(ad_worker *w, ad_exported *l) {
     ad__log(export_ends, l->id, l->holder.principal, l->holder.shared->size, l->importer);
     unlink_export(w, l);
+    if (l->reads && l->holder.shared->readers != AD_READERS_UNKNOWN) l->holder.shared->readers--;
     ad__lease_close(w, l->holder.principal, &l->lease);
     ad__holder_end(w, &l->holder);
     free(l);
@@ -90,11 +92,12 @@ static bool is_exported_otherwise(const ad_worker *w, const ad_shared *m, bool p
     return l;
 }
 
-/* Check that the buffer can be exported. A receiver of its memory can write it, so it must be no snapshot, and in a
- * slab of the session's principal. */
-static int check_export(ad_worker_session *s, ad_buffer *b, bool plain, ad_fault *fault) {
+/* Check that the buffer can be exported. A receiver of its memory could write it even if it is to read only, so the
+ * memory must be in a slab of the session's principal. */
+static int check_export(ad_worker_session *s, ad_buffer *b, uint64_t flags, ad_fault *fault) {
     const char *whose = b->home && b->block.slab ? s->principal : NULL;
-    if (b->readonly)
+    const bool plain = flags & AD_EXPORT_HANDLE;
+    if (b->readonly && !(flags & AD_EXPORT_READONLY))
         return ad__fault(fault, AD_E_VALUE, "export: the array is read-only, and who gets its memory could write it");
     if (b->import)
         return ad__fault(fault, AD_E_VALUE, "export: the array is memory of its program: export a copy of it");
@@ -140,20 +143,26 @@ static int move_to_own_slab(ad_worker_session *s, ad_stream_queue *queue, ad_sha
     return 0;
 }
 
+static bool has_own_slab(const ad_shared *m, bool plain) {
+    return ad__memory_is_apart(&m->block) && ad__memory_is_plain(&m->block) == plain;
+}
+
 /* Ensure that the elements have a slab of their own, with nothing else to be seen in it. */
 static int ensure_own_slab(ad_worker_session *s, ad_stream_queue *queue, ad_shared *m, bool plain, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
-    if (!ad__memory_is_apart(&m->block) || ad__memory_is_plain(&m->block) != plain)
-        return move_to_own_slab(s, queue, m, plain, fault);
+    if (!has_own_slab(m, plain)) return move_to_own_slab(s, queue, m, plain, fault);
     uint64_t behind = m->block.size - m->size;
     if (!behind || ad__memory_is_exposed(&m->block)) return 0;
     return ad__session_status(s, backend->zero(queue->stream, (char *)m->address + m->size, behind, fault), fault);
 }
 
-/* Let the stream queue wait for all that uses the buffer's memory, and ensure that the memory has a slab of its own. */
-static int prepare_memory(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, bool plain, ad_fault *fault) {
-    int status = ad__stream_queue_uses(s, queue, b, true, fault);
-    if (!status) status = ensure_own_slab(s, queue, b->shared, plain, fault);
+/* Let the stream queue wait for all that uses the buffer's memory, and ensure that the memory has a slab of its own.
+ * Memory that stays in its place and is only read waits for what writes it. */
+static int prepare_memory(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, const ad_exported *l,
+                          ad_fault *fault) {
+    const bool stays = l->reads && has_own_slab(b->shared, l->plain);
+    int status = ad__stream_queue_uses(s, queue, b, !stays, fault);
+    if (!status) status = ensure_own_slab(s, queue, b->shared, l->plain, fault);
     if (!status) status = ad__session_enqueued(s, queue, fault);
     return status;
 }
@@ -167,36 +176,58 @@ static void mark_holders(ad_worker *w, ad_shared *m) {
     ad__holders_write(w, m);
 }
 
-/* Let a lease hold the buffer's memory, in a slab of its own. */
-static int hold_memory(ad_worker_session *s, ad_buffer *b, ad_exported *l, ad_fault *fault) {
-    int status = b->shared && !b->shared->common && b->shared->holders > 1 ? ad__shared_detach(s, b, fault) : 0;
-    if (status) return status;
-    ad_shared *m = ad__shared_of(s, b);
-    if (!m) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+/* Prepare the memory of a buffer for a lease that reads or writes it. No holder gets a copy when it moves. */
+static int prepare_shared(ad_worker_session *s, ad_buffer *b, ad_exported *l, ad_fault *fault) {
+    ad_shared *m = b->shared;
     const bool common = m->common;
-    ad__shared_hold(m, s->principal);
-    m->common = true;
-    status = prepare_memory(s, b->home, b, l->plain, fault);
-    if (!status) {
-        ad__memory_expose(&m->block);
-        mark_holders(s->worker, m);
-        l->holder.shared = m;
-        return 0;
-    }
-    m->common = common;
-    ad__shared_release(s->worker, m, s->principal);
+    m->moving = true;
+    m->common = common || !l->reads;
+    int status = prepare_memory(s, b->home, b, l, fault);
+    m->moving = false;
+    if (status) m->common = common;
     return status;
 }
 
+/* Let a lease hold the buffer's memory, in a slab of its own. Memory that is only read stays what it was: a snapshot
+ * of all that hold it, or common memory, whose changes the reader sees. */
+static int hold_memory(ad_worker_session *s, ad_buffer *b, ad_exported *l, ad_fault *fault) {
+    int status = !l->reads && b->shared && ad__shared_is_kept(b->shared) ? ad__shared_detach(s, b, fault) : 0;
+    if (status) return status;
+    ad_shared *m = ad__shared_of(s, b);
+    if (!m) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    ad__shared_hold(m, s->principal);
+    status = prepare_shared(s, b, l, fault);
+    if (status) {
+        ad__shared_release(s->worker, m, s->principal);
+        return status;
+    }
+    l->reads = l->reads && !m->common;
+    if (l->reads && m->readers != AD_READERS_UNKNOWN) m->readers++;
+    ad__memory_expose(&m->block);
+    mark_holders(s->worker, m);
+    l->holder.shared = m;
+    return 0;
+}
+
+/* The next worker must know what programs may do with the memory. Memory that has a handle goes with this one. */
+static void write_lease(ad_worker *w, ad_holder *holder) {
+    ad_journal_holder *h = ad__journal_alloc(w->journal, sizeof *h);
+    if (!h) return;
+    *h = (ad_journal_holder){.kind = AD_HOLDER_LEASE, .memory = ad__checkpoint_memory_row(w, holder->shared)};
+    memcpy(h->who, holder->principal, sizeof h->who);
+    if (!(holder->place = ad__journal_hold(w->journal, h))) ad__journal_free(w->journal, h);
+}
+
 /* Begin an export: make its lease on the socket fd. The callee owns fd. */
-static int begin_export(ad_worker_session *s, ad_buffer *b, int fd, bool plain, ad_fault *fault) {
+static int begin_export(ad_worker_session *s, ad_buffer *b, int fd, uint64_t flags, ad_fault *fault) {
     ad_sharing *all = s->worker->sharing;
     ad_exported *l = NULL;
-    int status = ad__is_stream_socket(fd) ? check_export(s, b, plain, fault)
+    int status = ad__is_stream_socket(fd) ? check_export(s, b, flags, fault)
                                           : ad__fault(fault, AD_E_VALUE, "export: the descriptor is not a Unix socket");
     if (!status && !(l = ad__os.calloc(1, sizeof *l))) status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
     if (!status) {
-        l->plain = plain;
+        l->plain = flags & AD_EXPORT_HANDLE;
+        l->reads = flags & AD_EXPORT_READONLY;
         status = hold_memory(s, b, l, fault);
     }
     if (status) {
@@ -208,6 +239,7 @@ static int begin_export(ad_worker_session *s, ad_buffer *b, int fd, bool plain, 
     l->id = ++all->exported_so_far;
     l->importer = get_importer(fd);
     memcpy(l->holder.principal, s->principal, sizeof l->holder.principal);
+    if (!l->plain) l->holder.write = write_lease;
     link_export(s->worker, l);
     ad__holder_begin(s->worker, &l->holder);
     s->sharing.exporting = l;
@@ -227,10 +259,14 @@ static int send_memory(ad_worker_session *s, ad_exported *l, uint64_t request, a
         return ad__fault(fault, AD_E_SYSTEM, "export: the descriptor could not be passed: %s", strerror(errno));
     if ((status = ad__lease_watch(s->worker, &l->lease, fault))) return status;
     ad__log(export_begins, l->id, s->id, s->principal, m->size, l->importer);
+    uint64_t slab, offset;
+    ad__memory_place(&m->block, &slab, &offset);
     const ad_scalar values[] = {{.kind = AD_SCALAR_INT, .as.i = (int64_t)m->block.size},
                                 {.kind = AD_SCALAR_INT, .as.i = gpu->index},
-                                {.kind = AD_SCALAR_INT, .as.i = (int64_t)l->id}};
-    ad__reply_text(s, request, 3, values, gpu->info.id, strlen(gpu->info.id));
+                                {.kind = AD_SCALAR_INT, .as.i = (int64_t)l->id},
+                                {.kind = AD_SCALAR_INT, .as.i = (int64_t)slab},
+                                {.kind = AD_SCALAR_INT, .as.i = (int64_t)s->worker->sharing->number}};
+    ad__reply_text(s, request, 5, values, gpu->info.id, strlen(gpu->info.id));
     return 0;
 }
 
@@ -250,9 +286,9 @@ static int accept_export(ad_worker_session *s, const ad_message *m, ad_buffer *b
     if (!status && !(s->grants.may & AD_GRANT_EXPORTS))
         status = ad__fault(fault, AD_E_DENIED, "export: %s may not hand arrays out of the server (grant exports)",
                            s->principal);
-    if (!status && m->u[2] & ~(uint64_t)AD_EXPORT_HANDLE)
+    if (!status && m->u[2] > AD_EXPORT_READONLY) /* who opens a handle can write */
         status = ad__fault(fault, AD_E_VALUE, "export: there are no flags %" PRIu64, m->u[2]);
-    if (!status && !b->poison) return begin_export(s, b, fd, m->u[2] & AD_EXPORT_HANDLE, fault);
+    if (!status && !b->poison) return begin_export(s, b, fd, m->u[2], fault);
     ad__discard(s->principal, fd);
     return status;
 }
@@ -281,7 +317,7 @@ static int prepare_export(ad_worker_session *s, const ad_message *m, bool *answe
         return AD_WAITS;
     }
     *answered = true;
-    if (b && b->import && !b->poison && !m->u[2]) return answer_own_memory(s, m);
+    if (b && b->import && !b->poison && !(m->u[2] & AD_EXPORT_HANDLE)) return answer_own_memory(s, m);
     int status = accept_export(s, m, b, fault);
     if (status) return status;
     if (b->poison) {

@@ -106,7 +106,7 @@ static void write_name(ad_worker *w, ad_holder *holder) {
     }
     *grant = size;
     memcpy(grant + 1, n->grant, size);
-    *h = (ad_journal_holder){.is_name = 1,
+    *h = (ad_journal_holder){.kind = AD_HOLDER_NAME,
                              .by = holder->by,
                              .at = holder->at,
                              .memory = ad__checkpoint_memory_row(w, n->holder.shared),

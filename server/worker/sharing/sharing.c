@@ -164,12 +164,13 @@ static void free_shared(ad_worker *w, ad_shared *m) {
     free(m);
 }
 
-/* Make shared memory the only holder's own, if that is a session's buffer in its own stream queue's memory. The home
- * queue waits for former holders, and the session's other stream queues wait for the home queue. */
+/* Make shared memory the only holder's own, if that is a session's buffer in its own stream queue's memory and no
+ * program reads it. The home queue waits for former holders, and the session's other stream queues wait for the home
+ * queue. */
 static void unshare_memory(ad_worker *w, ad_shared *m) {
     ad_buffer *b = m->buffers;
     ad_worker_session *s = b->sharing.holder;
-    if (m->home && !is_session_queue(s, m->home)) return;
+    if (m->readers || (m->home && !is_session_queue(s, m->home))) return;
     if (is_asynchronous(w, m) && b->order.writer && !ad__run_is_dropping(s) &&
         ad__stream_queue_after(w->backend, m->home, b->order.writer, NULL))
         return;
@@ -343,9 +344,10 @@ ad_shared *ad__shared_give(ad_worker_session *s, ad_buffer *b, ad_fault *fault) 
 }
 
 int ad__shared_uses(ad_worker_session *s, ad_stream_queue *queue, ad_buffer *b, bool writes, ad_fault *fault) {
-    if (writes && b->readonly)
+    const bool changes = writes && !b->shared->moving;
+    if (changes && b->readonly)
         return ad__fault(fault, AD_E_VALUE, "buffer %" PRIu64 " is read-only: it was published by somebody", b->id);
-    if (writes && !b->shared->common && b->shared->holders > 1) return ad__shared_detach(s, b, fault);
+    if (changes && ad__shared_is_kept(b->shared)) return ad__shared_detach(s, b, fault);
     if (!is_asynchronous(s->worker, b->shared)) return 0;
     int status = follow_writer(s, queue, b, fault);
     if (!status && writes) status = follow_all(s, queue, b, fault);
