@@ -183,14 +183,14 @@ Test(listen, addresses_that_are_none) {
     ad_address a;
     CONFIGURE("--metrics=0.0.0.0:1");
     cr_expect_eq(ad__address_metrics(&front.config, &a, &fault), AD_E_VALUE);
-    ad__config_free(&front.config);
+    close_front();
     CONFIGURE("--metrics=0.0.0.0:1", "--metrics-open=yes", "--tls=[::]:1", "--tls-ca=x");
     cr_expect_eq(ad__address_metrics(&front.config, &a, &fault), 0);
     cr_expect_eq(ad__address_tls(&front.config, &a, &fault), 0);
-    ad__config_free(&front.config);
+    close_front();
     CONFIGURE("--tls=[::]:1", "--self-signed=yes");
     cr_expect_eq(ad__address_tls(&front.config, &a, &fault), 0);
-    ad__config_free(&front.config);
+    close_front();
 }
 
 /* Open a front while the n-th use of a call fails, or takes place otherwise. */
@@ -370,7 +370,7 @@ static void make_files_otherwise(void) {
         cr_expect_eq(ad__self_signed_prepare(&front.config, &fault), rows[i].expected, "%zu: %s", i, fault.text);
         disarm_failure();
         fail_close(0);
-        ad__config_free(&front.config);
+        close_front();
         remove_files();
     }
 }
@@ -387,7 +387,7 @@ Test(listen, a_server_makes_its_own_files_or_says_why_not) {
             const int status = ad__self_signed_prepare(&front.config, &fault);
             disarm_failure();
             cr_expect(status == 0 || (status == fault.code && *fault.text), "call %d, use %d: %d", c, n, status);
-            ad__config_free(&front.config);
+            close_front();
             remove_files();
             if (failing.left > 0) break;
         }
@@ -405,7 +405,7 @@ Test(listen, a_server_makes_its_own_files_or_says_why_not) {
             const int status = ad__self_signed_prepare(&front.config, &fault);
             disarm_failure();
             cr_expect_eq(status != 0, kind != 1, "%s: %s", variables[v], fault.text);
-            ad__config_free(&front.config);
+            close_front();
         }
     }
     static const char *const named[][4] = {
@@ -418,7 +418,7 @@ Test(listen, a_server_makes_its_own_files_or_says_why_not) {
         arm_failure(CALL_geteuid, 0, 1);
         cr_expect_eq(ad__self_signed_prepare(&front.config, &fault), 0, "%s", fault.text);
         disarm_failure();
-        ad__config_free(&front.config);
+        close_front();
     }
 }
 
