@@ -198,6 +198,9 @@ void ad__slot_init(ad_slot *slot, void *data, uint64_t size);
 ad_slot *ad__slot_find(ad_session *s, uint64_t request);
 /* Add a slot to the list, and give it a request id. The caller holds the lock. */
 void ad__slot_add(ad_session *s, ad_slot *slot);
+/* Remove a slot from the list, where it is in it: a fork's child has none of its parent's. The caller holds the lock.
+ */
+void ad__slot_remove(ad_session *s, ad_slot *slot);
 /* Wait a little for the server, for another thread's work on the connection, or for another connection. The caller then
  * looks again. *checked: time of the last check of the interrupt. AD_E_INTERRUPTED.
  * The caller holds the lock, which is released meanwhile. */

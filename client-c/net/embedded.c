@@ -183,7 +183,7 @@ int ad__embedded_connect(const ad_embedded *e, int *fd) {
         return 0;
     }
     close(pair[0]);
-    if (error == EAGAIN || error == EINTR) return ad__fail(AD_E_TIMEOUT, "the embedded arrayd does not answer");
+    if (error == EAGAIN) return ad__fail(AD_E_TIMEOUT, "the embedded arrayd does not answer");
     return ad__fail(AD_E_CONNECTION, "the embedded arrayd has gone");
 }
 
@@ -198,7 +198,7 @@ static bool await_exit(pid_t pid) {
 
 void ad__embedded_reap(ad_embedded *e) {
     const pid_t pid = e->pid;
-    if (e->door >= 0) close(e->door);
+    close(e->door);
     e->door = -1;
     if (!await_exit(pid)) kill(pid, SIGKILL);
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)

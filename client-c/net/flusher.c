@@ -50,7 +50,7 @@ static void sleep_until_signal(ad_session *s, uint64_t *look) {
 static void await_work(ad_session *s) {
     uint64_t look = SOON_NS;
     s->flusher.asleep = true;
-    while (s->flusher.asleep && !s->closing && !s->dead && !s->resume.lost) sleep_until_signal(s, &look);
+    while (s->flusher.asleep && !s->dead) sleep_until_signal(s, &look);
     s->flusher.asleep = false;
 }
 
@@ -61,7 +61,7 @@ static void *run_flusher(void *argument) {
     prctl(PR_SET_TIMERSLACK, 1000);
     prctl(PR_SET_NAME, "arrayd-flush");
     pthread_mutex_lock(&s->lock);
-    while (!s->closing && !s->dead) {
+    while (!s->dead) {
         pthread_mutex_unlock(&s->lock);
         nanosleep(&(struct timespec){.tv_nsec = tick}, NULL);
         pthread_mutex_lock(&s->lock);
@@ -95,7 +95,7 @@ static bool start_flusher(ad_session *s) {
 }
 
 bool ad__flusher_wake(ad_session *s) {
-    if (s->dead || s->closing) return true;
+    if (s->dead) return true;
     if (!s->flusher.runs) return start_flusher(s);
     if (s->flusher.asleep) {
         s->flusher.asleep = false;
@@ -106,8 +106,6 @@ bool ad__flusher_wake(ad_session *s) {
 
 void ad__flusher_stop(ad_session *s) {
     pthread_mutex_lock(&s->lock);
-    s->closing = true;
-    pthread_cond_signal(&s->flusher.work);
     bool runs = s->flusher.runs;
     pthread_mutex_unlock(&s->lock);
     if (runs) pthread_join(s->flusher.thread, NULL);

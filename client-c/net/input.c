@@ -44,11 +44,11 @@ void ad__trace_messages(ad_session *s, const char *arrow, ad_reader *reader, ad_
 /* ---- messages ---- */
 
 static void copy_string(char *out, size_t size, const ad_string *s) {
-    snprintf(out, size, "%.*s", (int)(s->size < size ? s->size : size), s->data ? s->data : "");
+    snprintf(out, size, "%.*s", (int)(s->size < size ? s->size : size), s->data);
 }
 
 static void handle_welcome(ad_session *s, const ad_message *m) {
-    if ((s->handshake.welcomed && !s->handshake.inherited) || !m->welcome) {
+    if (s->handshake.welcomed && !s->handshake.inherited) {
         ad__kill_session_locked(s, "protocol violated: a second welcome");
         return;
     }
@@ -70,9 +70,7 @@ static void record_answer(ad_session *s, const ad_message *m) {
 }
 
 static void finish_slot(ad_session *s, ad_slot *slot) {
-    ad_slot **p = &s->input.slots;
-    while (*p && *p != slot) p = &(*p)->next;
-    if (*p) *p = slot->next;
+    ad__slot_remove(s, slot);
     slot->done = true;
     ad__wake_all(s);
 }
@@ -161,13 +159,13 @@ static void handle_bye(ad_session *s, const ad_message *m) {
 }
 
 static void dispatch_message(ad_session *s, const ad_message *m) {
-    static void (*const handlers[AD_REQ_BYE + 1])(ad_session *, const ad_message *) = {
+    static void (*const handlers[AD_REQUEST_LIMIT])(ad_session *, const ad_message *) = {
         [AD_REQ_WELCOME] = handle_welcome, [AD_REQ_REPLY] = handle_reply, [AD_REQ_FAIL] = handle_fail,
         [AD_REQ_ACK] = handle_ack,         [AD_REQ_BYE] = handle_bye,
     };
     if (!s->handshake.welcomed && m->opcode != AD_REQ_WELCOME && m->opcode != AD_REQ_BYE)
         ad__kill_session_locked(s, "protocol violated: the server did not begin with welcome");
-    else if (m->opcode <= AD_REQ_BYE && handlers[m->opcode]) handlers[m->opcode](s, m);
+    else if (handlers[m->opcode]) handlers[m->opcode](s, m);
 }
 
 /* Handle all messages of a control block. */
@@ -197,7 +195,6 @@ static void handle_control(ad_session *s, const uint8_t *control, size_t size) {
 static uint8_t *begin_piece(ad_session *s, ad_slot **slot) {
     pthread_mutex_lock(&s->lock);
     *slot = s->input.receiver.request ? ad__slot_find(s, s->input.receiver.request) : NULL;
-    if (*slot && !(*slot)->data) *slot = NULL;
     if (*slot) (*slot)->receiving = true;
     pthread_mutex_unlock(&s->lock);
     return *slot ? (*slot)->data + s->input.receiver.offset : NULL;
@@ -268,7 +265,7 @@ static bool parse_next(ad_session *s) {
 /* Move the bytes to the front of the buffer, and make room for the rest of a large control block. */
 static int make_input_room(ad_receiver *in) {
     size_t there = in->end - in->begin, need = INPUT_SIZE;
-    if (there >= AD_FRAME_HEADER && in->left == 0) need = AD_FRAME_HEADER + in->frame.control;
+    if (there >= AD_FRAME_HEADER) need = AD_FRAME_HEADER + in->frame.control;
     if (in->begin) {
         memmove(in->data, in->data + in->begin, there);
         in->begin = 0;

@@ -31,7 +31,7 @@ void ad__slot_add(ad_session *s, ad_slot *slot) {
     s->input.slots = slot;
 }
 
-static void remove_slot(ad_session *s, ad_slot *slot) {
+void ad__slot_remove(ad_session *s, ad_slot *slot) {
     for (ad_slot **p = &s->input.slots; *p; p = &(*p)->next) {
         if (*p == slot) {
             *p = slot->next;
@@ -60,13 +60,13 @@ static bool spin_for_input(ad_session *s) {
     uint64_t now = begin;
     int came = 0;
     const bool ring = atomic_load_explicit(&s->ring.memory, memory_order_relaxed) != NULL;
-    while (!came && !s->input.receiver.closed && now - begin < SPIN_NS) {
+    while (!s->input.receiver.closed && now - begin < SPIN_NS) {
         if (!ring || ad__ring_await(s)) came = ad__receiver_run(s, MSG_DONTWAIT);
         if (came) break;
         sched_yield();
         now = ad__now();
     }
-    if (came && now - begin < SPIN_NS)
+    if (came)
         s->input.receiver.spin_credit =
             s->input.receiver.spin_credit < SPIN_CREDIT_MOST ? s->input.receiver.spin_credit + 1 : SPIN_CREDIT_MOST;
     else
@@ -89,8 +89,7 @@ static void read_for_all(ad_session *s) {
 void ad__read_now(ad_session *s, bool all) {
     s->input.reading = true;
     pthread_mutex_unlock(&s->lock);
-    for (bool more = !s->input.receiver.closed; more;)
-        more = ad__receiver_run(s, MSG_DONTWAIT) && all && !s->input.receiver.closed;
+    for (bool more = !s->input.receiver.closed; more;) more = ad__receiver_run(s, MSG_DONTWAIT) && all;
     pthread_mutex_lock(&s->lock);
     s->input.reading = false;
     ad__wake_all(s);
@@ -101,7 +100,7 @@ void ad__read_now(ad_session *s, bool all) {
 static int check_interrupt(ad_session *s, uint64_t *checked) {
     if (!s->calls.interrupt.check) return 0;
     uint64_t now = ad__now();
-    if (*checked > now || now - *checked < STEP_NS) return 0;
+    if (now - *checked < STEP_NS) return 0;
     *checked = now;
     int (*check)(void *) = s->calls.interrupt.check;
     void *argument = s->calls.interrupt.argument;
@@ -112,21 +111,20 @@ static int check_interrupt(ad_session *s, uint64_t *checked) {
 }
 
 int ad__wait(ad_session *s, uint64_t *checked) {
-    if (s->dead) return 0;
     if (s->input.reading || s->resume.lost) ad__wait_changed(s);
     else read_for_all(s);
     return check_interrupt(s, checked);
 }
 
 int ad__wait_writer(ad_session *s, uint64_t *checked) {
-    if (s->output.writing && !s->dead) ad__wait_changed(s);
+    ad__wait_changed(s);
     return check_interrupt(s, checked);
 }
 
 /* Give up waiting: the reply will be dropped. Waits while the reading thread writes into the slot's data. */
 static void abandon_slot(ad_session *s, ad_slot *slot) {
     while (slot->receiving) ad__wait_changed(s);
-    if (!slot->persistent) remove_slot(s, slot);
+    if (!slot->persistent) ad__slot_remove(s, slot);
 }
 
 /* Fail with the deferred failure, and clear it. */
@@ -147,7 +145,7 @@ static int submit_request(ad_session *s, size_t mark, int status, ad_slot *slot)
     if (!status && !s->output.gathered.failed) return ad__push_output(s);
     s->output.gathered.size = mark;
     s->output.gathered.failed = false;
-    remove_slot(s, slot);
+    ad__slot_remove(s, slot);
     slot->persistent = false;
     return ad__fail_memory();
 }

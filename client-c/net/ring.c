@@ -12,23 +12,22 @@
 /* Take a descriptor that came behind the bytes that have been counted. */
 static void take_offer(ad_session *s, int fd, uint64_t place) {
     ad_ring_memory *m = NULL;
-    if (!atomic_load_explicit(&s->ring.memory, memory_order_relaxed) && !ad__ring_map(fd, &m)) {
+    if (!ad__ring_map(fd, &m)) {
         ad__ring_read_begin(&s->ring.reader, &m->down, m->bytes[1], place);
         atomic_store_explicit(&s->ring.memory, m, memory_order_release);
     }
     close(fd);
 }
 
-/* Take the first descriptor of a message, and close the others. -1: there is none. */
+/* Take the first descriptor of a message, and close the others. -1: there is none. Nothing else comes along, as no
+ * option of the socket asks for it. */
 static int take_descriptor(struct msghdr *m) {
+    const struct cmsghdr *c = CMSG_FIRSTHDR(m);
     int first = -1, fd;
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-        for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof fd; i++) {
-            memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-            if (first < 0) first = fd;
-            else close(fd);
-        }
+    for (size_t i = 0; c && i < (c->cmsg_len - CMSG_LEN(0)) / sizeof fd; i++) {
+        memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+        if (first < 0) first = fd;
+        else close(fd);
     }
     return first;
 }
@@ -42,7 +41,7 @@ static ssize_t receive_with_offer(ad_session *s, void *data, size_t size, int fl
     struct iovec part = {data, size};
     struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     ssize_t n = recvmsg(s->connection.fd, &m, flags | MSG_CMSG_CLOEXEC);
-    const int fd = n >= 0 && m.msg_controllen ? take_descriptor(&m) : -1;
+    const int fd = n >= 0 ? take_descriptor(&m) : -1;
     if (fd >= 0) take_offer(s, fd, atomic_load_explicit(&s->input.received, memory_order_relaxed) + (uint64_t)n);
     return n;
 }

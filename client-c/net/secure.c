@@ -96,7 +96,6 @@ ssize_t ad__secure_receive(ad_secure *s, void *data, size_t size, int flags) {
 ssize_t ad__secure_send(ad_secure *s, const struct iovec *part) {
     ad_fault fault = {0};
     bool write;
-    if (!part->iov_len) return 0;
     pthread_mutex_lock(&s->lock);
     ssize_t n = translate_result(s, ad__tls_write(s->tls, part->iov_base, part->iov_len, &fault), &fault, &write);
     pthread_mutex_unlock(&s->lock);

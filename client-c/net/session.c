@@ -102,7 +102,6 @@ static void destroy_session(ad_session *s) {
     ad__ring_leave(s);
     if (!ad__is_foreign(s))
         ad__secure_close(s->connection.secure); /* in a fork's child its lock may be held by a thread of the parent */
-    if (s->output.gathered_pass.fd >= 0) close(s->output.gathered_pass.fd);
     if (s->output.sending_pass.fd >= 0) close(s->output.sending_pass.fd);
     ad__resume_end(s);
     if (s->connection.fd >= 0) close(s->connection.fd);
@@ -200,7 +199,7 @@ uint64_t ad__get_own_process(const ad_session *s) {
 
 /* Send hello, and wait for welcome or bye. */
 static int greet_server(ad_session *s, ad_credentials *credentials, uint64_t deadline) {
-    uint64_t checked = UINT64_MAX;
+    uint64_t checked = ad__now();
     const char *token = credentials->token;
     char client[128];
     snprintf(client, sizeof client, "%s, libarrayd " AD_VERSION, credentials->name);
@@ -229,8 +228,7 @@ static int greet_server(ad_session *s, ad_credentials *credentials, uint64_t dea
     s->encoded.bytes = s->output.loaded = s->output.place = 0; /* the window and the resumed stream begin after hello */
     s->window.count = 0;
     if (!status) ad__resume_begin(s, credentials);
-    if (*token && s->output.sending.data && !s->output.writing)
-        explicit_bzero(s->output.sending.data, s->output.sending.capacity);
+    if (*token && s->output.sending.data) explicit_bzero(s->output.sending.data, s->output.sending.capacity);
     pthread_mutex_unlock(&s->lock);
     return status;
 }

@@ -114,7 +114,6 @@ struct ad_session {
     } references;
     int generation;  /* generation of the process that opened the session, see ad__is_foreign */
     uint64_t serial; /* number among all sessions of this process */
-    bool closing;    /* ad_session_close has been called */
     bool dead;       /* nothing can be sent or received any more, for the reason in `why` */
     char why[AD_FAULT_TEXT];
 
@@ -234,7 +233,7 @@ struct ad_session {
     } tracing; /* AD_TRACE: messages that are sent are decoded again and printed */
     struct {
         uint64_t round_trips;
-        uint64_t frees; /* of encoded.ops */
+        uint64_t frees;                    /* of encoded.ops */
         atomic_uint_fast64_t lent, copied; /* arrays made by ad_lend; copies by ad_write_device */
     } counts;
     /* Loop of a ufunc for the types of its inputs, plus 1; 0: not resolved yet. Any thread, without the lock. */

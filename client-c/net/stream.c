@@ -187,7 +187,7 @@ static bool is_interrupted(ad_session *s, uint64_t *checked) {
 /* Lose the connection after reading the server's last words, which tell why. Another thread may be reading them. */
 static int read_last_words(ad_session *s, int why) {
     pthread_mutex_lock(&s->lock);
-    for (int i = 0; i < PATIENCE && s->input.reading && !s->dead && !s->resume.lost; i++) ad__wait_changed(s);
+    for (int i = 0; i < PATIENCE && s->input.reading && !s->resume.lost; i++) ad__wait_changed(s);
     const bool reader = !s->input.reading;
     s->input.reading = true;
     pthread_mutex_unlock(&s->lock);
@@ -358,8 +358,7 @@ static int wait_room(ad_session *s) {
     int status = 0;
     while (!status && !s->dead && !has_room(s)) {
         if (s->output.writing) status = ad__wait_writer(s, &checked);
-        else if (!s->resume.lost &&
-                 (s->output.gathered.size > s->output.frame + AD_FRAME_HEADER || s->output.frame || ad__has_unsent(s)))
+        else if (!s->resume.lost && (s->output.gathered.size > AD_FRAME_HEADER || ad__has_unsent(s)))
             status = ad__push_output(s);
         else status = ad__wait(s, &checked);
     }
@@ -532,7 +531,7 @@ int ad__send_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_
     int status = 0;
     if (s->resume.enabled && chunk > AD_UNACKED_PAYLOAD) chunk = AD_UNACKED_PAYLOAD;
     if (chunk > s->welcome.window_bytes / 8) chunk = s->welcome.window_bytes / 8;
-    if (size <= SMALL_PAYLOAD && size <= chunk) return size ? gather_bytes(s, buffer, offset, data, size) : 0;
+    if (size <= SMALL_PAYLOAD && size <= chunk) return gather_bytes(s, buffer, offset, data, size);
     for (size_t at = 0; at < size && !status; at += chunk)
         status = send_chunk(s, buffer, offset + at, data + at, size - at < chunk ? size - at : chunk);
     return status;
@@ -545,7 +544,7 @@ static int begin_passing(ad_session *s) {
     uint64_t checked = ad__now();
     int status = ad__begin(s);
     if (status) return status;
-    while (!status && s->output.gathered_pass.fd >= 0 && !s->dead) {
+    while (!status && s->output.gathered_pass.fd >= 0) { /* a session that ends has none */
         if (s->output.writing) status = ad__wait_writer(s, &checked);
         else status = s->resume.lost ? ad__wait(s, &checked) : ad__push_output(s);
     }

@@ -55,9 +55,8 @@ static bool has_arrays(const ad_session *s) {
 }
 
 static bool needs_child_session(const ad_session *s) {
-    return s->handshake.welcomed && !s->dead && !ad__is_foreign(s) && has_arrays(s) &&
-           !ad__is_remote(&s->connection.address) && !atomic_load(&s->connection.passes_nothing) &&
-           s->encoded.ops - s->window.acked < s->window.ops;
+    return s->handshake.welcomed && !s->dead && has_arrays(s) && !ad__is_remote(&s->connection.address) &&
+           !atomic_load(&s->connection.passes_nothing) && s->encoded.ops - s->window.acked < s->window.ops;
 }
 
 /* Tell whether all output has been sent, and no thread writes. */
@@ -207,7 +206,7 @@ static void renew_session(ad_session *s) {
     s->stream.current = 0;
     s->stream.used = false;
     s->input.deferred.status = 0;
-    s->flusher.runs = s->flusher.asleep = s->closing = false;
+    s->flusher.runs = s->flusher.asleep = false;
     s->handshake.inherited = true;
     if (s->memory.pool) s->memory.pool->detached = true;
     s->memory.pool = NULL;

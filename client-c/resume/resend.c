@@ -66,6 +66,6 @@ void ad__load_unacked(ad_session *s) {
 }
 
 void ad__read_acks(ad_session *s) {
-    if (s->input.reading || s->resume.lost || s->unacked.end - s->unacked.begin < 4 * AD_UNACKED_PAYLOAD) return;
+    if (s->input.reading || s->unacked.end - s->unacked.begin < 4 * AD_UNACKED_PAYLOAD) return;
     ad__read_now(s, false);
 }

@@ -21,7 +21,7 @@
 #include "protocol/rows_request.h"
 
 #define ATTEMPT_NS 3000000000u /* time for one connection and the server's answer */
-#define STEP_MS 50             /* time between two checks whether the session is being closed */
+#define STEP_MS 50             /* time between two checks whether the session is over */
 #define PAUSE_FIRST 10000000u  /* pause in ns after the first failed attempt; it then doubles */
 #define PAUSE_MOST 1000000000u /* longest pause */
 #define LEAVE_NS 1000000000u   /* time in which a session that is closed may send what is left */
@@ -47,7 +47,7 @@ void ad__lose_connection(ad_session *s, const char *format, ...) {
     va_end(arguments);
     pthread_mutex_lock(&s->lock);
     if (!s->dead && !s->resume.lost) {
-        if (!s->resume.enabled || s->closing) {
+        if (!s->resume.enabled) {
             ad__kill_session_locked(s, text);
         } else {
             s->resume.lost = true;
@@ -70,11 +70,11 @@ static void give_up_session(ad_session *s, const char *why) {
 
 /* ---- bytes of the handshake ---- */
 
-static bool is_closing(ad_session *s) {
+static bool is_dead(ad_session *s) {
     pthread_mutex_lock(&s->lock);
-    bool closing = s->closing || s->dead;
+    bool dead = s->dead;
     pthread_mutex_unlock(&s->lock);
-    return closing;
+    return dead;
 }
 
 static int fail_attempt(const attempt *a, const char *why) {
@@ -84,7 +84,7 @@ static int fail_attempt(const attempt *a, const char *why) {
 static int await_socket(attempt *a, short events) {
     struct pollfd p = {.fd = *a->fd, .events = events};
     if (ad__now() >= a->deadline) return fail_attempt(a, "no answer");
-    if (is_closing(a->session)) return fail_attempt(a, "the session is closed");
+    if (is_dead(a->session)) return fail_attempt(a, "the session is closed");
     poll(&p, 1, STEP_MS);
     return 0;
 }
@@ -99,7 +99,7 @@ static int send_exactly(attempt *a, const uint8_t *data, size_t size) {
             data += n;
             size -= (size_t)n;
         } else if (errno == EAGAIN || errno == EINTR) {
-            status = await_socket(a, POLLOUT | (a->secure ? POLLIN : 0));
+            status = await_socket(a, POLLOUT);
         } else {
             status = fail_attempt(a, strerror(errno));
         }
@@ -160,7 +160,7 @@ static int parse_answer(attempt *a, ad_reader *reader, ad_arena *arena, const ui
         ad__reader_next(reader, arena, AD_BIT(AD_CLASS_TELL), &m, NULL) != 1)
         return fail_attempt(a, "protocol violated: no answer to resume");
     if (m.opcode == AD_REQ_BYE) return report_refusal(a, &m);
-    if (m.opcode != AD_REQ_RESUMED || m.size != size || m.s[0].size != AD_SECRET)
+    if (m.opcode != AD_REQ_RESUMED || m.size != size)
         return fail_attempt(a, "protocol violated: another answer to resume");
     a->final = false;
     memcpy(a->secret, m.s[0].data, AD_SECRET);
@@ -210,7 +210,7 @@ static int try_connection(attempt *a) {
 
 /* Wait until no thread reads from or writes to the old connection. */
 static void await_idle_connection(ad_session *s) {
-    while ((s->input.reading || s->output.writing) && !s->dead && !s->closing) ad__wait_changed(s);
+    while ((s->input.reading || s->output.writing) && !s->dead) ad__wait_changed(s);
 }
 
 static void adopt_connection(ad_session *s, const attempt *a) {
@@ -243,20 +243,20 @@ static void adopt_connection(ad_session *s, const attempt *a) {
 
 static void pause_until(ad_session *s, uint64_t until) {
     struct timespec t = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
-    while (!s->closing && !s->dead && ad__now() < until) pthread_cond_timedwait(&s->flusher.work, &s->lock, &t);
+    while (!s->dead && ad__now() < until) pthread_cond_timedwait(&s->flusher.work, &s->lock, &t);
 }
 
 void ad__reconnect(ad_session *s) {
     ad_resume *c = &s->resume;
     uint64_t pause = PAUSE_FIRST;
-    while (c->lost && !s->dead && !s->closing) {
+    while (c->lost && !s->dead) {
         await_idle_connection(s); /* no thread begins to read or write while the connection is lost */
         attempt a = {.session = s, .fd = &c->place[c->next], .received = atomic_load(&s->input.received)};
         a.deadline = ad__now() + ATTEMPT_NS;
         pthread_mutex_unlock(&s->lock);
         int status = try_connection(&a);
         pthread_mutex_lock(&s->lock);
-        if (!status && (s->dead || s->closing)) {
+        if (!status && s->dead) {
             ad__secure_close(a.secure);
             close(*a.fd);
         } else if (!status) {
