@@ -511,8 +511,8 @@ UNIT_kernels := $(A_KERNELS) $(A_PROTOCOL)
 UNIT_server := $(A_SERVER) $(A_PROTOCOL)
 UNIT_client := $(A_CLIENT)
 # Calls that the tests of a program answer themselves, as nothing else makes them fail (the linker's --wrap).
-WRAPS_client := ad__now connect dladdr faccessat fcntl fstat getaddrinfo getpeername getsockopt poll pthread_create read readlink sendmsg \
-	socket socketpair stat syscall
+WRAPS_client := ad__now connect dladdr faccessat fcntl fstat getaddrinfo getpeername getsockopt poll pthread_create read readlink realloc \
+	recv send sendmsg socket socketpair stat syscall
 WRAPS_protocol := getgroups
 WRAPS_server := ad__domain_facts ad__domain_next ad__domain_of ad__domain_tell_if_ready bind close connect flock \
 	fopen fsync ftruncate geteuid gethostname getpeername getsockname link listen mkstemp open pread pwrite setsockopt \

@@ -187,10 +187,11 @@ int ad__embedded_connect(const ad_embedded *e, int *fd) {
     return ad__fail(AD_E_CONNECTION, "the embedded arrayd has gone");
 }
 
-/* Wait until the server's process has ended, which is a moment after its socket is closed. */
+/* Wait until the server's process has ended, which is a moment after its socket is closed. False: it runs, or nobody
+ * knows. */
 static bool await_exit(pid_t pid) {
     const int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (fd < 0) return errno != ENOSYS;
+    if (fd < 0) return errno == ESRCH;
     const bool ended = poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, END_MS) > 0;
     close(fd);
     return ended;
@@ -209,7 +210,7 @@ void ad__embedded_describe_exit(pid_t pid, char *text, size_t size) {
     siginfo_t info = {0};
     *text = 0;
     if (pid <= 0 || !await_exit(pid)) return;
-    if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid) return;
+    if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return;
     if (info.si_code == CLD_EXITED) snprintf(text, size, "; the embedded arrayd exited with status %d", info.si_status);
     else snprintf(text, size, "; the embedded arrayd was ended by signal %d", info.si_status);
 }

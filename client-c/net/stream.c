@@ -302,8 +302,9 @@ static int send_loaded(ad_session *s, const uint8_t *payload, size_t size) {
     return append_unsent_payload(s, iov[1].iov_base, size ? iov[1].iov_len : 0);
 }
 
+/* A writer that finds the session over stops as one that is interrupted does. */
 static int fail_send(const ad_session *s, int status) {
-    return status == AD_E_INTERRUPTED ? ad__fail(status, "interrupted") : ad__fail_dead(s);
+    return status == AD_E_INTERRUPTED && !s->dead ? ad__fail(status, "interrupted") : ad__fail_dead(s);
 }
 
 static void end_writing(ad_session *s) {
@@ -520,7 +521,7 @@ static int send_chunk(ad_session *s, uint64_t buffer, uint64_t offset, const uin
     if (s->resume.enabled) data = ad__unacked_last(&s->unacked, size); /* the copy is in the cache now */
     status = send_loaded(s, data, size);
     end_writing(s);
-    if (status) fail_send(s, status);
+    if (status) status = fail_send(s, status);
     if (s->output.recheck || ad__has_unsent(s) || s->output.gathered.size) ad__flusher_wake(s);
     pthread_mutex_unlock(&s->lock);
     return status;

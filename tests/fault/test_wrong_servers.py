@@ -152,6 +152,13 @@ def test_an_array_in_parts_behind_answers_for_nobody():
     assert told(welcome(), parts, reply(0, 0), use=get) is None
 
 
+def test_numbers_of_every_kind():
+    """Counts come as any numbers: what is too large for one is the largest, and what is none is 0."""
+    def ask():
+        assert ad.cuda.Device().mem_info == (1, 2**63 - 1)
+    assert told(welcome(), reply(2**64 - 1, True, None, 1.5, -3, 3), use=ask) is None
+
+
 def test_what_a_compiler_says_is_too_long():
     def build():
         ad.RawKernel("extern \"C\" __global__ void f() {}", "f").compile()

@@ -141,6 +141,8 @@ static int64_t count_elements(const ad_desc *d) {
 
 static void create_buffer(fake *f, const ad_desc *d) {
     if (d->form != AD_FRESH || d->buffer >= FAKE_BUFFERS) return;
+    if (f->buffers[d->buffer].data) f->held_bytes -= f->buffers[d->buffer].size; /* it is sent again */
+    free(f->buffers[d->buffer].data);
     f->buffers[d->buffer].size = (size_t)(count_elements(d) * ad__dtypes[d->dtype].size);
     f->buffers[d->buffer].data = calloc(1, f->buffers[d->buffer].size + 1);
     f->held_bytes += f->buffers[d->buffer].size;
@@ -370,6 +372,8 @@ static bool send_welcome(fake *f) {
                     .max_payload = f->options.max_payload,
                     .max_control = AD_MAX_CONTROL,
                     .max_buffers = 1000,
+                    .features = f->options.resume ? AD_FEATURE_RESUME : 0,
+                    .resume = f->options.resume,
                     .backend = "fake",
                     .devices = 2,
                     .server = "fake 1.0"};
@@ -386,24 +390,46 @@ static bool send_welcome(fake *f) {
     return ok;
 }
 
+static bool send_resumed(fake *f) {
+    static const uint8_t secret[AD_SECRET] = "another secret";
+    ad_bytes control = AD_BYTES_INIT, out = AD_BYTES_INIT;
+    ad__encode_resumed(&control, secret, f->taken);
+    append_frame(&out, &control, 0, NULL, 0);
+    bool ok = send_all_bytes(f, out.data, out.size);
+    ad__bytes_free(&control);
+    ad__bytes_free(&out);
+    return ok;
+}
+
+static bool answer_message(fake *f, const ad_message *m, const uint8_t *payload, size_t size) {
+    if (m->opcode != AD_REQ_HELLO && m->opcode != AD_REQ_RESUME) return handle_message(f, m, payload, size);
+    f->unacked_bytes = 0;
+    return m->opcode == AD_REQ_HELLO ? send_welcome(f) : send_resumed(f);
+}
+
 static bool serve_frame(fake *f, ad_reader *reader, ad_arena *arena) {
     uint8_t header[AD_FRAME_HEADER];
     ad_frame h;
     bool ok = receive_exactly(f, header, sizeof header, true) &&
               ad__frame_decode(header, AD_MAX_CONTROL, AD_MAX_PAYLOAD, &h, NULL) == 0;
     if (!ok) return false;
+    if (h.flags) { /* a note has nothing behind it */
+        f->taken += AD_FRAME_HEADER;
+        return true;
+    }
     uint8_t *bytes = malloc(h.control + h.payload + 1);
-    ad_message m;
+    ad_message m = {0};
     ok = receive_exactly(f, bytes, h.control + h.payload, false) &&
          ad__reader_begin(reader, bytes, h.control, NULL) == 0;
     f->unacked_bytes += AD_FRAME_HEADER + h.control + h.payload;
     f->frames++;
     int next = 1;
     while (ok && (next = ad__reader_next(reader, arena, ~0u, &m, NULL)) == 1) {
-        if (m.opcode == AD_REQ_HELLO) f->unacked_bytes = 0;
-        ok = m.opcode == AD_REQ_HELLO ? send_welcome(f) : handle_message(f, &m, bytes + h.control, h.payload);
+        ok = answer_message(f, &m, bytes + h.control, h.payload);
         if (f->options.die_after && f->messages >= (unsigned)f->options.die_after) ok = false;
     }
+    if (ok && m.opcode != AD_REQ_HELLO && m.opcode != AD_REQ_RESUME)
+        f->taken += AD_FRAME_HEADER + h.control + h.payload;
     ad__arena_reset(arena);
     free(bytes);
     return ok && next >= 0;
@@ -415,6 +441,26 @@ static void wait_listening(fake *f) {
     pthread_mutex_unlock(&f->lock);
 }
 
+/* Wait until it may take another connection; false: the test is over. */
+static bool await_return(fake *f) {
+    pthread_mutex_lock(&f->lock);
+    while (f->options.resume && !f->returns && !f->stopping) pthread_cond_wait(&f->changed, &f->lock);
+    bool back = f->returns-- > 0;
+    pthread_mutex_unlock(&f->lock);
+    return back;
+}
+
+/* Serve another connection, behind those that the session has given up meanwhile. */
+static void serve_again(fake *f, ad_reader *reader, ad_arena *arena) {
+    int frames = 0;
+    while (frames < 2) {
+        close(f->fd);
+        f->fd = accept(f->listener, NULL, NULL);
+        if (f->fd < 0) return;
+        for (frames = 0; serve_frame(f, reader, arena);) frames++;
+    }
+}
+
 static void *run_fake(void *argument) {
     fake *f = argument;
     ad_reader *reader;
@@ -424,6 +470,11 @@ static void *run_fake(void *argument) {
     bool ok = serve_frame(f, reader, &arena);
     wait_listening(f);
     while (ok) ok = serve_frame(f, reader, &arena);
+    while (f->options.resume) {
+        shutdown(f->fd, SHUT_RDWR);
+        if (!await_return(f)) break;
+        serve_again(f, reader, &arena);
+    }
     if (f->options.farewell) {
         say_bye(f, f->options.farewell, "farewell");
         close(f->fd);
@@ -502,6 +553,16 @@ void fake_listen(fake *f) {
     pthread_mutex_unlock(&f->lock);
 }
 
+void fake_return(fake *f, uint64_t taken) {
+    pthread_mutex_lock(&f->lock);
+    f->options.die_after = 0;
+    f->options.die_after_bytes = 0;
+    f->taken = taken;
+    f->returns++;
+    pthread_cond_signal(&f->changed);
+    pthread_mutex_unlock(&f->lock);
+}
+
 void fake_wait(fake *f) {
     if (!f->joined) pthread_join(f->thread, NULL);
     f->joined = true;
@@ -509,6 +570,7 @@ void fake_wait(fake *f) {
 
 void fake_stop(fake *f) {
     shutdown(f->listener, SHUT_RDWR);
+    f->stopping = true;
     fake_listen(f);
     fake_wait(f);
     close(f->listener);

@@ -33,6 +33,7 @@ typedef struct fake_options {
     atomic_bool lose_windows;   /* have none of them any more */
     bool tcp;                   /* listen on loopback TCP */
     bool deaf;                  /* stop reading after hello until fake_listen */
+    uint64_t resume; /* ms in which a session may be taken up; each return is by fake_return. 0: it may not be */
 } fake_options;
 
 typedef struct fake {
@@ -44,6 +45,9 @@ typedef struct fake {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool listening;
+    atomic_bool stopping;
+    int returns;    /* connections that it may take behind the first one */
+    uint64_t taken; /* bytes of the stream that have come in whole frames */
 
     atomic_uint_fast64_t ops, frees, ufuncs, messages, frames, most_ahead; /* frees: ids */
     atomic_uint_fast64_t held_bytes, most_bytes;                           /* in buffers: now, at the most */
@@ -78,5 +82,7 @@ void fake_stop(fake *f);
 void fake_wait(fake *f);        /* until it has closed */
 void fake_acknowledge(fake *f); /* from another thread, with no_ack */
 void fake_listen(fake *f);      /* ends deaf */
+/* Let it answer a session that comes back, once. taken: bytes that it says to have received before. */
+void fake_return(fake *f, uint64_t taken);
 
 #endif

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "client-c/client.h"
@@ -21,23 +22,30 @@
 
 /* ---- the calls ---- */
 
+/* Some calls do what they seldom do instead of failing, where the error is 0. */
+static int connect_at_once(int fd, const struct sockaddr *address, socklen_t size);
+static int find_several(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **out);
+static int tell_own_file(Dl_info *out);
+
 /* X(call, result, parameters, arguments, what a failure returns) */
 #define CALLS(X)                                                                                                     \
     X(socket, int, (int a, int b, int c), (a, b, c), -1)                                                             \
-    X(connect, int, (int a, const struct sockaddr *b, socklen_t c), (a, b, c), -1)                                   \
-    X(poll, int, (struct pollfd * a, nfds_t b, int c), (a, b, c), -1)                                                \
+    X(connect, int, (int a, const struct sockaddr *b, socklen_t c), (a, b, c),                                       \
+      failing.error ? -1 : connect_at_once(a, b, c))                                                                 \
+    X(poll, int, (struct pollfd * a, nfds_t b, int c), (a, b, c), failing.error ? -1 : 0)                            \
     X(getsockopt, int, (int a, int b, int c, void *d, socklen_t *e), (a, b, c, d, e), -1)                            \
     X(fcntl, int, (int a, int b, long c), (a, b, c), -1)                                                             \
     X(fstat, int, (int a, struct stat *b), (a, b), -1)                                                               \
     X(stat, int, (const char *a, struct stat *b), (a, b), -1)                                                        \
     X(read, ssize_t, (int a, void *b, size_t c), (a, b, c), -1)                                                      \
     X(faccessat, int, (int a, const char *b, int c, int d), (a, b, c, d), -1)                                        \
-    X(dladdr, int, (const void *a, Dl_info *b), (a, b), 0)                                                           \
+    X(dladdr, int, (const void *a, Dl_info *b), (a, b), tell_own_file(b))                                            \
+    X(realloc, void *, (void *a, size_t b), (a, b), NULL)                                                            \
     X(readlink, ssize_t, (const char *a, char *b, size_t c), (a, b, c), -1)                                          \
     X(socketpair, int, (int a, int b, int c, int d[2]), (a, b, c, d), -1)                                            \
     X(syscall, long, (long a, long b, long c), (a, b, c), -1)                                                        \
     X(getaddrinfo, int, (const char *a, const char *b, const struct addrinfo *c, struct addrinfo **d), (a, b, c, d), \
-      EAI_FAIL)
+      failing.error ? EAI_FAIL : find_several(a, b, c, d))
 
 #include "tests/unit/failing_calls.h"
 
@@ -46,7 +54,30 @@ static _Thread_local bool concerned; /* the test's own thread */
 static bool must_fail(call c) {
     if (!concerned) return false;
     if (failing.call == CALL_dladdr && c == CALL_readlink) return true; /* neither says where the library is */
+    if (failing.call == CALL_poll && c == CALL_poll) return !failing.error || is_due(c); /* no wait sees anything */
+    if (failing.call == CALL_syscall && c == CALL_syscall) return true;                  /* no process can be watched */
     return is_due(c);
+}
+
+static int connect_at_once(int fd, const struct sockaddr *address, socklen_t size) {
+    const int flags = __real_fcntl(fd, F_GETFL, 0);
+    __real_fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+    const int result = __real_connect(fd, address, size);
+    __real_fcntl(fd, F_SETFL, flags);
+    return result;
+}
+
+static int find_several(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **out) {
+    struct addrinfo any = *hints;
+    any.ai_socktype = 0; /* one for each kind of socket */
+    return __real_getaddrinfo(host, port, &any, out);
+}
+
+static const char *own_file; /* the file that the library seems to come from. "": the system does not say; NULL: fail */
+
+static int tell_own_file(Dl_info *out) {
+    if (own_file) out->dli_fname = *own_file ? own_file : NULL;
+    return own_file != NULL;
 }
 
 /* The address that the other end of a connection seems to have. NULL: its own. */
@@ -86,6 +117,7 @@ static void set_up(void) {
 static void tear_down(void) {
     char command[100];
     snprintf(command, sizeof command, "rm -rf %s", folder);
+    setenv("PATH", "/bin:/usr/bin", 1);
     cr_expect_eq(system(command), 0);
 }
 
@@ -113,8 +145,10 @@ Test(client_finding, parts_of_urls_that_are_too_long_or_missing) {
             cr_expect(status == 0 || (status == AD_E_URL && *ad_error_message()), "%s", url);
         }
     static const char *const bad[] = {
-        "tcp::", "tcp:h:", "tcp://t@h:1", "x//y@z",     "tls://t@h:1#", "tls://t@h:1/#sha256:0", "tls:[::1:1", ":1",
-        "1:",    "h:1x",   "cpu:",        "tls://t@:1", "/x@//y"};
+        "tcp::",      "tcp:h:",    "tcp://t@h:1", "x//y@z", "tls://t@h:1#", "tls://t@h:1/#sha256:0",
+        "tls:[::1:1", ":1",        "1:",          "h:1x",   "cpu:",         "tls://t@:1",
+        "/x@//y",     "tls://h:1", "tcp:h:1/x",   "gpu",    "cpu",          "/tmp/x",
+        "./x",        "unx:/x",    "tcq://h:1",   "tcp",    "h:1",          "http:x"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         cr_expect_eq(ad__url_parse(bad[i], &a), AD_E_URL, "%s", bad[i]);
     cr_expect_eq(ad__url_parse("unix:/a//b@c", &a), 0);
@@ -206,6 +240,16 @@ Test(client_finding, places_of_tokens) {
     cr_expect_eq(find_credentials("tcp:h:1", NULL, &c), AD_E_SYSTEM);
 }
 
+Test(client_finding, a_token_file_that_others_may_read) {
+    ad_credentials c;
+    write_token(file, "word");
+    setenv("ARRAYD_TOKEN_FILE", file, 1);
+    cr_expect_eq(find_credentials("tcp:h:1", NULL, &c), 0);
+    chmod(file, 0644);
+    cr_expect_eq(find_credentials("tcp:h:1", NULL, &c), AD_E_DENIED);
+    cr_expect_not_null(strstr(ad_error_message(), "chmod 600"), "%s", ad_error_message());
+}
+
 Test(client_finding, names_are_cut_between_characters) {
     char name[400];
     ad_credentials c;
@@ -247,6 +291,93 @@ Test(client_finding, tokens_stay_on_this_machine) {
     fake_stop(f);
 }
 
+/* A token that is none, or is not sent, is told before anything is. */
+Test(client_finding, tokens_that_are_not_sent) {
+    ad_session *s = NULL;
+    fake *f = fake_start(&(fake_options){.tcp = true});
+    cr_expect_eq(ad_session_open_with(f->url, &(ad_connection){.token = "two words"}, &s), AD_E_VALUE);
+    peer = "128.0.0.1";
+    cr_expect_eq(ad_session_open_with(f->url, &(ad_connection){.token = "word"}, &s), AD_E_DENIED);
+    cr_expect_not_null(strstr(ad_error_message(), "use tls:"), "%s", ad_error_message());
+    cr_expect_null(s);
+    cr_expect_eq(f->messages, 0);
+    peer = NULL;
+    fake_stop(f);
+}
+
+/* A session whose server seems to have moved to another machine does not come back with its token. */
+Test(client_finding, tokens_are_not_sent_again_elsewhere) {
+    ad_session *s = NULL;
+    int status = 0;
+    fake *f = fake_start(&(fake_options){.tcp = true, .resume = 60000});
+    cr_assert_eq(ad_session_open_with(f->url, &(ad_connection){.token = "word"}, &s), 0, "%s", ad_error_message());
+    peer = "128.0.0.1";
+    shutdown(f->fd, SHUT_RDWR);
+    while (!status) status = ad_sync(s);
+    cr_expect_eq(status, AD_E_CONNECTION);
+    cr_expect_not_null(strstr(ad_error_message(), "a token is not sent"), "%s", ad_error_message());
+    peer = NULL;
+    ad_session_close(s);
+    fake_stop(f);
+}
+
+Test(client_finding, addresses_of_which_the_first_or_none_answers) {
+    static const struct {
+        call call;
+        int n, status;
+    } rows[] = {{CALL_getaddrinfo, 1, 0}, {CALL_connect, 1, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ad_session *s = NULL;
+        fake *f = fake_start(&(fake_options){.tcp = true});
+        arm_failure((int)rows[i].call, 0, rows[i].n);
+        cr_expect_eq(ad_session_open(f->url, &s), rows[i].status, "%s", ad_error_message());
+        disarm_failure();
+        ad_session_close(s);
+        fake_stop(f);
+    }
+}
+
+Test(client_finding, sockets_that_may_not_be_opened) {
+    ad_server_address a = {.transport = AD_URL_UNIX, .url = "unix:it"};
+    snprintf(a.host, sizeof a.host, "%s/token", folder);
+    cr_expect_eq(ad__fail_denied(&a, EACCES), AD_E_DENIED);
+    cr_expect_not_null(strstr(ad_error_message(), strerror(EACCES)), "nobody knows why: %s", ad_error_message());
+    write_token(file, "");
+    cr_expect_eq(ad__fail_denied(&a, EACCES), AD_E_DENIED);
+    cr_expect_not_null(strstr(ad_error_message(), "may not open the socket"), "%s", ad_error_message());
+    arm_failure(CALL_stat, ENOENT, 2);
+    cr_expect_eq(ad__fail_denied(&a, EACCES), AD_E_DENIED);
+    arm_failure(CALL_faccessat, EACCES, 3);
+    chmod(folder, 0710);
+    cr_expect_eq(ad__fail_denied(&a, EACCES), AD_E_DENIED);
+    cr_expect_not_null(strstr(ad_error_message(), "the folder /tmp"), "%s", ad_error_message());
+    disarm_failure();
+}
+
+Test(client_finding, nothing_is_said_of_a_server) {
+    static const char *const none[] = {NULL, ""};
+    setenv("ARRAYD_BIN", "/no/such/program", 1);
+    for (size_t i = 0; i < 2; i++) {
+        ad_session *s = NULL;
+        if (ad_session_open(none[i], &s) == 0) cr_expect_not_null(s, "a server of this machine");
+        else cr_expect_not_null(strstr(ad_error_message(), "ARRAYD_BIN"), "%s", ad_error_message());
+        ad_session_close(s);
+    }
+}
+
+Test(client_finding, traces_that_are_not_wanted) {
+    static const char *const words[] = {"", "0"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        ad_session *s = NULL;
+        setenv("AD_TRACE", words[i], 1);
+        fake *f = fake_open(NULL, &s);
+        cr_assert_not_null(f);
+        cr_expect_not(s->tracing.on);
+        ad_session_close(s);
+        fake_stop(f);
+    }
+}
+
 Test(client_finding, each_call_that_fails_while_a_program_connects) {
     static const int errors[] = {EINTR, EACCES, ENETUNREACH, ETIMEDOUT};
     unsigned failures = 0;
@@ -256,7 +387,7 @@ Test(client_finding, each_call_that_fails_while_a_program_connects) {
                 ad_session *s = NULL;
                 fake *f = fake_start(&(fake_options){.tcp = true});
                 arm_failure(c, errors[e], n);
-                const int status = ad_session_open(f->url, &s);
+                const int status = ad_session_open_with(f->url, &(ad_connection){.token = "word"}, &s);
                 disarm_failure();
                 more = failing.left <= 0;
                 cr_expect(status == 0 || (status < 0 && *ad_error_message()), "call %d, use %d", c, n);
@@ -342,4 +473,65 @@ Test(client_finding, programs_that_may_be_embedded) {
     snprintf(path, sizeof path, "/nowhere:%s:/bin", folder);
     cr_expect_eq(try_embedding(path, CALL_dladdr, EACCES, 1), AD_E_CONNECTION);
     cr_expect_not_null(strstr(ad_error_message(), "signal 9"), "%s", ad_error_message());
+}
+
+/* Where the library lies its program may lie, too. */
+Test(client_finding, places_beside_the_library) {
+    static const char *const files[] = {"", "arrayd", "/no/such/folder/libarrayd.so"};
+    unsetenv("ARRAYD_BIN");
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        own_file = files[i];
+        cr_expect_eq(try_embedding("/nowhere", CALL_dladdr, 0, 1), AD_E_CONNECTION);
+        cr_expect_eq(strstr(ad_error_message(), "/no/such/folder/../bin/arrayd") != NULL, i == 2, "%s",
+                     ad_error_message());
+    }
+}
+
+/* A program that does not end when its connection is closed is killed. */
+Test(client_finding, a_program_that_does_not_end) {
+    snprintf(text, sizeof text, "%s/arrayd", folder);
+    write_program(text, "#!/bin/sh\nexec 3>&- 4>&-\nexec sleep 1000\n", 0755);
+    setenv("ARRAYD_BIN", text, 1);
+    for (int i = 0; i < 2; i++) {
+        cr_expect_eq(try_embedding("/bin:/usr/bin", i ? CALL_syscall : CALL_poll, i ? EMFILE : 0, 1), AD_E_CONNECTION);
+        cr_expect_null(strstr(ad_error_message(), "exited"), "%s", ad_error_message());
+    }
+}
+
+/* Sockets for a server that come with its numbers are made again, where that is possible. */
+Test(client_finding, a_program_without_its_first_descriptors) {
+    setenv("ARRAYD_BIN", "/bin/false", 1);
+    for (int n = 0; n < 3; n++) {
+        int state = -1;
+        const pid_t pid = fork();
+        if (pid == 0) {
+            ad_embedded e = {.door = -1};
+            int fd = -1;
+            close(3);
+            close(4);
+            if (n) arm_failure(CALL_fcntl, EMFILE, n);
+            const int status = ad__embedded_start("auto", &fd, &e);
+            disarm_failure();
+            _exit(status == (n == 1 ? AD_E_SYSTEM : 0) ? 0 : 1);
+        }
+        cr_assert_eq(waitpid(pid, &state, 0), pid);
+        cr_expect_eq(state, 0, "%d", n);
+    }
+}
+
+Test(client_finding, doors_of_embedded_servers) {
+    int door[2], fd = -1, status = 0, opened = 0;
+    cr_assert_eq(__real_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, door), 0);
+    const ad_embedded e = {.door = door[0]};
+    arm_failure(CALL_socketpair, EMFILE, 1);
+    cr_expect_eq(ad__embedded_connect(&e, &fd), AD_E_SYSTEM);
+    disarm_failure();
+    while (!status && opened++ < 10000) {
+        status = ad__embedded_connect(&e, &fd);
+        if (!status) close(fd);
+    }
+    cr_expect_eq(status, AD_E_TIMEOUT, "it takes no more: %s", ad_error_message());
+    close(door[1]);
+    cr_expect_eq(ad__embedded_connect(&e, &fd), AD_E_CONNECTION);
+    close(door[0]);
 }

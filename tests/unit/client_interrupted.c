@@ -1,9 +1,7 @@
 /* A program that is interrupted while it sends. At each byte of what it sends the connection takes no more until then.
  * The call that was interrupted is made again, and everything comes out as without an interrupt: the rest of a frame is
- * sent by whoever sends next, and a descriptor goes with its byte. The linker gives two calls of the library to this
- * file (Makefile, WRAPS_client). */
+ * sent by whoever sends next, and a descriptor goes with its byte. */
 #include <criterion/criterion.h>
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -14,74 +12,26 @@
 #include <unistd.h>
 
 #include "client-c/client.h"
+#include "tests/unit/client_connection.h"
 #include "tests/unit/client_fake.h"
-
-/* ---- the connection ---- */
-
-enum { ANY = -1, FULL = -2 };
-static atomic_long room = ANY; /* bytes that the connection takes before it is full; FULL: somebody has found it so */
-static atomic_long sent;
-static atomic_uint_fast64_t ahead; /* ns that the clock has moved on while it was full, so that nobody has to wait */
-
-ssize_t __real_sendmsg(int fd, const struct msghdr *m, int flags);
-ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
-ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags) {
-    long left = room;
-    struct iovec part = m->msg_iov[0];
-    struct msghdr some = *m;
-    if (left == 0) atomic_compare_exchange_strong(&room, &left, FULL);
-    if (left == 0 || left == FULL) {
-        errno = EAGAIN;
-        return -1;
-    }
-    if (left > 0) {
-        if (part.iov_len > (size_t)left) part.iov_len = (size_t)left;
-        some.msg_iov = &part;
-        some.msg_iovlen = 1;
-    }
-    const ssize_t n = __real_sendmsg(fd, &some, flags);
-    if (n > 0) sent += n;
-    if (n > 0 && left > 0) atomic_compare_exchange_strong(&room, &left, left - n);
-    return n;
-}
-
-uint64_t __real_ad__now(void);
-uint64_t __wrap_ad__now(void);
-uint64_t __wrap_ad__now(void) {
-    if (room == FULL) ahead += 60000000;
-    return __real_ad__now() + ahead;
-}
-
-static atomic_bool threadless; /* no thread can be made: each call sends what it has gathered itself */
-
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *a, void *(*run)(void *), void *argument);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *a, void *(*run)(void *), void *argument);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *a, void *(*run)(void *), void *argument) {
-    return threadless ? EAGAIN : __real_pthread_create(thread, a, run, argument);
-}
 
 static bool alone; /* sessions have no thread of their own */
 
 /* Open a session with a server made for tests, which has a thread. */
 static fake *open_fake(ad_session **s) {
-    threadless = false;
+    connection.threadless = false;
     fake *f = fake_open(NULL, s);
     cr_assert_not_null(f);
-    threadless = alone;
+    connection.threadless = alone;
     return f;
-}
-
-static void take_everything(void) {
-    room = ANY;
-    ahead = 0;
 }
 
 static bool stays_full; /* also after an interrupt */
 
 /* Interrupt the program once, after which the connection takes everything. */
 static int interrupt_when_full(void *interrupts) {
-    if (room != FULL) return 0;
-    if (!stays_full) take_everything();
+    if (connection.room != FULL) return 0;
+    if (!stays_full) connection_clear();
     ++*(int *)interrupts;
     return 1;
 }
@@ -148,15 +98,15 @@ static long run_program(void (*program)(ad_session *, long), long limit, int *in
     ad_session *s;
     fake *f = open_fake(&s);
     ad_session_set_interrupt(s, interrupt_when_full, interrupts);
-    sent = 0;
-    room = limit;
+    connection.sent = 0;
+    connection.room = limit;
     program(s, limit);
-    take_everything();
+    connection_clear();
     cr_assert_eq(ad_sync(s), 0, "%ld bytes: %s", limit, ad_error_message());
     cr_assert_not(f->misplaced, "%ld bytes", limit);
     ad_session_close(s);
     fake_stop(f);
-    return sent;
+    return connection.sent;
 }
 
 /* Interrupt a program at each of the first and of the last bytes, and at some between them. */
@@ -188,9 +138,9 @@ Test(client_interrupted, released_arrays_wait_for_the_connection) {
     fake *f = open_fake(&s);
     for (int i = 0; i < MANY; i++) cr_assert_eq(ad_empty(s, AD_INT8, 0, NULL, &all[i]), 0);
     cr_assert_eq(ad_sync(s), 0);
-    room = 0;
+    connection.room = 0;
     for (int i = 0; i < MANY; i++) ad_array_release(all[i]);
-    take_everything();
+    connection_clear();
     while (f->frees < MANY) cr_assert_eq(ad_sync(s), 0);
     ad_session_close(s);
     fake_stop(f);
@@ -204,7 +154,7 @@ static bool fork_and_use(const ad_array *a) {
     const pid_t pid = fork();
     if (pid == 0) {
         ad_array *b = NULL;
-        take_everything();
+        connection_clear();
         int status = ad_add(ad_of(a), ad_float(1), &b);
         _exit(status == 0 ? 0 : status == AD_E_CONNECTION ? 1 : 2);
     }
@@ -227,7 +177,7 @@ static void begin_addition(addition *x, long limit) {
     x->a = upload_numbers(x->s, 3, 0);
     cr_assert_eq(ad_sync(x->s), 0);
     ad_session_set_interrupt(x->s, interrupt_when_full, &x->interrupts);
-    room = limit;
+    connection.room = limit;
     x->status = ad_add(ad_of(x->a), ad_float(1), &x->sum);
 }
 
@@ -244,13 +194,13 @@ static void fork_while_full(bool gone) {
     stays_full = true;
     begin_addition(&x, 5);
     cr_assert(x.status == AD_E_INTERRUPTED || (x.status == 0 && !alone), "%d", x.status);
-    while (room != FULL) sched_yield(); /* the session's thread sends it */
+    while (connection.room != FULL) sched_yield(); /* the session's thread sends it */
     if (gone) {
         shutdown(x.f->fd, SHUT_RDWR);
         fake_wait(x.f);
     }
     cr_expect_not(fork_and_use(x.a));
-    take_everything();
+    connection_clear();
     if (!gone) check_numbers(x.a, 3, 0, 0);
     end_addition(&x);
 }
@@ -269,7 +219,7 @@ Test(client_interrupted, a_fork_behind_an_interrupt) {
         addition x;
         begin_addition(&x, limit);
         cr_expect(x.status == 0 || x.status == AD_E_INTERRUPTED);
-        take_everything();
+        connection_clear();
         fork_and_use(x.a);
         check_numbers(x.a, 3, 0, limit);
         end_addition(&x);

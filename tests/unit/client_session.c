@@ -9,6 +9,7 @@
 #include "client-c/client.h"
 #include "tests/unit/client_fake.h"
 #include "protocol/rows_call.h"
+#include "protocol/rows_request.h"
 
 Test(client_session, urls) {
     static const struct {
@@ -66,6 +67,7 @@ Test(client_session, a_missing_server_is_named) {
     cr_assert_eq(ad_session_open("unix:/nonexistent/socket", &s), AD_E_CONNECTION);
     cr_assert_not_null(strstr(ad_error_message(), "unix:/nonexistent/socket"));
     cr_assert_eq(ad_session_open("tcp:127.0.0.1:1", &s), AD_E_CONNECTION);
+    cr_assert_eq(ad_session_open("nowhere", &s), AD_E_URL);
     cr_assert_null(s);
 }
 
@@ -329,8 +331,8 @@ Test(client_session, a_child_has_no_part_in_a_remote_session) {
     fake *f = fake_open(&(fake_options){.tcp = true}, &s);
     ad_array *a, *b = NULL;
     ad_session_info info;
-    double x[4] = {0};
-    int64_t n = 4;
+    double x[1000] = {0};
+    int64_t n = 1000;
     int state;
     cr_assert_eq(ad_upload(s, AD_FLOAT64, 1, &n, x, sizeof x, &a), 0, "%s", ad_error_message());
     cr_assert_eq(ad_sync(s), 0);
@@ -342,6 +344,9 @@ Test(client_session, a_child_has_no_part_in_a_remote_session) {
                   ad_flush(s) == AD_E_CONNECTION && ad_sync(s) == AD_E_CONNECTION &&
                   ad_write(a, x, sizeof x) == AD_E_CONNECTION && ad_download(a, x, sizeof x) == AD_E_CONNECTION &&
                   ad_upload(s, AD_FLOAT64, 1, &n, x, sizeof x, &b) == AD_E_CONNECTION && !b;
+        const pid_t own = fork();
+        if (own == 0) _exit(ad_sync(s) == AD_E_CONNECTION ? 0 : 1);
+        ok = ok && waitpid(own, &state, 0) == own && state == 0;
         ad_array_release(a);
         ad_session_close(s);
         _exit(ok ? 0 : 1);
@@ -349,6 +354,58 @@ Test(client_session, a_child_has_no_part_in_a_remote_session) {
     cr_assert_eq(waitpid(pid, &state, 0), pid);
     cr_expect_eq(state, 0);
     cr_expect_eq(ad_download(a, x, sizeof x), 0, "the parent's goes on: %s", ad_error_message());
+    ad_array_release(a);
+    ad_session_close(s);
+    fake_stop(f);
+}
+
+/* Add arrays of two sessions; returns what the program is told. */
+static const char *add_strangers(const ad_array *a, const ad_array *b, int status) {
+    ad_array *sum = NULL;
+    cr_expect_eq(ad_add(ad_of(a), ad_of(b), &sum), status);
+    return ad_error_message();
+}
+
+Test(client_session, arrays_of_two_sessions) {
+    ad_session *s[2];
+    fake *f[2];
+    ad_array *a[2];
+    int state = -1;
+    for (int i = 0; i < 2; i++) {
+        f[i] = fake_open(&(fake_options){.tcp = i == 1}, &s[i]);
+        cr_assert_eq(ad_empty(s[i], AD_FLOAT64, 0, NULL, &a[i]), 0);
+        cr_assert_eq(ad_sync(s[i]), 0);
+    }
+    cr_expect_not_null(strstr(add_strangers(a[0], a[1], AD_E_VALUE), "different sessions"));
+    const pid_t pid = fork();
+    if (pid == 0) _exit(strstr(add_strangers(a[1], a[0], AD_E_VALUE), "different sessions") ? 0 : 1);
+    cr_assert_eq(waitpid(pid, &state, 0), pid);
+    cr_expect_eq(state, 0);
+    ad__kill_session(s[1], "it broke");
+    for (int i = 0; i < 2; i++)
+        cr_expect_not_null(strstr(add_strangers(a[i], a[1 - i], AD_E_CONNECTION), "it broke"),
+                           "a session that is over");
+    for (int i = 0; i < 2; i++) {
+        ad_array_release(a[i]);
+        ad_session_close(s[i]);
+        fake_stop(f[i]);
+    }
+}
+
+/* The library's own questions fail where operations of the program have failed: the first failure is kept for it. */
+Test(client_session, the_first_failure_is_deferred) {
+    ad_session *s;
+    fake *f = fake_open(NULL, &s);
+    ad_array *a;
+    cr_assert_eq(ad_empty(s, AD_FLOAT64, 0, NULL, &a), 0);
+    for (uint64_t window = 7; window < 9; window++) {
+        cr_assert_eq(ad__send_numbers(s, AD_REQ_WINDOW_DROP, 1, &window), 0);
+        cr_assert_eq(ad_settle(s), 0);
+    }
+    const char *name;
+    cr_expect_eq(ad_sync(s), AD_E_STALE);
+    cr_expect_eq(ad_error_operation(&name), 2, "of the operations that failed it is the first");
+    cr_expect_eq(ad_sync(s), 0);
     ad_array_release(a);
     ad_session_close(s);
     fake_stop(f);

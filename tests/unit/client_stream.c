@@ -1,9 +1,11 @@
 /* The connection: buffering, windows, partial reads and writes, order of replies, interrupts, threads. */
 #include <criterion/criterion.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client-c/client.h"
+#include "tests/unit/client_connection.h"
 #include "tests/unit/client_fake.h"
 #include "protocol/rows_call.h"
 
@@ -36,6 +38,82 @@ Test(client_stream, any_size_comes_back) {
     fake *f = fake_open(&(fake_options){.max_payload = 100000, .part = 70000}, &s);
     const int64_t sizes[] = {1, 2, 511, 512, 513, 12500, 12501, 40000, 300000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) check_round_trip(s, sizes[i]);
+    ad_session_close(s);
+    fake_stop(f);
+}
+
+Test(client_stream, payloads_may_be_as_small_as_the_server_wants) {
+    for (uint64_t resume = 0; resume < 2; resume++) {
+        ad_session *s;
+        fake *f = fake_open(&(fake_options){.max_payload = 1000, .resume = resume * 60000}, &s);
+        const int64_t sizes[] = {1, 125, 126, 500, 700};
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) check_round_trip(s, sizes[i]);
+        ad_session_close(s);
+        fake_stop(f);
+    }
+}
+
+/* ---- what other threads ask for while one sends ---- */
+
+static ad_session *busy;
+static pthread_t asking; /* the test's own thread, not the session's */
+static ad_array *summand;
+static unsigned sums;
+static bool flushes;
+
+static void ask_meanwhile(int fd) {
+    ad_array *b = NULL;
+    if (fd != busy->connection.fd || !pthread_equal(pthread_self(), asking)) return;
+    cr_assert_eq(ad_add(ad_of(summand), ad_float(1), &b), 0, "%s", ad_error_message());
+    ad_array_release(b);
+    sums++;
+    if (flushes) cr_assert_eq(ad_flush(busy), 0);
+}
+
+/* A thread that sends does not send for others without end: it leaves the rest to the session's own thread. */
+Test(client_stream, what_gathers_while_a_thread_sends_goes_later) {
+    static const double numbers[1200];
+    for (int i = 0; i < 2; i++) {
+        fake *f = fake_open(NULL, &busy);
+        ad_array *b = NULL;
+        asking = pthread_self();
+        flushes = connection.threadless = i == 0;
+        ad_array *large = upload_array(busy, numbers, 1200);
+        summand = upload_array(busy, numbers, N);
+        cr_assert_eq(ad_sync(busy), 0);
+        sums = 1;
+        connection.on_sent = ask_meanwhile;
+        cr_assert_eq(ad_add(ad_of(summand), ad_float(1), &b), 0);
+        cr_assert_eq(ad_write(large, numbers, sizeof numbers), 0);
+        connection.on_sent = NULL;
+        cr_expect_gt(sums, 1);
+        cr_assert_eq(ad_sync(busy), 0);
+        cr_expect_eq(f->ufuncs, sums);
+        ad_array_release(b);
+        ad_array_release(large);
+        ad_array_release(summand);
+        ad_session_close(busy);
+        fake_stop(f);
+        connection.threadless = false;
+    }
+}
+
+/* An operation that only frees stand before begins to be sent at once. */
+Test(client_stream, an_operation_behind_released_arrays_needs_no_flush) {
+    enum { MANY = 400 };
+    ad_session *s;
+    fake *f = fake_open(NULL, &s);
+    ad_array *all[MANY], *b = NULL;
+    connection.threadless = true;
+    for (int i = 0; i < MANY; i++) cr_assert_eq(ad_empty(s, AD_FLOAT64, 0, NULL, &all[i]), 0);
+    cr_assert_eq(ad_sync(s), 0);
+    const uint64_t ops = s->encoded.ops;
+    for (int i = MANY - 20; i < MANY; i++) ad_array_release(all[i]);
+    cr_assert_gt(s->frees.end, 30, "they are encoded, and nobody sends them");
+    cr_assert_eq(ad_add(ad_of(all[0]), ad_float(1), &b), 0);
+    while (f->ops < ops + 2) sched_yield();
+    for (int i = 0; i < MANY - 20; i++) ad_array_release(all[i]);
+    ad_array_release(b);
     ad_session_close(s);
     fake_stop(f);
 }

@@ -13,6 +13,7 @@
 
 #include "client-c/client.h"
 #include "protocol/tls/tls.h"
+#include "tests/unit/client_connection.h"
 
 #define BYTES (6u << 20)
 
@@ -166,6 +167,13 @@ Test(client_tls, the_certificate_is_checked) {
     cr_expect_not_null(strstr(message, "the certificate is refused"), "%s", message);
     cr_expect_eq(open_with("127.0.0.1", "", message, sizeof message), AD_E_TLS, "the system's authorities know it not");
     cr_expect_eq(open_with("127.0.0.1", "/no/such/file", message, sizeof message), AD_E_TLS);
+}
+
+Test(client_tls, a_socket_that_is_full_in_the_handshake) {
+    char message[600];
+    connection.later = 3;
+    cr_expect_eq(open_with("127.0.0.1", pem, message, sizeof message), 0, "%s", message);
+    cr_expect_eq(connection.later, 0);
 }
 
 Test(client_tls, servers_that_are_none) {

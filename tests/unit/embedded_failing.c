@@ -26,7 +26,7 @@
     X(socket, int, (int a, int b, int c), (a, b, c), -1)                                                               \
     X(connect, int, (int a, const struct sockaddr *b, socklen_t c), (a, b, c), -1)                                     \
     X(socketpair, int, (int a, int b, int c, int d[2]), (a, b, c, d), -1)                                              \
-    X(getsockopt, int, (int a, int b, int c, void *d, socklen_t *e), (a, b, c, d, e), -1)                              \
+    X(getsockopt, int, (int a, int b, int c, void *d, socklen_t *e), (a, b, c, d, e), failing.error ? -1 : 0)          \
     X(poll, int, (struct pollfd * a, nfds_t b, int c), (a, b, c), -1)                                                  \
     X(send, ssize_t, (int a, const void *b, size_t c, int d), (a, b, c, d), -1)                                        \
     X(sendmsg, ssize_t, (int a, const struct msghdr *b, int c), (a, b, c), -1)                                         \
@@ -228,7 +228,8 @@ static const row transfers[] = {
     {CALL_sendmsg, EINTR},      {CALL_sendmsg, EAGAIN}, {CALL_sendmsg, EPIPE},      {CALL_sendmsg, EINVAL},
     {CALL_sendmsg, EPERM},      {CALL_sendmsg, EACCES}, {CALL_sendmsg, EOPNOTSUPP}, {CALL_sendmsg, ETOOMANYREFS},
     {CALL_recv, EINTR},         {CALL_recv, EAGAIN},    {CALL_recv, ECONNRESET},    {CALL_recvmsg, EINTR},
-    {CALL_recvmsg, ECONNRESET}, {CALL_send, EINTR},     {CALL_send, EPIPE},         {CALL_poll, EINTR},
+    {CALL_recvmsg, ECONNRESET}, {CALL_send, EINTR},     {CALL_send, EAGAIN},        {CALL_send, EPIPE},
+    {CALL_poll, EINTR},
 };
 static const row resources[] = {
     {CALL_malloc, ENOMEM},
@@ -241,6 +242,7 @@ static const row resources[] = {
     {CALL_fcntl, EMFILE},
     {CALL_getrandom, EAGAIN},
     {CALL_getsockopt, ENOTSUP},
+    {CALL_getsockopt, 0},
     {CALL_pthread_create, EAGAIN},
     {CALL_pthread_mutex_init, EAGAIN},
     {CALL_pthread_attr_init, ENOMEM},
@@ -261,6 +263,7 @@ static const row beginnings[] = {
     {CALL_posix_spawnattr_setflags, EINVAL},
     {CALL_socketpair, EMFILE},
     {CALL_waitpid, EINTR},
+    {CALL_waitpid, ECHILD},
     {CALL_malloc, ENOMEM},
     {CALL_waitid, ECHILD},
 };
