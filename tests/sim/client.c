@@ -78,10 +78,13 @@ static int64_t *keep_values(const model *m) {
     return kept;
 }
 
-/* Wait for a change in place. If it was refused, the array has the values that were kept. */
+/* Wait for a change in place. If it was refused, the array has the values that were kept. A question that has failed by
+ * itself, for want of memory, says nothing of the change. */
 static void confirm_change(client *c, model *m, int64_t *kept) {
+    const char *name;
     if (!kept) return;
-    const int status = ad_sync(c->session);
+    int status = ad_sync(c->session);
+    for (int i = 0; i < 5 && status == AD_E_MEMORY && !ad_error_operation(&name); i++) status = ad_sync(c->session);
     sim_note("confirms", m->number, status);
     if (status) memcpy(m->value, kept, (size_t)m->count * sizeof *kept);
     free(kept);
