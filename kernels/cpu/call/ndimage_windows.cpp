@@ -68,10 +68,16 @@ template <class T> const T *load_tap(const windows *w, const block *b, int64_t t
     const T *x = reinterpret_cast<const T *>(w->x.data) + row * w->row;
     const int64_t from = b->first + offset[last];
     if (from >= 0 && from + b->n <= w->row) return x + from;
-    for (int64_t i = 0; i < b->n; i++) {
-        const int64_t at = find_edge(from + i, w->row, w->mode);
-        buffer[i] = at < 0 ? value : x[at];
-    }
+    const int64_t inner = std::clamp(-from, int64_t(0), b->n), behind = std::clamp(w->row - from, inner, b->n);
+    const auto fill = [&](int64_t i, int64_t end) {
+        for (; i < end; i++) {
+            const int64_t at = find_edge(from + i, w->row, w->mode);
+            buffer[i] = at < 0 ? value : x[at];
+        }
+    };
+    fill(0, inner);
+    if (behind > inner) memcpy(buffer + inner, x + from + inner, size_t(behind - inner) * sizeof(T));
+    fill(behind, b->n);
     return buffer;
 }
 
@@ -124,12 +130,25 @@ int open_windows(ad_call *c, int mode, const ad_scalar *value, int64_t block, wi
 
 /* ---- correlate ---- */
 
+/* Four taps one after another, between which sums stay in registers. */
+template <class T> void add_four(T *__restrict sum, int64_t n, const T *weight, const T *const (&x)[4]) {
+    const T a = weight[0], b = weight[1], c = weight[2], d = weight[3];
+    const T *p = x[0], *q = x[1], *r = x[2], *s = x[3];
+    for (int64_t i = 0; i < n; i++) sum[i] = sum[i] + a * p[i] + b * q[i] + c * r[i] + d * s[i];
+}
+
 template <class T> void add_windows(const windows *w, const T *weight) {
     make_blocks(w, [&](const block *b) {
-        alignas(64) T sum[BLOCK], buffer[BLOCK];
+        alignas(64) T sum[BLOCK], buffer[4][BLOCK];
         std::fill(sum, sum + b->n, T(0));
-        for (int64_t k = 0; k < w->taps; k++) {
-            const T *x = load_tap(w, b, k, buffer), v = weight[k];
+        int64_t k = 0;
+        for (; k + 4 <= w->taps; k += 4) {
+            const T *four[4];
+            for (int j = 0; j < 4; j++) four[j] = load_tap(w, b, k + j, buffer[j]);
+            add_four(sum, b->n, weight + k, four);
+        }
+        for (; k < w->taps; k++) {
+            const T *x = load_tap(w, b, k, buffer[0]), v = weight[k];
             for (int64_t i = 0; i < b->n; i++) sum[i] = sum[i] + v * x[i];
         }
         store_block(w, b, sum);
