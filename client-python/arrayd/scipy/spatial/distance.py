@@ -213,9 +213,10 @@ def squareform(X):
     if X.size == 0:
         return ad.zeros((n, n), X.dtype)
     place = ad.arange(n)
-    row, col = ad.minimum(place[:, None], place), ad.maximum(place[:, None], place)
-    pair = row * (2 * n - row - 1) // 2 + col - row - 1
-    return ad.where(row == col, ad.zeros((), X.dtype), X[ad.where(row == col, 0, pair)])
+    before = place * (2 * n - place - 1) // 2 - place - 1  # of the pairs of a row the place, but for the column
+    upper = X[before[:, None] + place]  # right of the diagonal; what else is read is not used
+    row, zero = place[:, None], ad.zeros((), X.dtype)
+    return ad.where(row < place, upper, ad.where(row > place, upper.T, zero))
 
 
 def distance_matrix(x, y, p=2.0, threshold=1000000):
