@@ -237,6 +237,7 @@ bench: all $(VENV)/.stamp ## measure; rewrites the tables of docs/performance.md
 	@$(VPYTHON) tests/bench/service.py --build $B --markdown docs/performance.md
 	@$(VPYTHON) tests/bench/fft.py --build $B --markdown docs/performance.md
 	@$(VPYTHON) tests/bench/functions.py --build $B --markdown docs/performance.md
+	@$(VPYTHON) tests/bench/widely.py --build $B --markdown docs/performance.md
 	@$(VPYTHON) tests/bench/solvers.py --build $B --markdown docs/performance.md
 	@if nvidia-smi -L >/dev/null 2>&1; then \
 	$(VPYTHON) tests/bench/gpu.py --build $B --markdown docs/performance.md --plot build/bench.png; fi
