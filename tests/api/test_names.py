@@ -1,6 +1,8 @@
 """The standard's names are all there, take the standard's arguments, and say what the standard has them say."""
 import inspect
 import itertools
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -178,3 +180,12 @@ def test_type_functions():
     for mixed, wanted in (((ad.float32, 1j), "complex64"), ((ad.int8, 1), "int8"), ((ad.ones(1, dtype="int8"), 1.5),
                                                                                     "float64")):
         assert ad.result_type(*mixed) == wanted
+
+
+def test_the_import_takes_little():
+    """NumPy has imported all modules of others that the import of arrayd and the first result take. A module more, such as
+    threading, would take half a millisecond of each program's start."""
+    code = ("import sys, numpy; before = set(sys.modules); import arrayd as ad; assert float(ad.ones(3).sum()) == 3;"
+            "print(*sorted(name for name in set(sys.modules) - before if name.partition('.')[0] != 'arrayd'))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")

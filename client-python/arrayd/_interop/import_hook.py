@@ -5,7 +5,6 @@ modules. Nothing of theirs runs between the import and the first use, so the tab
 been imported.
 """
 import importlib
-import importlib.util
 import sys
 
 # The modules that have tables, and our function that fills each.
@@ -46,7 +45,8 @@ class _Finder:
         if name not in self._waiting:
             return None
         self._waiting.remove(name)
-        spec = importlib.util.find_spec(name)
+        from importlib.util import find_spec
+        spec = find_spec(name)
         if spec is not None and hasattr(spec.loader, "exec_module"):
             spec.loader = _Loader(spec.loader)
         return spec

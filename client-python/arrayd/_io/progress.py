@@ -3,12 +3,12 @@ import contextlib
 import importlib
 import os
 import sys
-import threading
+from _thread import allocate_lock, get_ident  # threading takes longer to import than most of this package
 
 from .. import _core
 
 LEAST = 1 << 30  # bytes; what is less is done before somebody looks
-_lock = threading.Lock()
+_lock = allocate_lock()
 _bars = {}  # of threads: (bar, total, up)
 
 
@@ -47,7 +47,7 @@ def steps(total, up):
 
 def _show(done, total, up):
     """Called by the extension in the course of a transfer."""
-    thread = threading.get_ident()
+    thread = get_ident()
     with _lock:
         bar, *what = _bars.get(thread, (None, None, None))
     if bar is not None and (what != [total, up] or done < bar.n):  # of one that was interrupted

@@ -1,6 +1,4 @@
 """Sorting, searching, sets."""
-from typing import NamedTuple
-
 import numpy as np
 
 from .. import _base, _core
@@ -234,29 +232,6 @@ def unique_values(x):
     return unique(x, equal_nan=False)
 
 
-class UniqueAllResult(NamedTuple):
-    """The result of unique_all."""
-
-    values: object
-    indices: object
-    inverse_indices: object
-    counts: object
-
-
-class UniqueCountsResult(NamedTuple):
-    """The result of unique_counts."""
-
-    values: object
-    counts: object
-
-
-class UniqueInverseResult(NamedTuple):
-    """The result of unique_inverse."""
-
-    values: object
-    inverse_indices: object
-
-
 def unique_all(x):
     """The different elements, where each is first, which one each element is, how often each occurs.
 
@@ -265,6 +240,7 @@ def unique_all(x):
     Raises: nothing of its own.
     Source: numpy.unique_all
     """
+    from .unique_results import UniqueAllResult
     return UniqueAllResult(*unique(x, True, True, True, equal_nan=False))
 
 
@@ -276,6 +252,7 @@ def unique_counts(x):
     Raises: nothing of its own.
     Source: numpy.unique_counts
     """
+    from .unique_results import UniqueCountsResult
     return UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False))
 
 
@@ -287,6 +264,7 @@ def unique_inverse(x):
     Raises: nothing of its own.
     Source: numpy.unique_inverse
     """
+    from .unique_results import UniqueInverseResult
     return UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False))
 
 

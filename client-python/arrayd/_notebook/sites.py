@@ -3,10 +3,9 @@ mode (python -X dev), and with ARRAYD_SITES=1.
 
 Otherwise an error has the operation's name and number. Noting the line takes longer than issuing an operation.
 """
-import bisect
 import os
 import sys
-import threading
+from _thread import allocate_lock
 
 from .. import _core
 from .._kernel.sites import _line
@@ -14,7 +13,7 @@ from .._kernel.sites import _line
 _MOST = 1 << 16
 _OFF = ("0", "no", "off", "false")
 _PACKAGE = __name__.partition(".")[0]
-_lock = threading.Lock()
+_lock = allocate_lock()
 _session = 0
 _numbers, _places = [], []  # of runs of operations, in order: the last one's number, and (code, place in it)
 
@@ -59,8 +58,9 @@ def _name(file):
 def _told(number):
     """Return what to append: "; issued at ...", for the message of an error; empty where that is not known any more."""
     import linecache
+    from bisect import bisect_left
     with _lock:
-        i = bisect.bisect_left(_numbers, number)
+        i = bisect_left(_numbers, number)
         if i == len(_numbers):
             return ""
         code, place = _places[i]
