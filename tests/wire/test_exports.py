@@ -342,7 +342,8 @@ def test_chaos(build, tmp_path, seed):
 
 def test_refusals(one):
     buffer, empty = one.upload(X), one.new("float64", [0])
-    assert "flags" in refused("VALUE", one.export, buffer, 2)
+    for flags in (3, 4, 1 << 40):
+        assert "flags" in refused("VALUE", one.export, buffer, flags)
     assert "no handle" in refused("UNSUPPORTED", one.export, buffer, 1)
     refused("STALE", one.export, 9999)
     assert "no elements" in refused("VALUE", one.export, empty)
@@ -408,6 +409,48 @@ def test_another_users_memory(build, tmp_path):
         own = "client.export(client.upload(__import__('numpy').arange(5.0))).memory[8:16]"
         assert somebody(own) == repr(np.float64(1).tobytes())
         one.answer(one.ask(UNPUBLISH, "theirs"))
+        until(one, lambda c: c["sessions"] == 1 and not c["exports"])
+
+
+STRANGER_READS = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from wire_client import Client, view
+os.setuid(54321)
+client = Client(sys.argv[2])
+for request in sys.stdin:
+    if request == "attach\\n": array = client.attach_name("x", "uid:0")[0]
+    print(np.unique(client.read(array)).tolist(), flush=True)
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be somebody else")
+@pytest.mark.parametrize("first", ["attached", "exported"])
+def test_a_reader_changes_nothing_for_another_user(build, tmp_path, first):
+    """A program could write memory that it said it would read: another user's snapshot lies elsewhere, whoever was first."""
+    with Server(build / "bin" / "arrayd", tmp_path, kernels="none") as server, server.client() as one:
+        os.chmod(server.path.parent, 0o755), os.chmod(server.path, 0o777)
+        buffer = one.upload(np.full(1000, 5.0))
+        one.publish("x", whole(buffer), 0, "*")
+        somebody = subprocess.Popen([sys.executable, "-c", STRANGER_READS, os.path.dirname(__file__), str(server.path)],
+                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        with somebody:
+            def ask(request):
+                print(request, file=somebody.stdin, flush=True)
+                return somebody.stdout.readline().strip()
+
+            if first == "attached":
+                assert ask("attach") == "[5.0]"
+            export = one.export(buffer, 2)
+            export.array(X)[:] = 9
+            if first == "exported":
+                assert ask("attach") == "[9.0]"
+                export.array(X)[:] = 7
+            assert ask("read") == ("[5.0]" if first == "attached" else "[9.0]")
+            somebody.stdin.close()
+        one.answer(one.ask(UNPUBLISH, "x"))
+        export.close()
         until(one, lambda c: c["sessions"] == 1 and not c["exports"])
 
 

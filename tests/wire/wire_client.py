@@ -267,7 +267,7 @@ class Client:
         with theirs:
             self.pass_along(theirs.fileno(), [EXPORT, self.request, buffer, flags])
         try:
-            (size, _, _), _ = self.answer(self.request)
+            (size, *_), _ = self.answer(self.request)
             return Export(ours, size)
         except BaseException:
             ours.close()

@@ -188,10 +188,16 @@ static int prepare_shared(ad_worker_session *s, ad_buffer *b, ad_exported *l, ad
     return status;
 }
 
+/* Tell whether the lease must have a copy of a snapshot: the program is to write it, or it could, and others than its
+ * user hold the snapshot. */
+static bool needs_copy(const ad_buffer *b, const ad_exported *l) {
+    return b->shared && ad__shared_is_kept(b->shared) && (!l->reads || ad__shared_has_strangers(b->shared));
+}
+
 /* Let a lease hold the buffer's memory, in a slab of its own. Memory that is only read stays what it was: a snapshot
  * of all that hold it, or common memory, whose changes the reader sees. */
 static int hold_memory(ad_worker_session *s, ad_buffer *b, ad_exported *l, ad_fault *fault) {
-    int status = !l->reads && b->shared && ad__shared_is_kept(b->shared) ? ad__shared_detach(s, b, fault) : 0;
+    int status = needs_copy(b, l) ? ad__shared_detach(s, b, fault) : 0;
     if (status) return status;
     ad_shared *m = ad__shared_of(s, b);
     if (!m) return ad__fault(fault, AD_E_MEMORY, "out of host memory");

@@ -262,6 +262,28 @@ static ad_name **find_allowed(ad_worker_session *s, const char *principal, const
     return NULL;
 }
 
+/* Tell whether a snapshot must be copied for the session: programs of another user could write where it lies, as they
+ * have it to read. */
+static bool needs_copy(const ad_worker_session *s, const ad_shared *m) {
+    return m->block.open && !m->common && !m->poison && !ad__shared_is_of(m, s->principal);
+}
+
+/* Make a buffer of the session for a name's memory, or for a copy of it. */
+static int join_name(ad_worker_session *s, const ad_name *n, uint64_t id, ad_fault *fault) {
+    ad_shared *m = n->holder.shared;
+    int status = ad__shared_join(s, m, id, !n->writable, fault);
+    if (status || !needs_copy(s, m)) return status;
+    ad_buffer *b = ad__buffers_find(&s->buffers, id);
+    status = ad__shared_detach(s, b, fault);
+    if (!status) {
+        b->readonly = !n->writable;
+        return 0;
+    }
+    ad__buffer_give_memory(s, b);
+    ad__buffers_remove(&s->buffers, b);
+    return status;
+}
+
 int ad__handle_attach_name(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     char principal[AD_PRINCIPAL_SIZE], name[NAME_MOST + 1];
     int64_t values[6 + AD_MAX_NDIM];
@@ -272,7 +294,7 @@ int ad__handle_attach_name(ad_worker_session *s, ad_message *m, ad_fault *fault)
     ad_name **at = find_allowed(s, principal, name, fault);
     if (!at) return fault->code;
     const ad_name *n = *at;
-    status = ad__shared_join(s, n->holder.shared, m->u[1], !n->writable, fault);
+    status = join_name(s, n, m->u[1], fault);
     if (status) return status;
     values[0] = (int64_t)n->holder.shared->size;
     values[1] = n->writable;

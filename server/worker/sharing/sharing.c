@@ -28,6 +28,14 @@ bool ad__shared_is_of(const ad_shared *m, const char *principal) {
     return owner && !strcmp(owner, principal);
 }
 
+bool ad__shared_has_strangers(const ad_shared *m) {
+    const ad_buffer *b = m->buffers;
+    const ad_holder *h = m->others;
+    while (b && ad__shared_is_of(m, b->sharing.holder->principal)) b = b->sharing.next;
+    while (h && ad__shared_is_of(m, h->principal)) h = h->next;
+    return b || h;
+}
+
 /* ---- holders ---- */
 
 static void link_buffer(ad_shared *m, ad_worker_session *s, ad_buffer *b) {

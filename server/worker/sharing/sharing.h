@@ -84,6 +84,8 @@ ad_shared *ad__shared_give(ad_worker_session *s, ad_buffer *b, ad_fault *fault);
 /* Get the principal that the memory belongs to. NULL: there is no memory. */
 const char *ad__shared_owner(const ad_shared *shared);
 bool ad__shared_is_of(const ad_shared *shared, const char *principal);
+/* Tell whether anybody but its owner's sessions, names and leases holds the memory. */
+bool ad__shared_has_strangers(const ad_shared *shared);
 /* Make a buffer of the session for shared memory. */
 int ad__shared_join(ad_worker_session *s, ad_shared *shared, uint64_t id, bool readonly, ad_fault *fault);
 /* Let the stream queue, which is about to read or write a shared buffer, wait for others. */
