@@ -182,6 +182,17 @@ Test(desc, check) {
     cr_expect(strstr(fault.text, "x: array is too big; ") == fault.text);
 }
 
+Test(desc, reaches_beyond_all_numbers) {
+    const int64_t shape[] = {2, 2, 2}, far = INT64_MAX / 2 + 1, up[] = {far, far, far}, down[] = {-far, -far, -far};
+    ad_desc d = {.dtype = AD_INT8, .ndim = 3, .shape = shape, .strides = up};
+    ad_fault fault;
+    cr_expect_eq(ad__desc_check(&d, INT64_MAX, "x", &fault), AD_E_EXTENT);
+    d.strides = down;
+    cr_expect_eq(ad__desc_check(&d, INT64_MAX, "x", &fault), AD_E_EXTENT);
+    d.offset = far;
+    cr_expect_eq(ad__desc_check(&d, INT64_MAX, "x", &fault), AD_E_EXTENT);
+}
+
 Test(desc, broadcast) {
     const ad_operand a = {.desc = {.shape = (const int64_t[]){3, 1, 5}, .ndim = 3}}, scalar = {.is_scalar = 1};
     const ad_operand b = {.desc = {.shape = (const int64_t[]){4, 1}, .ndim = 2}};
