@@ -93,13 +93,14 @@ def test_searchsorted(dtype):
     check(lambda xp, a, v: xp.searchsorted(v, a), a, v)
 
 
-@pytest.mark.parametrize("dtype", (np.int32, np.float64), ids=str)
+@pytest.mark.parametrize("dtype", (np.int32, np.uint16, np.float16, np.float64), ids=str)
 def test_searchsorted_of_values_in_order(dtype):
     """Values that ascend are looked for behind the place of the one before: steps of none, some and many elements, back and to
     the ends."""
     rng = seed("ascending", str(np.dtype(dtype)))
     a = np.sort(rng.integers(0, 500, 1000)).astype(dtype)
-    for v in (np.arange(-5, 505), np.arange(0, 500, 37), np.repeat(np.arange(500), 3), np.arange(500)[::-1], np.tile(np.arange(40), 9)):
+    for v in (np.arange(-5, 505), np.arange(0, 500, 37), np.repeat(np.arange(500), 3), np.arange(500)[::-1],
+              np.tile(np.arange(40), 200)):
         for side in ("left", "right"):
             check(lambda xp, a, v: xp.searchsorted(a, v, side), a, v.astype(dtype))
             check(lambda xp, a, v: xp.searchsorted(a[:3], v, side), a, v.astype(dtype))

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <string.h>
+#include <type_traits>
 
 #include "kernels/call_order.h"
 #include "kernels/cpu/backend/parallel.h"
@@ -119,7 +120,7 @@ int search_list(ad_call *c, const array *x, const array *v, const array *out, bo
 template <bool Right, class S> int search_type(ad_call *c, const array *x, const array *v, const array *out) {
     bool done = false;
     int status = 0;
-    if constexpr (is_int<S>) status = search_list<Right, S>(c, x, v, out, &done);
+    if constexpr (std::is_integral_v<S>) status = search_list<Right, S>(c, x, v, out, &done);
     if (status || done) return status;
     c->run->wrote = true;
     search<Right, S>(x, v, out);
