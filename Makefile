@@ -137,11 +137,11 @@ WORKER := $(call objects_below,server/worker,c)
 COMPILE_SERVICE := $(call objects,server/worker/modules/compile/*.c)
 CTL := $(call objects,server/ctl/*.c)
 # What arrayctl needs of the front, to look at a configuration.
-CTL_SHARED := $(patsubst %,$(OBJ)/server/front/%.o,net/address check auth/grants auth/principals) $(TLS)
+CTL_SHARED := $(patsubst %,$(OBJ)/server/front/%.o,net/address check auth/grants auth/principals peers/peers) $(TLS)
 COMPILE := $(filter-out %/preload.o,$(call objects,server/compile/*.c))
 # What the worker needs of it, to write jobs and to read what came of them.
 COMPILE_SHARED := $(patsubst %,$(OBJ)/server/compile/%.o,frame options scratch toolkit)
-CLIENT := $(filter-out $(OBJ)/client-c/examples/%,$(call objects_below,client-c,c)) $(TLS)
+CLIENT := $(filter-out $(OBJ)/client-c/examples/% $(OBJ)/client-c/pull/%,$(call objects_below,client-c,c)) $(TLS)
 EXTENSION := $(call objects,client-python/src/*.c)
 KERNELS := $(call objects,kernels/*.cpp) $(filter-out $(OBJ)/kernels/cpu/isa/%,$(call objects_below,kernels/cpu,cpp))
 WIRE := $(call objects,tests/wire/*.c)
@@ -171,7 +171,7 @@ A_KERNELS := $(LIB)/libarrayd-kernels.a
 A_CLIENT := $(LIB)/libarrayd.a
 SO_CLIENT := $(LIB)/libarrayd.so.0
 CORE := $(PACKAGE)/_core.abi3.so
-PROGRAMS := $(BIN)/arrayd $(BIN)/arrayd-worker $(BIN)/arrayd-compile $(BIN)/arrayctl $(BIN)/libarrayd-cpu.so \
+PROGRAMS := $(BIN)/arrayd $(BIN)/arrayd-worker $(BIN)/arrayd-compile $(BIN)/arrayd-pull $(BIN)/arrayctl $(BIN)/libarrayd-cpu.so \
 	$(BIN)/arrayd-paths.so
 ifeq ($(VARIANT),release)
 ifneq ($(NVCC),)
@@ -433,6 +433,12 @@ $(BIN)/arrayctl: $(CTL) $(CTL_SHARED) $(COMPILE_SERVICE) $(COMPILE_SHARED) $(COM
 	@mkdir -p $(@D)
 	$(call say,LD )
 	$Q$(CC) -pie $(LINK_FLAGS) $(MAP) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(JSON_LIBS) -lpthread -ldl
+
+# A client of two servers, which arrayd starts.
+$(BIN)/arrayd-pull: $(OBJ)/client-c/pull/pull.o $(A_CLIENT)
+	@mkdir -p $(@D)
+	$(call say,LD )
+	$Q$(CC) -pie $(LINK_FLAGS) $(MAP) -o $@ $^ $(MSGPACK_LIBS) -lpthread -ldl -lm
 
 # What has kernels for this machine alone says so in its name, so that it is not packed.
 CPU_NAME := libarrayd-cpu$(if $(ISAS_MISSING),-native).so

@@ -45,6 +45,8 @@ int ad__fail_strangers(ad_session *a, ad_session *b);
 /* Initialise the condition variables. Called again in a fork's child. */
 void ad__session_init_conditions(ad_session *s);
 uint64_t ad__session_next_serial(void);
+/* Open a session of a server that takes connections by this socket, which the session owns. name: of this program. */
+int ad__session_open_by_door(int door, const char *name, ad_session **out);
 ad_session *ad__session_retain(ad_session *s);
 void ad__session_release(ad_session *s);
 /* End the session's connection for good. The reason of the first call stays. */
@@ -383,6 +385,9 @@ int ad__copy(ad_array *out, const ad_in *in, int casting, bool made);
  * is freed. */
 int ad__lay_out(ad_session *s, uint64_t buffer, int64_t size, uint8_t device, bool readonly, const ad_layout *l,
                 ad_array **out);
+/* Attach all bytes of a buffer, as uint8. One whose computation has failed is one byte, and a read of that reports why.
+ */
+int ad__capability_attach_bytes(ad_session *s, const ad_capability *c, ad_array **out);
 
 /* ---- array/order.c: the order of a result's dimensions in memory ---- */
 /* Find the order of a result's dimensions from the outermost to the innermost, by the strides of the inputs. False: it

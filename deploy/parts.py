@@ -68,7 +68,7 @@ SYSTEM = ("libc.so.6", "libm.so.6", "libmvec.so.1", "libpthread.so.0", "libdl.so
 # Parts of each of our packages: files below build/release.
 PRODUCTS = {
     "arrayd": ("python/arrayd/_core.abi3.so",),
-    "arrayd-server": tuple(f"bin/{name}" for name in ("arrayd", "arrayctl", "arrayd-worker", "arrayd-compile",
+    "arrayd-server": tuple(f"bin/{name}" for name in ("arrayd", "arrayctl", "arrayd-worker", "arrayd-compile", "arrayd-pull",
                                                       "arrayd-paths.so", "libarrayd-cpu.so")),
     "arrayd-cuda13": ("bin/libarrayd-cuda.so",),
     "libarrayd": ("lib/libarrayd.so.0",),

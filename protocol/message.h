@@ -104,10 +104,13 @@ typedef struct ad_welcome {
     uint64_t devices;                                                         /* number of devices */
     uint64_t memory;                                                          /* bytes of memory of device 0 */
     char device_name[64];
-    char server[64];   /* program and version */
-    uint64_t pid;      /* process id of the front */
-    uint64_t resume;   /* ms that the session waits for its client after the connection is gone; 0: it does not */
-    uint64_t instance; /* number of this run of the server; each start has another one */
+    char server[64];    /* program and version */
+    uint64_t pid;       /* process id of the front */
+    uint64_t resume;    /* ms that the session waits for its client after the connection is gone; 0: it does not */
+    uint64_t instance;  /* number of this run of the server; each start has another one */
+    char name[64];      /* the server's name among its peers; "": it has none */
+    char principal[64]; /* who the client is to the server: "uid:1000" */
+    char peers[256];    /* names of the servers that it fetches arrays from, with commas between */
 } ad_welcome;
 int ad__encode_welcome(ad_bytes *b, const ad_welcome *w);
 

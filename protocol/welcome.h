@@ -14,7 +14,7 @@ typedef struct ad_welcome_key {
     size_t size;   /* bytes of a text; 0: a uint64_t */
 } ad_welcome_key;
 
-enum { AD__WELCOME_KEYS = 13 };
+enum { AD__WELCOME_KEYS = 16 };
 extern const ad_welcome_key ad__welcome_keys[AD__WELCOME_KEYS];
 
 #ifdef __cplusplus

@@ -76,6 +76,8 @@ typedef struct ad_session_info {
     uint64_t frees;        /* of the operations, those that free arrays: the library chooses when it sends them */
     uint64_t lent, copied; /* arrays made by ad_lend; copies by ad_write_device */
     bool kernels;          /* this session may run kernels of its own */
+    const char *name, *principal, *peers; /* the server's name among its peers, "": none; who this client is to it;
+                                             names of servers that it pulls arrays from, with commas between */
 } ad_session_info;
 AD_API void ad_session_get_info(ad_session *session, ad_session_info *info);
 /* Send what is buffered, without waiting. Buffered operations are sent within a fraction of a millisecond anyway. */
@@ -313,6 +315,11 @@ typedef struct ad_layout {
 AD_API int ad_capability_attach(ad_session *s, const ad_capability *capability, const ad_layout *layout,
                                 ad_array **out);
 AD_API int ad_capability_revoke(ad_session *s, const ad_capability *capability);
+/* Get an array of another server by a capability that was made there; waits. The session's server fetches the elements
+ * from that one itself. server, principal: as ad_session_get_info says there, `name` and `principal`. AD_E_NAME: that
+ * server is no peer of the session's; AD_E_STALE; AD_E_DENIED; AD_E_LIMIT; AD_E_CONNECTION: it is not to be reached. */
+AD_API int ad_capability_pull(ad_session *s, const ad_capability *capability, const char *server, const char *principal,
+                              const ad_layout *layout, ad_array **out);
 /* Publish an array, which must be all of its buffer, by a name; waits. The array stays when the session ends. A process
  * that attaches it gets a snapshot that cannot be written. writable: all write into the same elements. grant:
  * principals besides the user that may attach it ("uid:1000,uid:1001"; "*": all). NULL: none. A name that the user has

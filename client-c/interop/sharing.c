@@ -111,14 +111,35 @@ int ad_capability_make(const ad_array *a, uint64_t uses, double lease, double li
     return status;
 }
 
-int ad_capability_attach(ad_session *s, const ad_capability *c, const ad_layout *layout, ad_array **out) {
+/* Send attach, or pull with its texts, and make an array of the buffer. layout NULL: all of its bytes, or one if it has
+ * failed, and a read of that reports why. */
+static int attach_buffer(ad_session *s, int opcode, const ad_capability *c, size_t ntexts, const char *const *texts,
+                         const ad_layout *layout, ad_array **out) {
+    static const int64_t byte[] = {1};
+    ad_layout whole = {AD_UINT8, 1, 0, byte, byte};
     uint64_t buffer;
     ad_slot slot;
-    int status = check_layout(layout);
-    if (!status) status = ask_new_buffer(s, AD_REQ_ATTACH, 2, c->half, 0, NULL, &slot, &buffer);
+    int status = layout ? check_layout(layout) : 0;
+    if (!status) status = ask_new_buffer(s, opcode, 2, c->half, ntexts, texts, &slot, &buffer);
     if (status) return status;
-    if (slot.nvalues < 3 || slot.values[0] < -1) return fail_reply(s, buffer, "attach");
-    return ad__lay_out(s, buffer, slot.values[0], (uint8_t)slot.values[2], slot.values[1] == 2, layout, out);
+    if (slot.nvalues < 3 || slot.values[0] < -1) return fail_reply(s, buffer, ad__request((uint8_t)opcode)->name);
+    if (slot.values[0] >= 0) whole.shape = &slot.values[0];
+    return ad__lay_out(s, buffer, slot.values[0], (uint8_t)slot.values[2], slot.values[1] == 2,
+                       layout ? layout : &whole, out);
+}
+
+int ad_capability_attach(ad_session *s, const ad_capability *c, const ad_layout *layout, ad_array **out) {
+    return attach_buffer(s, AD_REQ_ATTACH, c, 0, NULL, layout, out);
+}
+
+int ad__capability_attach_bytes(ad_session *s, const ad_capability *c, ad_array **out) {
+    return attach_buffer(s, AD_REQ_ATTACH, c, 0, NULL, NULL, out);
+}
+
+int ad_capability_pull(ad_session *s, const ad_capability *c, const char *server, const char *principal,
+                       const ad_layout *layout, ad_array **out) {
+    const char *const texts[] = {server, principal};
+    return attach_buffer(s, AD_REQ_PULL, c, 2, texts, layout, out);
 }
 
 int ad_capability_revoke(ad_session *s, const ad_capability *c) {

@@ -56,6 +56,9 @@ static void handle_welcome(ad_session *s, const ad_message *m) {
     s->welcome = *m->welcome;
     if (s->handshake.inherited) { /* a session may be resumed before its welcome, and resuming changes the secret */
         s->welcome.instance = before.instance;
+        memcpy(s->welcome.name, before.name, sizeof before.name);
+        memcpy(s->welcome.principal, before.principal, sizeof before.principal);
+        memcpy(s->welcome.peers, before.peers, sizeof before.peers);
         memcpy(s->welcome.secret, before.secret, sizeof before.secret);
     }
     s->handshake.welcomed = true;

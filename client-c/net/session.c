@@ -241,12 +241,15 @@ void ad__tune_socket(const ad_session *s, int fd) {
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
 }
 
-/* *missing: no server listens at the address, so that the next one may be tried. */
-static int open_with_credentials(const ad_server_address *address, ad_credentials *c, ad_session **out, bool *missing) {
+/* door: a socket by which a server of this machine takes connections, which the session owns; -1: there is none.
+ * *missing: no server listens at the address, so that the next one may be tried. */
+static int open_with_credentials(const ad_server_address *address, ad_credentials *c, int door, ad_session **out,
+                                 bool *missing) {
     const uint64_t deadline = ad__now() + CONNECT_NS;
     ad_session *s = NULL;
     int status = create_session(&s);
     if (status) return status;
+    s->connection.embedded.door = door;
     s->connection.address = *address;
     explicit_bzero(s->connection.address.token, sizeof s->connection.address.token);
     status = ad__connect(address, deadline, &s->connection.fd, &s->connection.embedded);
@@ -268,9 +271,17 @@ static int open_address(const ad_server_address *address, const ad_connection *o
                         bool *missing) {
     ad_credentials c = {0};
     int status = ad__credentials_find(address, options, &c);
-    if (!status) status = open_with_credentials(address, &c, out, missing);
+    if (!status) status = open_with_credentials(address, &c, -1, out, missing);
     ad__credentials_forget(&c);
     return status;
+}
+
+int ad__session_open_by_door(int door, const char *name, ad_session **out) {
+    const ad_server_address address = {.transport = AD_URL_EMBEDDED, .url = "the server that started this program"};
+    ad_credentials c = {0};
+    bool missing;
+    snprintf(c.name, sizeof c.name, "%s", name);
+    return open_with_credentials(&address, &c, door, out, &missing);
 }
 
 /* Say how a server is started where a program was told to find one. */
@@ -332,6 +343,9 @@ void ad_session_get_info(ad_session *s, ad_session_info *info) {
         .lent = atomic_load(&s->counts.lent),
         .copied = atomic_load(&s->counts.copied),
         .messages_bytes = s->encoded.bytes + s->output.gathered.size,
+        .name = s->welcome.name,
+        .principal = s->welcome.principal,
+        .peers = s->welcome.peers,
         .kernels = (s->welcome.features & AD_FEATURE_KERNELS) != 0,
     };
     if (!foreign) pthread_mutex_unlock(&s->lock);

@@ -274,13 +274,14 @@ static PyObject *py_info(PyObject *module, PyObject *unused) {
     if (!s) return NULL;
     ad_session_get_info(s->handle, &info);
     PyObject *dict = Py_BuildValue(
-        "{s:s,s:s,s:s,s:s,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:O}", "url", info.url, "server", info.server,
-        "backend", info.backend, "device_name", info.device_name, "session", (unsigned long long)info.session,
-        "version", (unsigned long long)info.version, "devices", (unsigned long long)info.devices, "memory",
-        (unsigned long long)info.memory, "operations", (unsigned long long)info.operations, "frees",
-        (unsigned long long)info.frees, "round_trips", (unsigned long long)info.round_trips, "lent",
-        (unsigned long long)info.lent, "copied", (unsigned long long)info.copied, "messages_bytes",
-        (unsigned long long)info.messages_bytes, "kernels", info.kernels ? Py_True : Py_False);
+        "{s:s,s:s,s:s,s:s,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:O,s:s,s:s,s:s}", "url", info.url, "server",
+        info.server, "backend", info.backend, "device_name", info.device_name, "session",
+        (unsigned long long)info.session, "version", (unsigned long long)info.version, "devices",
+        (unsigned long long)info.devices, "memory", (unsigned long long)info.memory, "operations",
+        (unsigned long long)info.operations, "frees", (unsigned long long)info.frees, "round_trips",
+        (unsigned long long)info.round_trips, "lent", (unsigned long long)info.lent, "copied",
+        (unsigned long long)info.copied, "messages_bytes", (unsigned long long)info.messages_bytes, "kernels",
+        info.kernels ? Py_True : Py_False, "name", info.name, "principal", info.principal, "peers", info.peers);
     ad__py_session_leave(s);
     return dict;
 }

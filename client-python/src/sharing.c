@@ -34,32 +34,61 @@ static int parse_handle(PyObject *o, ad_capability *c) {
     return 0;
 }
 
-/* attach(handle, dtype, offset, shape, strides) */
-static PyObject *py_attach(PyObject *module, PyObject *args) {
-    PyObject *handle, *dtype, *shape_object, *strides_object;
-    ad__py_shape shape, strides;
-    long long offset;
+typedef struct placed {
     ad_capability c;
-    ad_array *a;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "OOLOO:attach", &handle, &dtype, &offset, &shape_object, &strides_object)) return NULL;
+    ad__py_shape shape, strides;
+    ad_layout layout;
+} placed;
+
+/* Read a handle and the layout of its array: dtype, offset, shape, strides. */
+static int parse_placed(PyObject *handle, PyObject *dtype, long long offset, PyObject *shape, PyObject *strides,
+                        placed *out) {
     const int id = ad__py_dtype_id(dtype);
-    if (id < 0 || parse_handle(handle, &c) != 0 || ad__py_shape_of(shape_object, &shape) != 0 ||
-        ad__py_shape_of(strides_object, &strides) != 0)
-        return NULL;
-    if (shape.ndim != strides.ndim) {
+    if (id < 0 || parse_handle(handle, &out->c) != 0 || ad__py_shape_of(shape, &out->shape) != 0 ||
+        ad__py_shape_of(strides, &out->strides) != 0)
+        return -1;
+    if (out->shape.ndim != out->strides.ndim) {
         PyErr_SetString(PyExc_ValueError, "attach(): shape and strides differ in length");
-        return NULL;
+        return -1;
     }
-    const ad_layout layout = {id, shape.ndim, offset, shape.dim, strides.dim};
+    out->layout = (ad_layout){id, out->shape.ndim, offset, out->shape.dim, out->strides.dim};
+    return 0;
+}
+
+/* Attach the array of a handle, or have the server pull it from another one. server NULL: it has the array itself. */
+static PyObject *attach_placed(const placed *p, const char *server, const char *principal) {
+    ad_array *a;
     ad__py_session *s = ad__py_session_get();
     if (!s) return NULL;
     ad__py_release();
-    int status = ad_capability_attach(s->handle, &c, &layout, &a);
+    int status = server ? ad_capability_pull(s->handle, &p->c, server, principal, &p->layout, &a)
+                        : ad_capability_attach(s->handle, &p->c, &p->layout, &a);
     ad__py_acquire();
     PyObject *result = ad__py_result(status, &a, s);
     ad__py_session_leave(s);
     return result;
+}
+
+/* attach(handle, dtype, offset, shape, strides) */
+static PyObject *py_attach(PyObject *module, PyObject *args) {
+    PyObject *handle, *dtype, *shape, *strides;
+    long long offset;
+    placed p;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OOLOO:attach", &handle, &dtype, &offset, &shape, &strides)) return NULL;
+    return parse_placed(handle, dtype, offset, shape, strides, &p) ? NULL : attach_placed(&p, NULL, NULL);
+}
+
+/* pull(server, principal, handle, dtype, offset, shape, strides) */
+static PyObject *py_pull(PyObject *module, PyObject *args) {
+    PyObject *handle, *dtype, *shape, *strides;
+    const char *server, *principal;
+    long long offset;
+    placed p;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "ssOOLOO:pull", &server, &principal, &handle, &dtype, &offset, &shape, &strides))
+        return NULL;
+    return parse_placed(handle, dtype, offset, shape, strides, &p) ? NULL : attach_placed(&p, server, principal);
 }
 
 static PyObject *py_revoke(PyObject *module, PyObject *handle) {
@@ -154,6 +183,8 @@ static PyObject *py_names(PyObject *module, PyObject *unused) {
 PyMethodDef ad__py_sharing_methods[] = {
     {"share", py_share, METH_VARARGS, "share(a, uses, lease, linger): a handle, three integers."},
     {"attach", py_attach, METH_VARARGS, "attach(handle, dtype, offset, shape, strides): the array of a handle."},
+    {"pull", py_pull, METH_VARARGS,
+     "pull(server, principal, handle, dtype, offset, shape, strides): the array of a handle of another server."},
     {"revoke", py_revoke, METH_O, "revoke(handle): it is over."},
     {"layout", py_layout, METH_O, "layout(a): name of its dtype, offset in its buffer, shape, strides."},
     {"publish", py_publish, METH_VARARGS, "publish(a, name, writable, grant)"},

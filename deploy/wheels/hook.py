@@ -22,7 +22,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILT = TOP / "build" / "release"
 TARGET = os.environ.get("ARRAYD_TARGET", "")  # another machine to compile the client for, as the Makefile takes it
 SCRIPTS = ("arrayd", "arrayctl")
-PROGRAMS = ("arrayd", "arrayctl", "arrayd-worker", "arrayd-compile", "arrayd-paths.so", "libarrayd-cpu.so")
+PROGRAMS = ("arrayd", "arrayctl", "arrayd-worker", "arrayd-compile", "arrayd-pull", "arrayd-paths.so", "libarrayd-cpu.so")
 # NVIDIA's packages of the libraries that the CUDA backend and arrayd-compile load.
 CUDA = ("nvidia-cublas>=13,<14", "nvidia-cufft>=12,<13", "nvidia-cusolver>=12,<13", "nvidia-cuda-nvrtc>=13,<14",
         "nvidia-cuda-runtime>=13,<14", "nvidia-cuda-cccl>=13,<14")

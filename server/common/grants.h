@@ -10,6 +10,8 @@ enum {
     AD_GRANT_EXPORTS = 4, /* hand arrays to other sessions by capability, or out of the server */
     AD_GRANT_NAMES = 8,   /* publish arrays under names, and look names up */
     AD_GRANT_ADMIN = 16,  /* see and end what belongs to others */
+    AD_GRANT_PEER = 32,   /* a server: come for another principal, for arrays of which it has capabilities. Of sessions
+                             only those that have come so have it */
 };
 
 typedef enum ad_priority { AD_PRIORITY_LOW = -1, AD_PRIORITY_NORMAL, AD_PRIORITY_HIGH } ad_priority;

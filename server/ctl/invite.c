@@ -19,6 +19,7 @@ typedef struct invitation {
     const char *name, *host;
     char memory[40];  /* grant of memory, as " memory=8589934592"; "" for none */
     char expires[40]; /* date of UTC; "": never */
+    bool peer;        /* for a server, which fetches arrays for others */
 } invitation;
 
 /* ---- arguments ---- */
@@ -74,6 +75,8 @@ static int parse_arguments(const ad_ctl *c, invitation *v) {
             if (!is_host(text))
                 return ad__ctl_error(c, AD_CTL_USAGE, "option --host: expected a name or address, not \"%s\"", text);
             v->host = text;
+        } else if (!strcmp(c->argv[i], "--peer")) {
+            v->peer = true;
         } else if (c->argv[i][0] == '-' && c->argv[i][1]) {
             return ad__ctl_error(c, AD_CTL_USAGE, "no such option: %s (see arrayctl --help)", c->argv[i]);
         } else if (v->name) {
@@ -138,8 +141,8 @@ static int add_token(ad_ctl *c, const invitation *v, const char *token, const js
     ad_fault fault = {0};
     if (ad__token_hash(token, strlen(token), hash, &fault)) return ad__ctl_error(c, AD_CTL_BAD, "%s", fault.text);
     ad__sha256_text(hash, digits);
-    snprintf(line, sizeof line, "%s sha256:%s%s%s%s\n", v->name, digits, v->memory, *v->expires ? " expires=" : "",
-             v->expires);
+    snprintf(line, sizeof line, "%s sha256:%s%s%s%s%s\n", v->name, digits, v->memory, v->peer ? " peer=yes" : "",
+             *v->expires ? " expires=" : "", v->expires);
     int status = ad__token_file_change(c, ad__json_text(server, "tokens"), v->name, line, &had);
     return status ? status : tell_server(c, "reload\n", NULL);
 }

@@ -6,6 +6,7 @@
 #include "protocol/tls/tls.h"
 #include "server/front/net/address.h"
 #include "server/front/auth/principals.h"
+#include "server/front/peers/peers.h"
 
 /* Tell whether arrayd makes this file when it starts. */
 static bool will_be_made(const ad_config *c, const char *path) {
@@ -33,9 +34,12 @@ int ad__check_self_signed(const ad_config *c, ad_fault *fault) {
 
 int ad__check(const ad_config *c, ad_fault *fault) {
     ad_principals *principals = NULL;
+    ad_peers *peers = NULL;
     ad_address a;
     int status = ad__principals_load(will_be_made(c, c->tokens) ? "" : c->tokens, c->principals, &principals, fault);
     ad__principals_free(principals);
+    if (!status) status = ad__peers_load(c->server_name, c->peers, &peers, fault);
+    ad__peers_free(peers);
     if (!status && *c->tcp) status = ad__address_tcp(c, &a, fault);
     if (!status && *c->tls) status = check_tls(c, fault);
     if (!status) status = ad__check_self_signed(c, fault);

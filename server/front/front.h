@@ -27,6 +27,8 @@ typedef struct ad_listener ad_listener;
 typedef struct ad_relay ad_relay;
 typedef struct ad_session_entry ad_session_entry;
 typedef struct ad_inherited ad_inherited;
+typedef struct ad_peers ad_peers;
+typedef struct ad_pull ad_pull;
 
 #define AD_SESSION_ENTRY_CHAINS 256
 #define AD_FRONT_SIGNALS 4 /* signals that it handles: to stop, to read its configuration again, to be upgraded */
@@ -65,7 +67,11 @@ struct ad_front {
     uint64_t instance;         /* a random number, drawn at the start */
     uint64_t device_memory;    /* bytes of a device's memory; 0: no worker has told them yet */
     ad_principals *principals; /* who may come in */
-    ad_tls_context *tls;       /* NULL: there is no TLS */
+    struct {
+        ad_peers *known; /* servers from which arrays are fetched */
+        ad_pull *pulls;  /* arrays that are fetched, and answers about some */
+    } peers;
+    ad_tls_context *tls; /* NULL: there is no TLS */
     ad_relay *relays;
     ad_rate refusals;
     ad_observability observability;
@@ -87,8 +93,10 @@ struct ad_front {
         int64_t looked;      /* when `silence` last ran, ns */
     } timers;
     uv_poll_t parent; /* process of an embedded server's client */
-    uv_poll_t door;   /* socket by which that client opens further connections */
-    int door_fd;      /* descriptor of door; -1: there is none, and sessions end with their worker */
+    struct {
+        uv_poll_t poll;
+        int fd; /* -1: there is none, and sessions end with their worker */
+    } door;     /* socket by which an embedded server's client opens further connections */
 };
 
 /* main.c. Stop: end listening, tell the workers to stop, and end the loop when they have. why is what waiting
@@ -96,7 +104,7 @@ struct ad_front {
 void ad__front_stop(ad_front *f, int status, const char *why);
 /* Tell whether sessions outlive their connections and their workers. */
 static inline bool ad__front_resumes(const ad_front *f) {
-    return f->config.resume_time > 0 && (!f->embedded || f->door_fd >= 0);
+    return f->config.resume_time > 0 && (!f->embedded || f->door.fd >= 0);
 }
 /* A worker is ready: log that clients are served, and go on with those that wait. */
 void ad__front_ready(ad_front *f);
@@ -177,6 +185,8 @@ int ad__session_entry_add(ad_front *f, const ad_note *note, ad_domain *d);
 ad_domain *ad__session_entry_find(const ad_front *f, uint64_t session, const char *who, bool *own);
 /* Find the session of a principal that a fork has opened with this key; 0: there is none. */
 uint64_t ad__session_entry_by_key(const ad_front *f, uint64_t key, const char *who);
+/* Get the principal of a domain's session. NULL: the domain has no such session. */
+const char *ad__session_entry_who(ad_front *f, uint64_t session, const ad_domain *d);
 bool ad__session_entry_is_of(ad_front *f, uint64_t session,
                              const ad_domain *d); /* whether the domain has the session */
 /* Move a principal's entries to its own domain, and return how many there are. They are removed later unless that
@@ -201,6 +211,8 @@ bool ad__session_entry_make_room(ad_front *f, const char *who);
 /* ---- net/handshake.c ---- */
 /* Begin the handshake with a new connection, which owns fd. */
 void ad__handshake_begin(ad_front *f, int fd, ad_way way);
+/* Begin it with a program of ours, which comes for a principal. */
+void ad__handshake_begin_as(ad_front *f, int fd, const ad_entrant *who);
 /* Go on with clients that wait for a worker: one is ready, or cannot be had. */
 void ad__handshake_wake(ad_front *f);
 /* The worker has taken the session: welcome its client. */
@@ -236,6 +248,7 @@ int ad__domain_give(ad_domain *d, const ad_note *note, int fd);
 int ad__domain_tell(ad_domain *d, const ad_note *note, int fd);
 ad_domain *ad__domain_named(const ad_front *f, const char *name); /* the domain of that name; NULL: there is none */
 const char *ad__domain_name(const ad_domain *d);
+ad_front *ad__domain_front(const ad_domain *d);
 /* Find the path of arrayd-worker. */
 void ad__domain_worker_path(const ad_front *f, char *out, size_t size);
 

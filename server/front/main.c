@@ -23,6 +23,7 @@
 #include "server/common/os.h"
 #include "server/common/secret.h"
 #include "server/front/front.h"
+#include "server/front/peers/peers.h"
 
 #define PATIENCE 5000 /* ms within which workers must stop */
 #define GOING "the server is shutting down"
@@ -41,13 +42,14 @@ void ad__front_stop(ad_front *f, int status, const char *why) {
     ad__upgrade_cancel(f);
     ad__listen_close(f);
     ad__observability_close(f);
+    ad__pull_end(f, 0);
     ad__handshake_close_all(f, why);
     ad__domain_stop_all(f);
     uv_timer_start(&f->timers.patience, on_stop_timeout, PATIENCE, 0);
     uv_unref((uv_handle_t *)&f->timers.patience);
     for (int i = 0; i < AD_FRONT_SIGNALS; i++) uv_close((uv_handle_t *)&f->signals[i], NULL);
     if (uv_is_active((uv_handle_t *)&f->parent)) uv_close((uv_handle_t *)&f->parent, NULL);
-    if (uv_is_active((uv_handle_t *)&f->door)) uv_close((uv_handle_t *)&f->door, NULL);
+    if (uv_is_active((uv_handle_t *)&f->door.poll)) uv_close((uv_handle_t *)&f->door.poll, NULL);
 }
 
 int ad__front_reload(ad_front *f, ad_fault *fault) {
@@ -123,19 +125,19 @@ static void on_door_readable(uv_poll_t *poll, int status, int events) {
     char byte;
     int fd = -1;
     (void)events;
-    const ssize_t n = status ? 0 : ad__fdpass_receive("", f->door_fd, &byte, 1, &fd);
+    const ssize_t n = status ? 0 : ad__fdpass_receive("", f->door.fd, &byte, 1, &fd);
     if (fd >= 0 && claim_descriptor(fd)) ad__handshake_begin(f, fd, AD_WAY_UNIX);
     else if (fd >= 0) close(fd);
     if (!n) ad__front_stop(f, 0, GOING);
 }
 
 static int open_door(ad_front *f, ad_fault *fault) {
-    if (f->door_fd < 0) return 0;
-    if (!claim_descriptor(f->door_fd) || uv_poll_init(&f->loop, &f->door, f->door_fd))
-        return ad__fault(fault, AD_E_VALUE, "option embedded-door: %d is not a socket", f->door_fd);
-    f->door.data = f;
-    uv_poll_start(&f->door, UV_READABLE, on_door_readable);
-    uv_unref((uv_handle_t *)&f->door);
+    if (f->door.fd < 0) return 0;
+    if (!claim_descriptor(f->door.fd) || uv_poll_init(&f->loop, &f->door.poll, f->door.fd))
+        return ad__fault(fault, AD_E_VALUE, "option embedded-door: %d is not a socket", f->door.fd);
+    f->door.poll.data = f;
+    uv_poll_start(&f->door.poll, UV_READABLE, on_door_readable);
+    uv_unref((uv_handle_t *)&f->door.poll);
     return 0;
 }
 
@@ -351,10 +353,10 @@ static int print_help(void) {
 int main(int argc, char **argv) {
     ad_fault fault = {0};
     int embedded_fd = -1, status;
-    front.door_fd = -1;
+    front.door.fd = -1;
     ad_config_action action;
     const ad_config_private private[] = {
-        {"embedded-fd", &embedded_fd}, {"embedded-door", &front.door_fd}, {NULL, NULL}};
+        {"embedded-fd", &embedded_fd}, {"embedded-door", &front.door.fd}, {NULL, NULL}};
     const char *token_for = find_token_name(argc, argv);
     const char *from = take_first_option(&argc, argv, "--can-take-over="),
                *handed = take_first_option(&argc, argv, "--take-over=");

@@ -160,6 +160,23 @@ typedef struct ad_session_held {
     uint64_t moved_bytes; /* part of buffer_bytes in host memory */
 } ad_session_held;
 
+typedef enum ad_pull_state {
+    AD_PULL_NONE,
+    AD_PULL_ASKED,
+    AD_PULL_ANSWERING, /* the I/O thread writes the answer */
+    AD_PULL_ANSWERED
+} ad_pull_state;
+
+/* An array of another server that the session waits for (sharing/pull.h). The state is atomic; whoever changes it may
+ * write the rest. */
+typedef struct ad_session_pull {
+    atomic_uint state;       /* ad_pull_state */
+    _Atomic uint64_t place;  /* of its message in the client's stream */
+    int code;                /* why it has not come; 0: it has */
+    char why[AD_FAULT_TEXT]; /* the same in words */
+    uint64_t half[2];        /* a capability of it */
+} ad_session_pull;
+
 /* Memory that the session has in common with others (sharing/). Runner. */
 typedef struct ad_session_sharing {
     struct ad_allocation *allocations; /* memory of the client that is mapped here (sharing/imports.h) */
@@ -168,6 +185,7 @@ typedef struct ad_session_sharing {
     uint64_t shares;                   /* number of buffers with shared memory */
     struct ad_shared *pays;            /* list of shared memory that counts in buffer_bytes (sharing/sharing.h) */
     uint64_t capabilities;             /* number of its capabilities that are still valid */
+    ad_session_pull pull;
 } ad_session_sharing;
 
 struct ad_worker_session {

@@ -20,6 +20,7 @@
 #include "server/worker/report.h"
 #include "server/worker/session/rings.h"
 #include "server/worker/session/session.h"
+#include "server/worker/sharing/pull.h"
 #include "server/worker/sharing/sharing.h"
 
 /* ---- the channel to arrayd ---- */
@@ -105,6 +106,9 @@ static void take_note(ad_worker *w, const ad_note *note, int fd) {
     case AD_NOTE_MIGRATION_DONE: ad__migration_take_note(w, note); break;
     case AD_NOTE_FORSAKE:
         if ((s = ad__session_find(w, note->id))) ad__session_forsake(s);
+        break;
+    case AD_NOTE_PULLED:
+        if ((s = ad__session_find(w, note->id))) ad__pull_take_answer(s, note);
         break;
     case AD_NOTE_REPORT: ad__engine_report(w, note->id, note->size); break;
     case AD_NOTE_KILL: ad__report_kill_session(w, note); break;

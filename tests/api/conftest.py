@@ -11,5 +11,5 @@ _ops = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_ops)
 pytest_configure, pytest_unconfigure = _ops.pytest_configure, _ops.pytest_unconfigure
 pytest_terminal_summary = _ops.pytest_terminal_summary
-start_server = _ops.start_server
+start_server, BUILD = _ops.start_server, _ops.BUILD
 sys.path.append(str(pathlib.Path(__file__).parent))

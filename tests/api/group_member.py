@@ -89,6 +89,19 @@ def try_large(group, size, rank):
     group.barrier()
 
 
+def try_fetched(group, size, rank):
+    """Arrays that are large enough for servers to fetch them from each other, also views of larger ones."""
+    shape = 3000, 2801
+    all_data = [data_of(r, shape=shape) for r in range(size)]
+    mine = ad.asarray(all_data[rank])
+    group.all_reduce(mine, out := ad.zeros(shape))
+    equal(out, np.add.reduce(all_data))
+    group.broadcast(a := mine.T, 0)
+    equal(a, all_data[0].T)
+    group.send_recv(ad.asarray(np.repeat(all_data[rank], 4, 0))[:3000], got := ad.zeros(shape), size - 1 - rank)
+    equal(got, np.repeat(all_data[size - 1 - rank], 4, 0)[:3000])
+
+
 def matrix_of(rank, format):
     return sparse.random(6, 6, density=0.3, format=format, dtype="float64", random_state=rank)
 
@@ -164,7 +177,7 @@ def run(size, rank, port, *programs):
     for program in programs:
         globals()["try_" + program](group, size, rank)
     link = group._links[min(group._links)] if group._links else None
-    print("by handle" if link is None or link._one_server else "by value")
+    print("by handle" if link is None or link._one_server else "by servers" if link._fetched else "by value")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Dask and groups of processes over two hosts, which are two network namespaces with a cable between them. Each has a server, whose socket the other does
 not know, and a worker; arrays go from host to host over Dask's own connections."""
-import contextlib
 import functools
 import json
 import os
@@ -13,9 +12,9 @@ import sys
 import pytest
 
 from conftest import start_server
+from hosts import NETWORK, make_hosts, refusal, start_peers
 from patience import PATIENCE
 
-NETWORK = "192.0.2"  # for documentation: nobody has it
 PROGRAM = """
 import json, sys
 import dask, dask.array as da, numpy as np
@@ -34,6 +33,19 @@ with Client(sys.argv[1], timeout=120) as client:
     difference = abs(client.compute(program(chunks)).result().get() - program(x)).max()
     addresses = [worker["host"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()]
     print(json.dumps([moved, float(difference), sorted(addresses)]))
+"""
+
+FETCHING = """
+import json, sys
+from distributed import Client
+import dask_work as work
+
+with Client(sys.argv[1], timeout=120) as client:
+    client.wait_for_workers(2, timeout=120)
+    def on(worker, function, *arguments):
+        return client.submit(function, *arguments, workers=[worker], pure=False)
+    moved = [on(b, work.total, on(a, work.ramp, n)).result()[0] for n in (8_400_000, 8_400_000, 100_000, 8_400_000) for a, b in ("ab", "ba")]
+    print(json.dumps(moved))
 """
 
 BREAKING = """
@@ -65,17 +77,6 @@ with Client(sys.argv[1], timeout=120) as client:
 """
 
 
-def refusal():
-    """Why there can be no namespaces here; None: there can."""
-    if os.geteuid():
-        return "only root may make network namespaces"
-    if not all(map(shutil.which, ("unshare", "nsenter", "ip"))):
-        return "unshare, nsenter or ip is not installed"
-    link = "mount -t sysfs net /sys && ip link add name cable type veth peer name end"
-    done = subprocess.run(["unshare", "--net", "--mount", "sh", "-c", link], capture_output=True, text=True)
-    return done.stderr.strip() if done.returncode else None
-
-
 @functools.cache
 def refusal_to_cut():
     """Why no connection can be cut here; None: it can."""
@@ -90,47 +91,19 @@ def refusal_to_cut():
     return "the kernel does not end connections for ss"
 
 
-class Host:
-    """A network namespace, with a /sys of its own, where UCX looks for devices, and what runs in it."""
-
-    def __init__(self):
-        self.keeper = subprocess.Popen(["unshare", "--net", "--mount", "sh", "-c", "mount -t sysfs net /sys; echo; exec cat"], stdin=subprocess.PIPE,
-                                       stdout=subprocess.PIPE)
-        self.keeper.stdout.readline()  # it is there
-        self.running = []
-
-    def command(self, *command):
-        return ["nsenter", f"--target={self.keeper.pid}", "--net", "--mount", *map(str, command)]
-
-    def run(self, *command):
-        subprocess.run(self.command(*command), check=True, capture_output=True, text=True)
-
-    def begin(self, *command, **options):
-        self.running.append(subprocess.Popen(self.command(*command), stdin=subprocess.DEVNULL, **options))
-
-    def end(self):
-        for process in (*self.running, self.keeper):
-            process.kill()
-        for process in (*self.running, self.keeper):
-            process.wait()
-
-
 @pytest.fixture
 def hosts():
     why = refusal()
     if why:
         pytest.skip(f"no network namespaces: {why}")
-    with contextlib.ExitStack() as stack:
-        two = []
-        for _ in range(2):
-            two.append(Host())
-            stack.callback(two[-1].end)
-        two[0].run("ip", "link", "add", "name", "cable", "type", "veth", "peer", "name", "cable", "netns", two[1].keeper.pid)
-        for number, host in enumerate(two, 1):
-            host.run("ip", "address", "add", f"{NETWORK}.{number}/24", "dev", "cable")
-            host.run("ip", "link", "set", "cable", "up")
-            host.run("ip", "link", "set", "lo", "up")
+    with make_hosts() as two:
         yield two
+
+
+@pytest.fixture
+def peers(hosts, tmp_path):
+    with start_peers(hosts, tmp_path) as folders:
+        yield folders
 
 
 @pytest.fixture
@@ -144,6 +117,11 @@ def servers(tmp_path):
     for process, _ in started:
         process.kill()
         process.wait()
+
+
+def fetched(folder):
+    """How many arrays a server has fetched from the other one."""
+    return sum("event=pulled" in line and "level=debug" in line for line in (folder / "log").read_text().splitlines())
 
 
 def run_program(program, protocol, hosts, servers, tmp_path, *arguments):
@@ -171,6 +149,32 @@ def test_arrays_go_between_hosts(protocol, module, hosts, servers, tmp_path):
     wanted = float(sum(range(100_000)))
     assert moved == [[wanted, True, servers[1], False], [wanted, True, servers[0], False], [wanted, True, servers[1], False]]
     assert difference < 1e-12 and addresses == [f"{NETWORK}.1", f"{NETWORK}.2"]
+
+
+def test_servers_fetch_from_each_other(hosts, peers, tmp_path):
+    """The first large array asks by a probe; those that follow come from server to server, and small ones as before."""
+    pytest.importorskip("distributed")
+    urls = [f"unix:{folder}/arrayd.sock" for folder in peers]
+    moved = run_program(FETCHING, "tcp", hosts, urls, tmp_path)
+    assert moved == [float(sum(range(n))) for n in (8_400_000, 8_400_000, 100_000, 8_400_000) for _ in "ab"]
+    assert [fetched(folder) for folder in peers] == [3, 3]
+
+
+def test_a_group_whose_servers_fetch(hosts, peers):
+    """Large arrays of a group go from server to server."""
+    member = pathlib.Path(__file__).with_name("group_member.py")
+    members = [subprocess.Popen(host.command(sys.executable, member, 2, rank, 13333, "patterns", "fetched", "end"), stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, env={**os.environ, "ARRAYD_URL": f"unix:{folder}/arrayd.sock",
+                                                                        "CUPYX_DISTRIBUTED_HOST": f"{NETWORK}.1"})
+               for rank, (host, folder) in enumerate(zip(hosts, peers))]
+    try:
+        results = [each.communicate(timeout=PATIENCE) for each in members]
+    finally:
+        for each in members:
+            each.kill()
+    assert [each.returncode for each in members] == [0, 0], "\n".join(error for _, error in results)
+    assert [out.strip() for out, _ in results] == ["by servers"] * 2
+    assert all(fetched(folder) > 2 for folder in peers)
 
 
 def test_broken_connections_between_hosts(hosts, servers, tmp_path):

@@ -23,15 +23,16 @@ sys.path += [str(pathlib.Path(__file__).parent), str(TOP / "tests")]
 from patience import PATIENCE  # noqa: E402
 
 
-def start_server(folder, *options):
-    """A server on a socket in folder, once it says that it listens: its process and its url."""
+def start_server(folder, *options, prefix=(), **variables):
+    """A server on a socket in folder, once it says that it listens: its process and its url. prefix: of its command;
+    variables: of its environment."""
     path = os.path.join(folder, "arrayd.sock")
     backend = os.environ.get("ARRAYD_TEST_BACKEND", "cpu")
-    command = [str(BUILD / "bin/arrayd"), "--socket", path, "--backend", backend, *options]
+    command = [*prefix, str(BUILD / "bin/arrayd"), "--socket", path, "--backend", backend, *options]
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready, open(os.path.join(folder, "log"), "w+") as log:
         ready.bind(os.path.join(folder, "ready"))
         ready.settimeout(PATIENCE)
-        environment = {**os.environ, "NOTIFY_SOCKET": ready.getsockname()}
+        environment = {**os.environ, **variables, "NOTIFY_SOCKET": ready.getsockname()}
         process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
         try:
             while b"READY=1" not in ready.recv(1000):

@@ -131,8 +131,8 @@ Test(message, resume) {
 }
 
 Test(message, welcome) {
-    const ad_welcome w = {1,     2, 3,          "0123456789abcde", 4,          5,  6,  7, 8,
-                          "cpu", 9, UINT64_MAX, "a device",        "a server", 10, 11, 12};
+    const ad_welcome w = {1, 2,          3,          "0123456789abcde", 4,  5,  6,  7,        8,       "cpu",
+                          9, UINT64_MAX, "a device", "a server",        10, 11, 12, "a name", "uid:1", "b,c"};
 
     cr_expect_eq(ad__encode_welcome(&bytes, &w), 0);
     ad_message m = decode_message();

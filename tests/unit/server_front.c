@@ -34,7 +34,7 @@ void begin_front(ad_front *f, const char *const *options) {
     ad_fault fault = {0};
     while (options && *options) argv[argc++] = (char *)(uintptr_t)*options++;
     memset(f, 0, sizeof *f);
-    f->lock = f->door_fd = -1;
+    f->lock = f->door.fd = -1;
     f->ready = true;
     f->instance = 7;
     cr_assert_eq(ad__config_load(&f->config, argc, argv, NULL, &action, &fault), 0, "%s", fault.text);

@@ -81,7 +81,7 @@ static void load_options(const char *const *options) {
     int argc = 1;
     ad_config_action action;
     memset(&front, 0, sizeof front);
-    front.lock = front.door_fd = -1;
+    front.lock = front.door.fd = -1;
     for (; *options; options++, argc++) {
         const char *mark = strstr(*options, "%s");
         snprintf(text[argc], sizeof text[argc], "%.*s%s%s", mark ? (int)(mark - *options) : 299, *options,

@@ -3,6 +3,7 @@ import collections
 import contextvars
 import math
 import operator
+import os
 import sys
 
 import numpy as np
@@ -11,6 +12,7 @@ from .. import _core
 from .._base import as_array, ndarray, units_of
 
 SMALL = 32 << 10  # bytes up to which an array is pickled by value: that is one round trip instead of two
+FETCHED = 64 << 20  # bytes from which Dask and groups have another server fetch: smaller arrays are there sooner by value
 _LINGER = 60.0  # seconds that what was handed over waits for its receiver after the sender has gone
 
 _making = contextvars.ContextVar("arrayd handles", default=None)
@@ -20,16 +22,20 @@ Published = collections.namedtuple("Published", "name principal writable dtype n
 
 class Handle:
     """A permission to attach an array in another process of the same user, as share() makes it. It can be pickled, and
-    is a few bytes wherever the array is.
+    is a few bytes wherever the array is. A process that uses another server may attach it, too, if that server has the
+    array's one among its peers: it fetches the elements.
 
+    Attributes: url: of the server, as the maker reaches it. origin: the server's name among its peers and whose array it
+    is there, for other servers; None where the server has no name. key, layout, structure: which array, and how its
+    elements lie.
     Source: arrayd
     """
 
-    def __init__(self, url, key, layout, structure=None):
-        self.url, self.key, self.layout, self.structure = url, key, layout, structure
+    def __init__(self, url, key, layout, structure=None, origin=None):
+        self.url, self.key, self.layout, self.structure, self.origin = url, key, layout, structure, origin
 
     def __reduce__(self):
-        return Handle, (self.url, self.key, self.layout, self.structure)
+        return Handle, (self.url, self.key, self.layout, self.structure, self.origin)
 
     def __repr__(self):
         dtype, _, shape, _ = self.layout
@@ -41,10 +47,11 @@ class Handle:
         """The array. Others do not see what this process writes to it, as it gets a copy of its own then.
 
         Returns: ndarray.
-        Raises: StaleHandleError when the handle is over (used up, revoked, its maker gone, its lease over).
+        Raises: StaleHandleError when the handle is over (used up, revoked, its maker gone, its lease over); KeyError when
+        it is of another server, which is no peer of this process's; ConnectionError when that is not to be reached.
         Source: arrayd
         """
-        made = _rebuild(self.url, self.key, self.layout)
+        made = _rebuild(self.url, self.key, self.layout, origin=self.origin)
         return made if self.structure is None else _structured(made, self.structure)
 
     def revoke(self):
@@ -65,26 +72,41 @@ def _structured(units, dtype):
     return StructuredArray(units, dtype)
 
 
-def _rebuild(url, key, layout, readonly=False):
+def _rebuild(url, key, layout, readonly=False, origin=None):
     if not _core.session_serial_now():
-        _core.connect(url)
+        _core.connect(os.environ.get("ARRAYD_URL") or url if origin else url)
+    made = _fetch(url, key, layout, origin)
+    if readonly:
+        made.flags.writeable = False
+    return made
+
+
+def _fetch(url, key, layout, origin):
+    """The array: this server's own, or one that it has fetched from another server."""
+    if origin and origin[0] != _core.session_info()["name"]:
+        return _core.pull(*origin, key, *layout)
     try:
-        made = _core.attach(key, *layout)
+        return _core.attach(key, *layout)
     except _core.StaleHandleError as error:
         here = _core.session_info()["url"]
         if here != url:
             error.add_note(f"The array is of the server {url}, and this process uses {here}.")
         raise
-    if readonly:
-        made.flags.writeable = False
-    return made
 
 
 def _handle(a, uses, lease, linger):
     whole = a if a.base is None else a.base
     if a.nbytes < whole.nbytes / 2:
         a = a.copy(order="A")  # what is left of the whole is not kept for it
-    return Handle(_core.session_info()["url"], _core.share(a, uses, lease, linger), _core.layout(a))
+    info = _core.session_info()
+    return Handle(info["url"], _core.share(a, uses, lease, linger), _core.layout(a),
+                  origin=(info["name"], info["principal"]) if info["name"] else None)
+
+
+def handle_parts(handle, readonly=False):
+    """The parts of a handle that _rebuild() takes. readonly: the array is not to be written."""
+    rest = (readonly, handle.origin) if handle.origin else (readonly,) if readonly else ()
+    return handle.url, handle.key, handle.layout, *rest
 
 
 def _count(uses):
@@ -127,7 +149,7 @@ def share(a, *, uses=0, lease=None, linger=_LINGER):
         raise ValueError("the server of this process is embedded: no other process can use it")
     if hasattr(a, "_units"):
         handle = _handle(a._units, uses, lease, linger)
-        return Handle(handle.url, handle.key, handle.layout, a.dtype)
+        return Handle(handle.url, handle.key, handle.layout, a.dtype, handle.origin)
     return _handle(a, uses, lease, linger)
 
 
@@ -146,8 +168,7 @@ def _by_handle(a, uses, linger):
     made = _making.get()
     if made is not None:
         made._made.append(handle)
-    parts = handle.url, handle.key, handle.layout
-    return _rebuild, (*parts, True) if _core.is_readonly(a) else parts
+    return _rebuild, handle_parts(handle, _core.is_readonly(a))
 
 
 # Modules whose pickles go to one other process of this host, which loads them once. (To register a reducer with them
@@ -212,6 +233,35 @@ class handles:
         """
         while self._made:
             self._made.pop().revoke()
+
+
+# ---- probes: handles of one byte, which a process of another server uses up if that fetches from this one ----
+
+def make_probe():
+    """The parts of a handle for one use; None where this server has no name among others."""
+    if not _reachable() or not _core.session_info()["name"]:
+        return None
+    return handle_parts(_handle(as_array(np.zeros(1, np.uint8)), 1, 0.0, 0.0))
+
+
+def use_probe(parts):
+    """Use another server's probe up. False: this server does not fetch from that one."""
+    if parts[-1][0] not in _core.session_info()["peers"].split(","):
+        return False
+    try:
+        _rebuild(*parts)
+    except Exception:  # whatever it is, arrays go by value
+        return False
+    return True
+
+
+def is_used_up(parts):
+    """Whether a probe of this server has been used. Looking uses it up."""
+    try:
+        _rebuild(*parts)
+    except _core.StaleHandleError:
+        return True
+    return False
 
 
 # ---- marks: names by which two processes find out that they use one server ----

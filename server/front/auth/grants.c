@@ -67,7 +67,7 @@ static const struct {
     uint64_t bit;
 } permissions[] = {
     {"connect", AD_GRANT_CONNECT}, {"kernels", AD_GRANT_KERNELS}, {"exports", AD_GRANT_EXPORTS},
-    {"names", AD_GRANT_NAMES},     {"admin", AD_GRANT_ADMIN},
+    {"names", AD_GRANT_NAMES},     {"admin", AD_GRANT_ADMIN},     {"peer", AD_GRANT_PEER},
 };
 
 static uint64_t find_permission(const char *name) {

@@ -13,10 +13,12 @@
 #include "server/common/rights.h"
 #include "server/front/front.h"
 #include "server/front/auth/grants.h"
+#include "server/front/peers/peers.h"
 
 #define MOST_GROUPS 1024
-#define EXPIRY_MS 2000    /* time between two looks at tokens that end */
-#define MOST_REFUSALS 100 /* refusals that are logged in a second */
+#define PEER_MEMORY ((uint64_t)64 << 20) /* bytes that a session of another server may allocate */
+#define EXPIRY_MS 2000                   /* time between two looks at tokens that end */
+#define MOST_REFUSALS 100                /* refusals that are logged in a second */
 
 /* ---- the files ---- */
 
@@ -34,17 +36,21 @@ int ad__entrance_load(ad_front *f, ad_fault *fault) {
     const ad_config *c = &f->config;
     ad_principals *principals = NULL;
     ad_tls_context *tls = NULL;
+    ad_peers *peers = NULL;
     const char *tokens = f->embedded ? "" : c->tokens;
     int status = ad__principals_load(tokens, f->embedded ? "" : c->principals, &principals, fault);
     if (!status) status = ad__reserved_check(f, principals, fault);
+    if (!status) status = ad__peers_load(c->server_name, f->embedded ? "" : c->peers, &peers, fault);
     if (!status && !f->embedded) status = load_tls(c, &tls, fault);
     if (status) {
         ad__principals_free(principals);
+        ad__peers_free(peers);
         return status;
     }
     ad__entrance_free(f);
     f->principals = principals;
     f->tls = tls;
+    f->peers.known = peers;
     watch_expiry(f);
     if (*tokens) ad__log(tokens_read, tokens, ad__principals_tokens(principals));
     return 0;
@@ -52,7 +58,9 @@ int ad__entrance_load(ad_front *f, ad_fault *fault) {
 
 void ad__entrance_free(ad_front *f) {
     ad__principals_free(f->principals);
+    ad__peers_free(f->peers.known);
     ad__tls_context_free(f->tls);
+    f->peers.known = NULL;
     f->principals = NULL;
     f->tls = NULL;
 }
@@ -123,11 +131,35 @@ static int check_user(const ad_front *f, int fd, ad_entrant *out, ad_fault *faul
     return 0;
 }
 
+/* Make a server that has come by a token with the grant peer the principal for whom it comes. It may attach what it has
+ * capabilities of, and nothing else. AD_E_DENIED. */
+static int enter_for(const ad_front *f, ad_string who, ad_entrant *out, ad_fault *fault) {
+    if (!(out->grants.may & AD_GRANT_PEER))
+        return ad__fault(fault, AD_E_DENIED, "%s may not come for other principals (grant peer)", out->who);
+    if (!who.size || who.size >= AD_PRINCIPAL_SIZE)
+        return ad__fault(fault, AD_E_DENIED, "a server comes for a principal of 1 to %d letters",
+                         AD_PRINCIPAL_SIZE - 1);
+    snprintf(out->who, sizeof out->who, "%.*s", (int)who.size, who.data);
+    out->grants = ad__grants_of_nobody(out->who);
+    out->grants.may = AD_GRANT_CONNECT | AD_GRANT_PEER;
+    out->grants.each = PEER_MEMORY;
+    if (strcmp(f->config.domains, "principal") || ad__domain_named(f, out->who)) return 0;
+    return ad__fault(fault, AD_E_DENIED, "%s has no arrays here", out->who);
+}
+
 static int check_token(const ad_front *f, ad_string token, ad_entrant *out, ad_fault *fault) {
     int64_t expires;
-    if (!ad__token_formed(token.data, token.size) ||
-        !ad__principals_token(f->principals, token.data, token.size, out->who, &out->grants, &expires))
-        return ad__fault(fault, AD_E_DENIED, "this server does not know the token");
+    const char *slash = memchr(token.data, '/', token.size);
+    bool known = ad__token_formed(token.data, token.size) &&
+                 ad__principals_token(f->principals, token.data, token.size, out->who, &out->grants, &expires);
+    const bool is_peer = !known && slash && ad__token_formed(token.data, (size_t)(slash - token.data));
+    if (is_peer)
+        known = ad__principals_token(f->principals, token.data, (size_t)(slash - token.data), out->who, &out->grants,
+                                     &expires);
+    if (!known) return ad__fault(fault, AD_E_DENIED, "this server does not know the token");
+    if (is_peer && (!expires || time(NULL) < expires))
+        return enter_for(f, (ad_string){slash + 1, token.size - (size_t)(slash + 1 - token.data)}, out, fault);
+    out->grants.may &= ~(uint64_t)AD_GRANT_PEER;
     if (!expires || time(NULL) < expires) return 0;
     return ad__fault(fault, AD_E_DENIED, "the token of %s has expired: ask the server's administrator for another one",
                      out->who);
@@ -192,6 +224,7 @@ int ad__entrance_check(const ad_front *f, ad_way way, int fd, ad_string token, c
     int status =
         way == AD_WAY_UNIX ? check_user(f, fd, out, fault) : check_stranger(f, way, token, certificate, out, fault);
     if (status) return status;
+    if (way == AD_WAY_UNIX || certificate) out->grants.may &= ~(uint64_t)AD_GRANT_PEER;
     apply_default_limits(f, out);
     if (out->grants.may & AD_GRANT_CONNECT) return 0;
     return ad__fault(fault, AD_E_DENIED, "%s may not connect to this server", out->who);

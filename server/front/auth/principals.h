@@ -8,9 +8,9 @@
  * who: uid:N, gid:N, uid:*, cert:NAME, cert:*, token:*. A user has the first of these lines that is there: its own, one
  * of its groups', that of uid:*.
  * expires=2026-12-31T23:59:59Z, only for tokens: nobody comes in by it from then on, and its sessions are ended.
- * grants: connect, kernels, exports, admin (yes or no), names (yes, no or a number), sessions and buffers (numbers),
- * memory, memory-each and reserve (sizes), devices (numbers separated by commas, or all), priority (low, normal or
- * high). */
+ * grants: connect, kernels, exports, admin, peer (yes or no), names (yes, no or a number), sessions and buffers
+ * (numbers), memory, memory-each and reserve (sizes), devices (numbers separated by commas, or all), priority (low,
+ * normal or high). */
 #ifndef AD_SERVER_FRONT_AUTH_PRINCIPALS_H
 #define AD_SERVER_FRONT_AUTH_PRINCIPALS_H
 

@@ -22,6 +22,7 @@
 #include "server/common/rights.h"
 #include "server/front/front.h"
 #include "server/front/net/relay.h"
+#include "server/front/peers/peers.h"
 
 #define MOST_CONTROL 65536u /* most bytes of hello */
 #define WORKER_PATIENCE \
@@ -39,6 +40,7 @@ struct ad_handshake {
     uint64_t session;        /* session that a worker was given; 0: none */
     const ad_domain *domain; /* the domain of that worker */
     bool admitted;           /* entrant has the principal */
+    bool introduced;         /* entrant had it from the beginning: this is a program of ours */
     ad_entrant entrant;
     char from[64], client[AD_FAULT_TEXT];
     uint64_t version, features, process;
@@ -159,6 +161,9 @@ static int send_welcome(ad_handshake *h) {
     snprintf(w.backend, sizeof w.backend, "%.15s", offer->who);
     snprintf(w.device_name, sizeof w.device_name, "%.63s", offer->text);
     snprintf(w.server, sizeof w.server, "arrayd %s", AD_VERSION);
+    snprintf(w.name, sizeof w.name, "%s", c->server_name);
+    snprintf(w.principal, sizeof w.principal, "%s", h->entrant.who);
+    ad__peers_names(h->front->peers.known, w.peers, sizeof w.peers);
     ad__encode_welcome(&b, &w);
     int status = send_control_frame(h->fd, &b);
     ad__bytes_free(&b);
@@ -335,7 +340,7 @@ void ad__handshake_refuse_all(ad_front *f, const char *who, const char *why) {
 /* ---- an upgrade ---- */
 
 /* Tell whether the client has sent nothing, so that the next front can begin with it. */
-static bool has_said_nothing(const ad_handshake *h) { return !h->got && h->way != AD_WAY_TLS; }
+static bool has_said_nothing(const ad_handshake *h) { return !h->got && !h->introduced && h->way != AD_WAY_TLS; }
 
 unsigned ad__handshake_pause(ad_front *f, bool pause) {
     unsigned busy = 0;
@@ -413,6 +418,10 @@ static int read_returning_client(ad_handshake *h, const ad_message *m, ad_fault 
 
 static int admit_client(ad_handshake *h, const ad_message *m, ad_fault *fault) {
     ad_fault nameless = {0};
+    if (h->introduced) {
+        h->admitted = true;
+        return 0;
+    }
     const char *certificate = ad__relay_certificate(h->relay, &nameless);
     if (nameless.code) return ad__fault(fault, AD_E_DENIED, "%s", nameless.text);
     int status = ad__entrance_check(h->front, h->way, h->fd, m->s[1], certificate, &h->entrant, fault);
@@ -529,9 +538,11 @@ static ad_handshake *create_handshake(ad_front *f, int fd, ad_way way) {
     return h;
 }
 
-void ad__handshake_begin(ad_front *f, int fd, ad_way way) {
+static void begin_handshake(ad_front *f, int fd, ad_way way, const ad_entrant *who) {
     ad_handshake *h = create_handshake(f, fd, way);
     if (!h) return;
+    h->introduced = who != NULL;
+    if (who) h->entrant = *who;
     if (uv_poll_init(&f->loop, &h->poll, h->fd)) {
         ad__relay_unlink(h->relay);
         ad__discard_connection(h->from, h->fd);
@@ -548,3 +559,7 @@ void ad__handshake_begin(ad_front *f, int fd, ad_way way) {
     uv_timer_start(&h->timer, on_handshake_timeout, (uint64_t)(f->config.hello_timeout * 1000), 0);
     uv_poll_start(&h->poll, UV_READABLE, on_hello_readable);
 }
+
+void ad__handshake_begin(ad_front *f, int fd, ad_way way) { begin_handshake(f, fd, way, NULL); }
+
+void ad__handshake_begin_as(ad_front *f, int fd, const ad_entrant *who) { begin_handshake(f, fd, AD_WAY_UNIX, who); }

@@ -58,6 +58,11 @@ static ad_session_entry **find_entry_link(ad_front *f, uint64_t session, const a
     return link;
 }
 
+const char *ad__session_entry_who(ad_front *f, uint64_t session, const ad_domain *d) {
+    const ad_session_entry *s = *find_entry_link(f, session, d);
+    return s ? s->who : NULL;
+}
+
 bool ad__session_entry_is_of(ad_front *f, uint64_t session, const ad_domain *d) {
     return *find_entry_link(f, session, d);
 }

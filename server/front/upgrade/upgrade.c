@@ -13,6 +13,7 @@
 #include "server/common/os.h"
 #include "server/common/put.h"
 #include "server/front/front.h"
+#include "server/front/peers/peers.h"
 
 #define CHECK_PATIENCE 10000      /* ms within which the new program must say whether it can take over */
 #define ASK_PATIENCE 2000         /* ms within which workers must say what would be lost */
@@ -84,6 +85,7 @@ static void begin_leaving(ad_front *f) {
     f->upgrade.sessions = f->sessions;
     ad__handshake_end_busy(f);
     uv_timer_start(&f->upgrade.timer, on_upgrade_timer, LEAVE_PATIENCE, 0);
+    ad__pull_end(f, 0);
     ad__domain_leave_all(f);
     ad__upgrade_advance(f);
 }

@@ -14,6 +14,7 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/common/rights.h"
+#include "server/front/peers/peers.h"
 #include "server/front/workers/domain_inside.h"
 #include "server/worker/journal/journal.h"
 
@@ -24,6 +25,8 @@
 #define YOUNG 10000000000LL
 #define WORKER_FD 3 /* descriptor of the channel in the worker */
 #define MOST_OPTIONS 127
+
+ad_front *ad__domain_front(const ad_domain *d) { return d->front; }
 
 const ad_note *ad__domain_offer(const ad_domain *d) { return &d->offer; }
 
@@ -95,6 +98,7 @@ static void add_forked_session(ad_domain *d, const ad_note *note) {
 }
 
 static void remove_session(ad_domain *d, uint64_t session) {
+    if (ad__session_entry_is_of(d->front, session, d)) ad__pull_end(d->front, session);
     if (!ad__session_entry_remove(d->front, session, d) || !d->sessions) return;
     d->sessions--;
     d->front->sessions--;
@@ -146,6 +150,7 @@ static void handle_note(ad_domain *d, const ad_note *note, int fd) {
     case AD_NOTE_MIGRATION_ASKED: ad__migration_is_asked(d, note); break;
     case AD_NOTE_MIGRATION_FAILED: ad__migration_fail(d, note); break;
     case AD_NOTE_MIGRATED: ad__migration_complete(d, note, fd); break;
+    case AD_NOTE_PULL: ad__pull_handle(d, note); break;
     case AD_NOTE_SLAB:
         if (ad__slabs_add(d->slabs, note, fd)) ad__log(slab_not_kept, d->name, note->id);
         break;

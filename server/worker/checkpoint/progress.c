@@ -2,6 +2,7 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/worker/checkpoint/blame.h"
+#include "server/worker/io/cancel.h"
 #include "server/worker/session.h"
 
 static bool is_wait_over(ad_worker_session *s) {
@@ -23,6 +24,8 @@ static bool is_wait_over(ad_worker_session *s) {
     case AD_WAIT_COMPILER: return s->worker->hooks.modules->built(s);
     case AD_WAIT_BACKGROUND: return s->worker->engine.returns != s->wait.returns || !s->worker->engine.in_background;
     case AD_WAIT_MIGRATION: return !atomic_load(&s->move.halted) && atomic_load(&s->move.state) != AD_SESSION_MIGRATES;
+    case AD_WAIT_PULL:
+        return atomic_load(&s->sharing.pull.state) == AD_PULL_ANSWERED || ad__cancel_covers(s, s->messages.place);
     default: return true;
     }
 }

@@ -20,6 +20,7 @@ typedef enum ad_wait_for {
     /* reasons without a device */
     AD_WAIT_COMPILER,   /* until a module has been compiled */
     AD_WAIT_MIGRATION,  /* until the principal's migration has succeeded or failed (migrate/migration.h) */
+    AD_WAIT_PULL,       /* until an array of another server has come, or is cancelled (sharing/pull.h) */
     AD_WAIT_BACKGROUND, /* until some background operation has ended (engine/background.h) */
 } ad_wait_for;
 

@@ -43,6 +43,7 @@ void ad__account_close(ad_account *a) {
 }
 
 void ad__account_grant(ad_account *a, const ad_grants *g) {
+    if (g->may & AD_GRANT_PEER) return; /* a server that comes for the principal has limits of its own */
     a->most = g->memory;
     a->sees_others = g->may & AD_GRANT_ADMIN;
 }

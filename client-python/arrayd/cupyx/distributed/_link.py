@@ -1,4 +1,5 @@
-"""One connection of a group: arrays by handle where both ends use one server, else by value."""
+"""One connection of a group: arrays by handle where both ends use one server, or the other end's server fetches from this
+one's; else by value."""
 import secrets
 
 import numpy as np
@@ -16,10 +17,25 @@ class Link:
     """A connection to another process of the group. Both ends begin with meet(), one of them as the asking one."""
 
     def __init__(self, connection, rank):
-        self._connection, self._rank, self._one_server = connection, rank, False
+        self._connection, self._rank, self._one_server, self._fetched = connection, rank, False, False
 
     def meet(self, asking):
-        """Find out whether both ends use one server: one publishes a random name, and the other looks for it."""
+        """Find out whether both ends use one server: one publishes a random name, and the other looks for it. Else each
+        looks whether its server fetches from the other's."""
+        self._meet_server(asking)
+        if not self._one_server:
+            for first in (asking, not asking):
+                self._meet_peer(first)
+
+    def _meet_peer(self, asking):
+        if asking:
+            self._send({"probe": sharing.make_probe()})
+            self._fetched = self._receive()["used"]
+        else:
+            probe = self._receive()["probe"]
+            self._send({"used": probe is not None and sharing.use_probe(_as_parts(*probe))})
+
+    def _meet_server(self, asking):
         if asking:
             token = secrets.token_hex(16) if sharing._reachable() else None
             if token:
@@ -36,9 +52,8 @@ class Link:
     def send(self, arrays, **facts):
         """Send contiguous arrays, and facts of JSON's types about them. The link does not see what becomes of the
         arrays later."""
-        if self._one_server:
-            rows = [(_core.share(a, 1, _LEASE, sharing._LINGER), _core.layout(a)) for a in arrays]
-            self._send({"handles": rows, "facts": facts})
+        if self._one_server or self._fetched and sum(a.nbytes for a in arrays) >= sharing.FETCHED:
+            self._send({"handles": [self._share(a) for a in arrays], "facts": facts})
             return
         hosts = [a.get() for a in arrays]
         self._send({"types": [(a.dtype.name, a.shape) for a in hosts], "facts": facts})
@@ -46,11 +61,17 @@ class Link:
             if a.size:
                 self._call(self._connection.send_bytes, a.reshape(-1).view(np.uint8).data)
 
+    def _share(self, a):
+        """The parts of a handle."""
+        if not self._one_server:
+            return sharing.handle_parts(sharing._handle(a, 1, _LEASE, sharing._LINGER))
+        return None, _core.share(a, 1, _LEASE, sharing._LINGER), _core.layout(a)
+
     def receive(self):
         """The arrays and the facts that the other end has sent. The arrays may be read-only."""
         message = self._receive()
         if "handles" in message:
-            return [_attach(tuple(key), *layout) for key, layout in message["handles"]], message["facts"]
+            return [sharing._rebuild(*_as_parts(*each)) for each in message["handles"]], message["facts"]
         return [self._receive_values(*each) for each in message["types"]], message["facts"]
 
     def _receive_values(self, dtype, shape):
@@ -72,5 +93,7 @@ class Link:
             raise ConnectionError(f"rank {self._rank} of the group has ended") from None
 
 
-def _attach(key, dtype, offset, shape, strides):
-    return _core.attach(key, dtype, offset, tuple(shape), tuple(strides))
+def _as_parts(url, key, layout, readonly=False, origin=None):
+    """The parts of a handle as they were before they were JSON."""
+    dtype, offset, shape, strides = layout
+    return url, tuple(key), (dtype, offset, tuple(shape), tuple(strides)), readonly, origin
