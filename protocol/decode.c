@@ -47,6 +47,5 @@ int ad__reader_next(ad_reader *r, ad_arena *arena, uint32_t allowed, ad_message 
         return status;
     }
     m->size = (size_t)(r->at - from);
-    if (r->known) ad__known_learn(r->known, from, m);
     return 1;
 }

@@ -46,8 +46,9 @@ int ad__scan(const uint8_t *data, size_t size, ad_fault *fault);
 int ad__scan_with(const uint8_t *data, size_t size,
                   size_t (*skip)(void *of, const uint8_t *at, size_t left, uint64_t *elements), void *of,
                   ad_fault *fault);
-/* Count the objects of a message that has been scanned. */
-uint32_t ad__scan_count(const uint8_t *data, size_t size);
+/* Scan the one message that data begins with: its bytes, and how many objects are in its containers. 0: it is damaged.
+ */
+size_t ad__scan_one(const uint8_t *data, size_t size, uint32_t *elements);
 /* Count the messages, up to the first that is not one. */
 uint32_t ad__scan_messages(const uint8_t *data, size_t size);
 

@@ -1,6 +1,7 @@
 /* Known messages: see known.h. */
 #include "protocol/known.h"
 #include "protocol/arena.h"
+#include "protocol/check.h"
 #include "protocol/cursor.h"
 #include "protocol/rows_request.h"
 
@@ -14,10 +15,10 @@ enum {
     WORD = 8,       /* bytes that are compared at a time */
     OPERANDS = 6,   /* of a known message at most */
     HOLES = 2 * OPERANDS,
-    PLAN = 256,   /* messages of a block that the scan remembers */
+    PLAN = 1024,  /* messages of a block that may be known */
     SLOTS = 1024, /* predictions of a kind */
     BUCKETS = 256,
-    IN_VAIN = 32 /* messages that are not learned after one made way that was never recognised */
+    IN_VAIN = 32 /* operations among which none is learned after one made way that was never recognised */
 };
 
 /* The first byte of an operation: its opcode and five fields. */
@@ -53,8 +54,9 @@ struct ad_known {
     unsigned planned, read;                      /* messages of the block: in the plan; read */
     uint64_t past;                               /* the latest eight operations, a byte each */
     unsigned latest;                             /* known message that was learned last */
-    unsigned in_vain;                            /* operations that are not learned */
-    bool stale;                                  /* something has made way since the scan */
+    unsigned in_vain;                            /* operations among which none is learned */
+    bool stale;                                  /* a message has made way since the scan began */
+    ad_arena arena;                              /* of what is learned, while a block is scanned */
     size_t memory;
 };
 
@@ -83,11 +85,9 @@ static inline uint64_t load_word(const uint8_t *p) {
 
 static inline uint64_t mix_bits(uint64_t h) { return (h ^ h >> 29) * UINT64_C(0x9e3779b97f4a7c15); }
 
-static inline uint8_t *predict_by_many(ad_known *k, uint64_t past) { return &k->after_many[mix_bits(past) >> 54]; }
+static inline uint8_t *predict_by_many(ad_known *k) { return &k->after_many[mix_bits(k->past) >> 54]; }
 
-static inline uint8_t *predict_by_few(ad_known *k, uint64_t past) {
-    return &k->after_few[mix_bits(past & 0xffff) >> 54];
-}
+static inline uint8_t *predict_by_few(ad_known *k) { return &k->after_few[mix_bits(k->past & 0xffff) >> 54]; }
 
 /* Tell whether the bytes are those of the known message, but for its holes. The last word overlaps the one before. */
 static inline bool is_message(const known *t, const uint8_t *at, size_t left) {
@@ -103,103 +103,11 @@ static inline bool is_message(const known *t, const uint8_t *at, size_t left) {
 }
 
 /* Find the known message that comes next. 0: it is none. */
-static unsigned find_next(ad_known *k, uint64_t past, const uint8_t *at, size_t left) {
-    const unsigned likely = *predict_by_many(k, past), second = *predict_by_few(k, past);
+static unsigned find_next(ad_known *k, const uint8_t *at, size_t left) {
+    const unsigned likely = *predict_by_many(k), second = *predict_by_few(k);
 
     if (is_message(k->at[likely], at, left)) return likely;
     return second != likely && is_message(k->at[second], at, left) ? second : 0;
-}
-
-/* ---- scanning ---- */
-
-typedef struct scanning {
-    ad_known *known;
-    uint64_t past;
-    bool lost; /* an operation was not known, so nothing is known of the past */
-} scanning;
-
-/* Recognise the message that comes next in a scan. Returns its bytes; 0: it must be scanned. */
-static size_t recognise_message(void *of, const uint8_t *at, size_t left, uint64_t *elements) {
-    scanning *s = of;
-    ad_known *k = s->known;
-    unsigned i = 0;
-
-    if (k->planned == PLAN) return 0;
-    if (!s->lost && is_operation(at, left)) {
-        i = find_next(k, s->past, at, left);
-        s->lost = !i;
-        s->past = s->past << 8 | i;
-    }
-    k->plan[k->planned++] = (uint8_t)i;
-    if (!i) return 0;
-    *elements += k->at[i]->elements;
-    return k->at[i]->size;
-}
-
-int ad__known_scan(ad_known *k, const uint8_t *data, size_t size, ad_fault *fault) {
-    scanning s = {.known = k, .past = k->past};
-
-    k->planned = k->read = 0;
-    k->stale = false;
-    return ad__scan_with(data, size, recognise_message, &s, fault);
-}
-
-/* ---- reading ---- */
-
-static uint64_t read_hole(const hole *h, const uint8_t *message) {
-    const uint8_t *p = message + h->at;
-    return h->width ? ad__get_be(p, h->width) : *p & 0x7f;
-}
-
-/* Put the numbers of the holes into the copy of the image. False: one of them is wrong. */
-static bool fill_holes(const known *t, const uint8_t *message, uint8_t *image) {
-    for (unsigned i = 0; i < t->nholes; i++) {
-        const hole *h = &t->holes[i];
-        const uint64_t value = read_hole(h, message);
-        if ((h->is_size && value > INT64_MAX) || (h->is_fresh && !value)) return false;
-        memcpy(image + h->to, &value, sizeof value);
-    }
-    return true;
-}
-
-/* Make the message of the known one. False: a number in it is wrong, or there is no memory. */
-static bool make_message(known *t, const uint8_t *at, ad_arena *arena, ad_message *m) {
-    uint8_t *image = ad__arena_take(arena, t->nimage);
-    ad_operand *operand = (ad_operand *)(void *)image;
-
-    if (!image) return false;
-    memcpy(image, t->image, t->nimage);
-    if (!fill_holes(t, at, image)) return false;
-    for (int i = 0; i < t->op.nout + t->op.nin; i++) {
-        ad_desc *d = &operand[i].desc;
-        d->shape = (const int64_t *)(const void *)(image + (uintptr_t)d->shape);
-        d->strides = d->shape + d->ndim;
-    }
-    memset(m, 0, sizeof *m);
-    m->opcode = t->op.opcode;
-    m->row = ad__request(m->opcode);
-    m->u[0] = t->op.row;
-    m->u[1] = t->op.loop;
-    m->op = t->op;
-    m->op.operand = operand;
-    m->op.param = (ad_scalar *)(void *)(image + t->params);
-    m->facts = &t->facts;
-    m->size = t->size;
-    return true;
-}
-
-bool ad__known_read(ad_known *k, const uint8_t *at, const uint8_t *end, ad_arena *arena, ad_message *m) {
-    const unsigned n = k->read++;
-    unsigned i;
-
-    if (!is_operation(at, (size_t)(end - at))) return false;
-    i = n < k->planned && !k->stale ? k->plan[n] : 0;
-    if (!i) i = find_next(k, k->past, at, (size_t)(end - at));
-    if (!i || !make_message(k->at[i], at, arena, m)) return false;
-    *predict_by_many(k, k->past) = *predict_by_few(k, k->past) = (uint8_t)i;
-    k->past = k->past << 8 | i;
-    k->at[i]->is_found = true;
-    return true;
 }
 
 /* ---- learning ---- */
@@ -227,32 +135,41 @@ static void add_hole(candidate *c, size_t to, bool is_size, bool is_fresh) {
     ad__object_skip(&c->at);
 }
 
-static void add_holes_of_desc(candidate *c, size_t operand) {
+/* False, here and below: the message is not built as an operation is, or has many operands. */
+static bool add_holes_of_desc(candidate *c, size_t operand, uint32_t least) {
     uint32_t size = 0;
 
-    ad__object_array(&c->at, &size);
+    if (!ad__object_array(&c->at, &size) || size < least || size > 5) return false;
     add_hole(c, operand + offsetof(ad_operand, desc.buffer), false, size == 3);
     ad__object_skip(&c->at);
     if (size > 3) add_hole(c, operand + offsetof(ad_operand, desc.offset), true, false);
     for (uint32_t i = size > 3 ? 3 : 2; i < size; i++) ad__object_skip(&c->at);
+    return true;
 }
 
-/* Find what may differ between messages: buffers, offsets, and the scalars of ufuncs. Estimates of
- * calls depend on their scalars. */
-static void find_holes(candidate *c, const ad_op *op) {
-    uint32_t n = 0;
-    size_t operand = 0;
+static bool add_holes_of_inputs(candidate *c, size_t operand, uint32_t n) {
+    const bool is_ufunc = c->from[1] == AD_REQ_UFUNC; /* estimates of calls depend on their scalars */
 
-    ad__object_array(&c->at, &n);
-    for (int i = 0; i < 3; i++) ad__object_skip(&c->at);
-    ad__object_array(&c->at, &n);
-    for (int i = 0; i < op->nout; i++, operand += sizeof *op->operand) add_holes_of_desc(c, operand);
-    ad__object_array(&c->at, &n);
-    for (int i = 0; i < op->nin; i++, operand += sizeof *op->operand) {
-        if (ad__object_is(c->at, AD_KIND_ARRAY)) add_holes_of_desc(c, operand);
-        else if (op->opcode == AD_REQ_UFUNC) add_hole(c, operand + offsetof(ad_operand, scalar.as), true, false);
-        else ad__object_skip(&c->at);
+    for (uint32_t i = 0; i < n; i++, operand += sizeof(ad_operand)) {
+        if (!ad__object_is(c->at, AD_KIND_ARRAY)) {
+            if (is_ufunc) add_hole(c, operand + offsetof(ad_operand, scalar.as), true, false);
+            else ad__object_skip(&c->at);
+        } else if (!add_holes_of_desc(c, operand, 4)) return false;
     }
+    return true;
+}
+
+/* Find what may differ between messages: buffers, offsets, and the scalars of ufuncs. The message has been scanned. */
+static bool find_holes(candidate *c) {
+    uint32_t nout = 0, nin = 0;
+
+    c->at = c->from + 1;
+    for (int i = 0; i < 3; i++) ad__object_skip(&c->at);
+    if (!ad__object_array(&c->at, &nout) || nout > OPERANDS) return false;
+    for (uint32_t i = 0; i < nout; i++)
+        if (!add_holes_of_desc(c, i * sizeof(ad_operand), 3)) return false;
+    if (!ad__object_array(&c->at, &nin) || nin > OPERANDS - nout) return false;
+    return add_holes_of_inputs(c, nout * sizeof(ad_operand), nin);
 }
 
 static size_t round_up(size_t size) { return (size + WORD - 1) & ~(size_t)(WORD - 1); }
@@ -287,9 +204,13 @@ static void put_image(known *t, const ad_op *op) {
 }
 
 static uint64_t hash_candidate(const candidate *c) {
+    const size_t last = c->t.size - (size_t)WORD;
     uint64_t h = c->t.size;
 
-    for (size_t i = 0; i < c->t.size; i++) h = mix_bits(h ^ (uint64_t)(c->from[i] & c->mask[i]) << 8 ^ c->mask[i]);
+    for (size_t i = 0; i <= last; i = i < last && i + WORD > last ? last : i + WORD) {
+        const uint64_t mask = load_word(c->mask + i);
+        h = mix_bits(mix_bits(h ^ mask) ^ (load_word(c->from + i) & mask));
+    }
     return h;
 }
 
@@ -347,29 +268,128 @@ static unsigned keep_message(ad_known *k, candidate *c, const ad_op *op) {
     return i;
 }
 
-/* Find or make the known message of one that was read. 0: it cannot become known. */
-static unsigned make_known(ad_known *k, const uint8_t *at, const ad_message *m) {
-    const ad_op *op = &m->op;
-    candidate c = {.t = {.size = (uint8_t)m->size}, .from = at, .at = at};
-    unsigned i;
-
-    if (m->size > BYTES || op->nout + op->nin > OPERANDS) return 0;
-    memset(c.mask, 0xff, m->size);
-    find_holes(&c, op);
-    c.t.hash = hash_candidate(&c);
-    i = find_candidate(k, &c);
-    if (i) return i;
-    c.t.elements = ad__scan_count(at, m->size);
-    return keep_message(k, &c, op);
-}
-
-void ad__known_learn(ad_known *k, const uint8_t *at, ad_message *m) {
+/* Make a message known that is not, if it is right. 0: it is not, or there is no memory. */
+static unsigned learn_message(ad_known *k, candidate *c) {
+    const uint8_t *at = c->from;
+    ad_message m;
     unsigned i = 0;
 
-    if (!is_operation(at, m->size)) return;
-    if (k->in_vain) k->in_vain--;
-    else i = make_known(k, at, m);
-    if (i) *predict_by_many(k, k->past) = *predict_by_few(k, k->past) = (uint8_t)i;
-    if (i) m->facts = &k->at[i]->facts;
+    if (!ad__check_message(&at, &k->arena, AD_BIT(AD_CLASS_OP), &m, NULL)) i = keep_message(k, c, &m.op);
+    ad__arena_reset(&k->arena);
+    return i;
+}
+
+/* Find the known message that was not expected, or make it known. 0: it remains unknown. */
+static unsigned find_or_learn(ad_known *k, const uint8_t *at, size_t size, uint32_t elements) {
+    candidate c = {.t = {.size = (uint8_t)size, .elements = elements}, .from = at};
+    unsigned i;
+
+    if (size > BYTES || size < WORD) return 0;
+    memset(c.mask, 0xff, size);
+    if (!find_holes(&c)) return 0;
+    c.t.hash = hash_candidate(&c);
+    i = find_candidate(k, &c);
+    if (i) k->at[i]->is_found = true;
+    else if (!k->in_vain) i = learn_message(k, &c);
+    return i;
+}
+
+/* ---- scanning ---- */
+
+/* Plan the operation that comes next in a scan. Returns its bytes; 0: it is damaged. */
+static size_t plan_operation(ad_known *k, const uint8_t *at, size_t left, uint32_t *elements) {
+    unsigned i = find_next(k, at, left);
+    size_t size;
+
+    k->in_vain -= k->in_vain > 0;
+    if (i) {
+        size = k->at[i]->size;
+        *elements = k->at[i]->elements;
+        k->at[i]->is_found = true;
+    } else {
+        size = ad__scan_one(at, left, elements);
+        if (!size) return 0;
+        i = find_or_learn(k, at, size, *elements);
+    }
+    if (i) *predict_by_many(k) = *predict_by_few(k) = (uint8_t)i;
     k->past = k->past << 8 | i;
+    k->plan[k->planned++] = (uint8_t)i;
+    return size;
+}
+
+/* Recognise the message that comes next in a scan. Returns its bytes; 0: the scan must look at it. */
+static size_t recognise_message(void *of, const uint8_t *at, size_t left, uint64_t *elements) {
+    ad_known *k = of;
+    uint32_t own = 0;
+    size_t size;
+
+    if (k->planned == PLAN) return 0;
+    if (!is_operation(at, left)) {
+        k->plan[k->planned++] = 0;
+        return 0;
+    }
+    size = plan_operation(k, at, left, &own);
+    *elements += own;
+    return size;
+}
+
+int ad__known_scan(ad_known *k, const uint8_t *data, size_t size, ad_fault *fault) {
+    int status;
+
+    k->planned = k->read = 0;
+    k->stale = false;
+    status = ad__scan_with(data, size, recognise_message, k, fault);
+    ad__arena_free(&k->arena);
+    return status;
+}
+
+/* ---- reading ---- */
+
+static uint64_t read_hole(const hole *h, const uint8_t *message) {
+    const uint8_t *p = message + h->at;
+    return h->width ? ad__get_be(p, h->width) : *p & 0x7f;
+}
+
+/* Put the numbers of the holes into the copy of the image. False: one of them is wrong. */
+static bool fill_holes(const known *t, const uint8_t *message, uint8_t *image) {
+    for (unsigned i = 0; i < t->nholes; i++) {
+        const hole *h = &t->holes[i];
+        const uint64_t value = read_hole(h, message);
+        if ((h->is_size && value > INT64_MAX) || (h->is_fresh && !value)) return false;
+        memcpy(image + h->to, &value, sizeof value);
+    }
+    return true;
+}
+
+/* Make the message of the known one. False: a number in it is wrong, or there is no memory. */
+static bool make_message(known *t, const uint8_t *at, ad_arena *arena, ad_message *m) {
+    uint8_t *image = ad__arena_take(arena, t->nimage);
+    ad_operand *operand = (ad_operand *)(void *)image;
+
+    if (!image) return false;
+    memcpy(image, t->image, t->nimage);
+    if (!fill_holes(t, at, image)) return false;
+    for (int i = 0; i < t->op.nout + t->op.nin; i++) {
+        ad_desc *d = &operand[i].desc;
+        d->shape = (const int64_t *)(const void *)(image + (uintptr_t)d->shape);
+        d->strides = d->shape + d->ndim;
+    }
+    memset(m, 0, sizeof *m);
+    m->opcode = t->op.opcode;
+    m->row = ad__request(m->opcode);
+    m->u[0] = t->op.row;
+    m->u[1] = t->op.loop;
+    m->op = t->op;
+    m->op.operand = operand;
+    m->op.param = (ad_scalar *)(void *)(image + t->params);
+    m->facts = &t->facts;
+    m->size = t->size;
+    return true;
+}
+
+bool ad__known_read(ad_known *k, const uint8_t *at, const uint8_t *end, ad_arena *arena, ad_message *m) {
+    const unsigned n = k->read++, i = n < k->planned ? k->plan[n] : 0;
+
+    if (!i || (k->stale && !is_message(k->at[i], at, (size_t)(end - at)))) return false;
+    return make_message(k->at[i], at, arena, m);
 }

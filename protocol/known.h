@@ -9,7 +9,7 @@
  * are read and checked. Facts that depend on no hole, such as the estimate of a message's cost, are kept as well
  * (ad_facts).
  *
- * The messages before it predict which known message comes next. So a loop of any length is recognised from its third
+ * The messages before it predict which known message comes next. So a loop of any length is recognised from its second
  * turn on. Known messages take AD_KNOWN_MEMORY bytes at most: the oldest make way. */
 #ifndef AD_PROTOCOL_KNOWN_H
 #define AD_PROTOCOL_KNOWN_H
@@ -23,11 +23,9 @@ typedef struct ad_known ad_known;
 int ad__known_new(ad_known **out); /* AD_E_MEMORY */
 void ad__known_free(ad_known *k);
 
-/* Scan a block as ad__scan does, and recognise known messages in it. AD_E_PROTOCOL. */
+/* Scan a block as ad__scan does. Recognise known messages in it, and learn others. AD_E_PROTOCOL. */
 int ad__known_scan(ad_known *k, const uint8_t *data, size_t size, ad_fault *fault);
 /* Read the next message of the block that was scanned last. False: it is not known, or there is no memory. */
 bool ad__known_read(ad_known *k, const uint8_t *at, const uint8_t *end, ad_arena *arena, ad_message *m);
-/* Keep a message that was not known and has been read from `at`, if it is an operation. Sets m->facts then. */
-void ad__known_learn(ad_known *k, const uint8_t *at, ad_message *m);
 
 #endif

@@ -91,11 +91,12 @@ int ad__scan_with(const uint8_t *data, size_t size,
     return report_scan(&s, wrong, fault);
 }
 
-uint32_t ad__scan_count(const uint8_t *data, size_t size) {
+size_t ad__scan_one(const uint8_t *data, size_t size, uint32_t *elements) {
     scan s = {.data = data, .size = size};
 
-    scan_message(&s);
-    return (uint32_t)s.elements;
+    if (scan_message(&s)) return 0;
+    *elements = (uint32_t)s.elements;
+    return s.at;
 }
 
 uint32_t ad__scan_messages(const uint8_t *data, size_t size) {
