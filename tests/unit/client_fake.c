@@ -401,8 +401,10 @@ static bool send_resumed(fake *f) {
     return ok;
 }
 
+static bool is_handshake(const ad_message *m) { return m->opcode == AD_REQ_HELLO || m->opcode == AD_REQ_RESUME; }
+
 static bool answer_message(fake *f, const ad_message *m, const uint8_t *payload, size_t size) {
-    if (m->opcode != AD_REQ_HELLO && m->opcode != AD_REQ_RESUME) return handle_message(f, m, payload, size);
+    if (!is_handshake(m)) return handle_message(f, m, payload, size);
     f->unacked_bytes = 0;
     return m->opcode == AD_REQ_HELLO ? send_welcome(f) : send_resumed(f);
 }
@@ -424,12 +426,16 @@ static bool serve_frame(fake *f, ad_reader *reader, ad_arena *arena) {
     f->unacked_bytes += AD_FRAME_HEADER + h.control + h.payload;
     f->frames++;
     int next = 1;
+    uint64_t taken = 0; /* bytes of this frame, once they count: the program may ask as soon as it has an answer */
     while (ok && (next = ad__reader_next(reader, arena, ~0u, &m, NULL)) == 1) {
+        if (!taken && !is_handshake(&m)) {
+            taken = AD_FRAME_HEADER + h.control + h.payload;
+            f->taken += taken;
+        }
         ok = answer_message(f, &m, bytes + h.control, h.payload);
         if (f->options.die_after && f->messages >= (unsigned)f->options.die_after) ok = false;
     }
-    if (ok && m.opcode != AD_REQ_HELLO && m.opcode != AD_REQ_RESUME)
-        f->taken += AD_FRAME_HEADER + h.control + h.payload;
+    if (!ok) f->taken -= taken;
     ad__arena_reset(arena);
     free(bytes);
     return ok && next >= 0;

@@ -46,8 +46,8 @@ typedef struct fake {
     pthread_cond_t changed;
     bool listening;
     atomic_bool stopping;
-    int returns;    /* connections that it may take behind the first one */
-    uint64_t taken; /* bytes of the stream that have come in whole frames */
+    int returns;                /* connections that it may take behind the first one */
+    atomic_uint_fast64_t taken; /* bytes of the stream that have come in whole frames */
 
     atomic_uint_fast64_t ops, frees, ufuncs, messages, frames, most_ahead; /* frees: ids */
     atomic_uint_fast64_t held_bytes, most_bytes;                           /* in buffers: now, at the most */

@@ -145,6 +145,7 @@ static void encode_again(const ad_message *m, void *argument) {
     case AD_REQ_GLOBAL: ad__encode_global(b, u[0], u[1], long_name, u[2]); break;
     case AD_REQ_PUBLISH: ad__encode_publish(b, u[0], &m->operand.desc, u[1] == 1, name, words); break;
     case AD_REQ_ATTACH_NAME: ad__encode_named(b, m->opcode, 2, u, 2, (const char *const[]){name, words}); break;
+    case AD_REQ_PULL: ad__encode_named(b, m->opcode, 4, u, 2, (const char *const[]){name, words}); break;
     case AD_REQ_IMPORT: ad__encode_named(b, m->opcode, 7, u, 1, (const char *const[]){long_name}); break;
     case AD_REQ_UNPUBLISH: ad__encode_named(b, m->opcode, 1, u, 1, (const char *const[]){name}); break;
     case AD_REQ_UFUNC:

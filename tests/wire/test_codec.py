@@ -16,7 +16,8 @@ SECRET = bytes(range(16))
 COMPLEX = msgpack.ExtType(1, struct.pack("<dd", 1.5, -2.0))
 WELCOME = {"window_ops": 65536, "window_bytes": 1 << 26, "max_payload": 1 << 22, "max_control": 1 << 20,
            "max_buffers": 1 << 24, "backend": "cpu", "devices": 1, "memory": 1 << 34, "device_name": "some processor",
-           "server": "arrayd 0.1.0", "pid": 4242, "resume": 60000, "instance": 2**64 - 1}
+           "server": "arrayd 0.1.0", "pid": 4242, "resume": 60000, "instance": 2**64 - 1, "name": "here",
+           "principal": "uid:1", "peers": "there,elsewhere"}
 MESSAGES = [
     ([1, 1, 2, 5, "client 1.0", {}], 'hello least 1 greatest 2 features 5 client "client 1.0"'),
     ([1, 1, 2, 5, "client 1.0", {"token": "ad1_secret"}], 'hello least 1 greatest 2 features 5 client "client 1.0"'),
@@ -24,7 +25,7 @@ MESSAGES = [
     ([3, 1, 255, 77, SECRET, 2**40, {}], "resume version 1 instance 255 session 77 received 1099511627776"),
     ([3, 1, 255, 77, SECRET, 0, {"process": 4242, "token": "ad1_secret"}], "resume version 1 instance 255 session 77 received 0"),
     ([4, SECRET, 2**40], "resumed received 1099511627776"),
-    ([2, 1, 0, 77, SECRET, WELCOME], 'welcome version 1 features 0 session 77 window_ops 65536 window_bytes 67108864 max_payload 4194304 max_control 1048576 max_buffers 16777216 backend "cpu" devices 1 memory 17179869184 device_name "some processor" server "arrayd 0.1.0" pid 4242 resume 60000 instance 18446744073709551615'),
+    ([2, 1, 0, 77, SECRET, WELCOME], 'welcome version 1 features 0 session 77 window_ops 65536 window_bytes 67108864 max_payload 4194304 max_control 1048576 max_buffers 16777216 backend "cpu" devices 1 memory 17179869184 device_name "some processor" server "arrayd 0.1.0" pid 4242 resume 60000 instance 18446744073709551615 name "here" principal "uid:1" peers "there,elsewhere"'),
     ([16, [7, 11, [16]]], "new #7 f4[16]"),
     ([16, [2**64 - 1, 10, []]], "new #18446744073709551615 bf2[]"),
     ([17, [1, 2, 300]], "free #1 #2 #300"),
@@ -76,6 +77,7 @@ MESSAGES = [
     ([73, 17, 9, "", "weights"], 'attach_name ?17 #9 principal "" name "weights"'),
     ([74, 18, "weights"], 'unpublish ?18 name "weights"'),
     ([75, 19, 10], "names ?19 #10"),
+    ([78, 22, 9, 2**64 - 1, 1, "there", "uid:1"], 'pull ?22 #9 server "there" principal "uid:1"'),
     ([76, 20, 7, 1], "export ?20 #7 flags 1"),
     ([77, 21, 11, 2, 3, 2**40, 4096, 64, "GPU-5"], 'import ?21 #11 flags 2 allocation 3 size 1099511627776 offset 4096 bytes 64 device "GPU-5"'),
     ([48, 12, [5, 0, 3, [0, 2]]], "read ?12 #5 b1[0,2]@3"),

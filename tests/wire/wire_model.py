@@ -6,14 +6,15 @@ MESSAGES = {1: "uuusm", 2: "uuuym", 3: "uuuyum", 4: "yu", 16: "F", 17: "[u]", 18
             21: "uu[F][D][v]", 22: "uuu", 23: "u", 24: "u", 25: "uuu", 26: "u", 27: "uu", 28: "uu", 29: "u", 30: "uuuuu", 31: "F",
             48: "uD", 49: "u", 50: "u", 51: "uuu[F][D][v]", 52: "uDuu", 53: "uuu", 54: "uuu", 55: "uuu", 56: "uuuu",
             57: "uu", 32: "u", 33: "us[u][F][D][y]", 34: "usuuu", 58: "uut[s][s]", 59: "uus", 60: "uusu", 40: "uuy", 41: "uu",
-            70: "uuuuu", 71: "uuuu", 72: "uDuss", 73: "uuss", 74: "us", 75: "uu", 76: "uuu", 77: "uuuuuuus", 64: "uu[v]", 65: "uuuuss", 66: "u",
+            70: "uuuuu", 71: "uuuu", 72: "uDuss", 73: "uuss", 74: "us", 75: "uu", 76: "uuu", 77: "uuuuuuus", 78: "uuuuss",
+            64: "uu[v]", 65: "uuuuss", 66: "u",
             67: "us"}
-CLASS = {1: 0, 3: 0, **dict.fromkeys([*range(16, 35), 40, 41], 1), **dict.fromkeys([*range(48, 61), *range(70, 78)], 2)}
+CLASS = {1: 0, 3: 0, **dict.fromkeys([*range(16, 35), 40, 41], 1), **dict.fromkeys([*range(48, 61), *range(70, 79)], 2)}
 # the others: 3
 NDTYPE = 15
 WELCOME_NUMBERS = {"window_ops", "window_bytes", "max_payload", "max_control", "max_buffers", "devices", "memory", "pid",
                    "resume", "instance"}
-WELCOME_TEXTS = {"backend", "device_name", "server"}
+WELCOME_TEXTS = {"backend", "device_name", "server", "name", "principal", "peers"}
 
 
 def is_int(x):
