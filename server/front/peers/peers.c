@@ -78,13 +78,17 @@ static int read_lines(ad_peers *p, FILE *f, const char *path, ad_fault *fault) {
     return ad__fault(fault, AD_E_SYSTEM, "option peers: %.150s: read error", path);
 }
 
-static int read_file(ad_peers *p, const char *path, ad_fault *fault) {
+static int check_file(const char *path, FILE *f, ad_fault *fault) {
     struct stat st;
+    if (fstat(fileno(f), &st) || !S_ISREG(st.st_mode))
+        return ad__fault(fault, AD_E_VALUE, "option peers: %.150s is not a file", path);
+    return ad__owner_check_secret(&st, "option peers:", path, fault);
+}
+
+static int read_file(ad_peers *p, const char *path, ad_fault *fault) {
     FILE *f = fopen(path, "re");
     if (!f) return ad__fault(fault, AD_E_SYSTEM, "option peers: cannot open %.150s: %s", path, strerror(errno));
-    int status = fstat(fileno(f), &st) || !S_ISREG(st.st_mode)
-                     ? ad__fault(fault, AD_E_VALUE, "option peers: %.150s is not a file", path)
-                     : ad__owner_check_secret(&st, "option peers:", path, fault);
+    int status = check_file(path, f, fault);
     if (!status) status = read_lines(p, f, path, fault);
     fclose(f);
     return status;
