@@ -37,7 +37,7 @@ typedef struct job {
 } job;
 
 /* Parts of an array on their way: a thread reads them from one server, and main writes them to the other one. */
-typedef struct lane {
+typedef struct transfer {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     const ad_array *from;
@@ -45,7 +45,7 @@ typedef struct lane {
     size_t size, read, written; /* bytes */
     int status;
     char why[AD_FAULT_TEXT];
-} lane;
+} transfer;
 
 /* ---- the job and its answer ---- */
 
@@ -75,7 +75,7 @@ static void answer_job(int status, const ad_capability *c) {
 
 /* ---- copying ---- */
 
-static size_t next_part(const lane *l, size_t at) { return l->size - at < PART ? l->size - at : PART; }
+static size_t next_part(const transfer *l, size_t at) { return l->size - at < PART ? l->size - at : PART; }
 
 static int view_bytes(const ad_array *a, size_t at, size_t n, ad_array **out) {
     static const int64_t one = 1;
@@ -99,7 +99,7 @@ static int read_bytes(const ad_array *a, size_t at, uint8_t *to, size_t n) {
 }
 
 static void *read_parts(void *argument) {
-    lane *l = argument;
+    transfer *l = argument;
     pthread_mutex_lock(&l->lock);
     while (l->read < l->size && !l->status) {
         const size_t at = l->read, n = next_part(l, at);
@@ -128,7 +128,7 @@ static int write_bytes(const ad_array *a, size_t at, const uint8_t *from, size_t
 }
 
 /* Wait until a part has been read. */
-static int await_part(lane *l, size_t end) {
+static int await_part(transfer *l, size_t end) {
     pthread_mutex_lock(&l->lock);
     while (l->read < end && !l->status) pthread_cond_wait(&l->changed, &l->lock);
     const int status = l->status;
@@ -136,7 +136,7 @@ static int await_part(lane *l, size_t end) {
     return status ? ad__fail(status, "%s", l->why) : 0;
 }
 
-static void end_part(lane *l, size_t end, int status) {
+static void end_part(transfer *l, size_t end, int status) {
     pthread_mutex_lock(&l->lock);
     l->written = end;
     if (status) l->status = status;
@@ -144,7 +144,7 @@ static void end_part(lane *l, size_t end, int status) {
     pthread_mutex_unlock(&l->lock);
 }
 
-static int copy_parts(lane *l, const ad_array *to) {
+static int copy_parts(transfer *l, const ad_array *to) {
     pthread_t reader;
     int status = 0;
     if (pthread_create(&reader, NULL, read_parts, l) != 0) return ad__fail(AD_E_SYSTEM, "no thread");
@@ -159,7 +159,7 @@ static int copy_parts(lane *l, const ad_array *to) {
 }
 
 static int copy_array(const ad_array *from, const ad_array *to, size_t size) {
-    lane l = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .from = from, .size = size};
+    transfer l = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .from = from, .size = size};
     int status = 0;
     for (size_t i = 0; i < PARTS && i * PART < size; i++)
         if (!(l.part[i] = malloc(next_part(&l, i * PART)))) status = ad__fail_memory();
