@@ -15,7 +15,8 @@ import pytest
 from commands import BUILD, TOP, build_wheels, run
 
 pytestmark = pytest.mark.skipif(BUILD.name != "release", reason="wheels are made of the release")
-PROGRAMS = {"arrayd", "arrayctl", "arrayd-worker", "arrayd-compile", "arrayd-paths.so", "libarrayd-cpu.so"}
+PROGRAMS = {"arrayd", "arrayctl", "arrayd-worker", "arrayd-compile", "arrayd-pull", "arrayd-paths.so",
+            "libarrayd-cpu.so"}
 TAGS = {"arrayd": r"cp311-abi3-manylinux_2_\d+_x86_64", "arrayd_server": r"py3-none-manylinux_2_\d+_x86_64"}
 # A program does to the package what people and tools do before they use it, with NumPy alone beside it.
 LOOKING = """
