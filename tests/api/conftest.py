@@ -13,3 +13,9 @@ pytest_configure, pytest_unconfigure = _ops.pytest_configure, _ops.pytest_unconf
 pytest_terminal_summary = _ops.pytest_terminal_summary
 start_server, BUILD = _ops.start_server, _ops.BUILD
 sys.path.append(str(pathlib.Path(__file__).parent))
+
+
+def end_servers(*processes):
+    for process in processes:
+        process.kill()
+        process.wait()

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from conftest import start_server
+from conftest import end_servers, start_server
 from hosts import NETWORK, make_hosts, refusal, start_peers
 from patience import PATIENCE
 
@@ -114,9 +114,7 @@ def servers(tmp_path):
         (tmp_path / name).mkdir()
         started.append(start_server(str(tmp_path / name)))
     yield [url for _, url in started]
-    for process, _ in started:
-        process.kill()
-        process.wait()
+    end_servers(*(process for process, _ in started))
 
 
 def fetched(folder):

@@ -7,7 +7,7 @@ import pytest
 
 import arrayd as ad
 from arrayd._interop import dask_transfer, sharing
-from conftest import start_server
+from conftest import end_servers, start_server
 
 LARGE = sharing.FETCHED // 8  # elements of float64
 
@@ -25,9 +25,7 @@ def two(tmp_path):
         urls.append(url)
     yield urls
     ad.connect(before)
-    for process in processes:
-        process.kill()
-        process.wait()
+    end_servers(*processes)
 
 
 def carry(two, *arrays, wrap=ad.share):

@@ -9,7 +9,7 @@ import pytest
 
 import arrayd as ad
 from arrayd.sharding import Mesh, NamedSharding, PartitionSpec as P, _move, _products, _sorting
-from conftest import start_server
+from conftest import end_servers, start_server
 
 pytestmark = pytest.mark.skipif(os.environ.get("ARRAYD_TEST_BACKEND", "cpu") != "cpu", reason="the CPU's devices are as many as wanted")
 
@@ -29,9 +29,7 @@ def serve(tmp_path):
 
     yield start
     ad.connect(before)
-    for process in processes:
-        process.kill()
-        process.wait()
+    end_servers(*processes)
 
 
 def compute(h, x):

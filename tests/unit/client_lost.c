@@ -78,7 +78,7 @@ Test(client_lost, forks_meanwhile) {
     program_end();
 }
 
-/* What has to be sent again is longer than a block, and the descriptor is behind it. */
+/* The bytes that have to be sent again fill more than a block, and the descriptor comes behind them. */
 Test(client_lost, a_descriptor_behind_much) {
     static uint8_t bytes[50000];
     const int64_t n = sizeof bytes;

@@ -39,14 +39,14 @@ static void tear_down(void) {
 
 TestSuite(client_ring, .init = set_up, .fini = tear_down);
 
-static bool put(const char *text) {
+static bool put_text(const char *text) {
     const struct iovec part = {(void *)(uintptr_t)text, strlen(text)};
     return ad__ring_put(&writer, &part, 1);
 }
 
-static void put_two(void) { cr_assert(put("two")); }
+static void put_two(void) { cr_assert(put_text("two")); }
 
-static void expect(const char *text) {
+static void expect_text(const char *text) {
     char got[16] = "";
     const ssize_t n = ad__ring_receive(s, got, sizeof got - 1, MSG_DONTWAIT);
     cr_expect_eq(n, (ssize_t)strlen(text), "%s: %s", text, strerror(errno));
@@ -59,17 +59,17 @@ static void send_text(const char *text) {
 }
 
 Test(client_ring, a_socket_that_has_bytes_beside_an_empty_ring) {
-    cr_expect_not(put("nobody looks there"));
+    cr_expect_not(put_text("nobody looks there"));
     cr_expect_not(ad__ring_has_input(s), "the reader sleeps");
     ad__ring_wake(&s->ring.reader);
     cr_expect_not(ad__ring_has_input(s));
     send_text("one");
-    expect("one");
+    expect_text("one");
     cr_expect(s->ring.reader.asleep, "the writer may go on over the socket");
     ad__ring_wake(&s->ring.reader);
     put_two();
     cr_expect(ad__ring_has_input(s));
-    expect("two");
+    expect_text("two");
 }
 
 /* Bytes that are seen at the socket may be behind a record that was put there meanwhile. */
@@ -81,9 +81,9 @@ Test(client_ring, a_record_that_comes_during_a_look_at_the_socket) {
     cr_expect_eq(ad__ring_receive(s, got, sizeof got, MSG_DONTWAIT), -1);
     cr_expect_eq(errno, EAGAIN);
     connection.on_peek = NULL;
-    expect("two");
+    expect_text("two");
     ad__ring_count_sent(&writer, 5);
-    expect("three");
+    expect_text("three");
 }
 
 Test(client_ring, a_ring_that_is_broken) {

@@ -47,16 +47,11 @@ static int open_client(ad_way way) {
     return fd[0];
 }
 
-static void say(int fd, const void *bytes, size_t size) {
-    cr_assert_eq(send(fd, bytes, size, MSG_NOSIGNAL), (ssize_t)size);
-    run_front(&front);
-}
-
 static void say_message(int fd, const ad_bytes *control) {
     uint8_t frame[1024];
     ad__frame_encode(&(ad_frame){.control = (uint32_t)control->size}, frame);
     memcpy(frame + AD_FRAME_HEADER, control->data, control->size);
-    say(fd, frame, AD_FRAME_HEADER + control->size);
+    send_to_front(&front, fd, frame, AD_FRAME_HEADER + control->size);
 }
 
 static int open_and_say_hello(ad_way way) {
@@ -101,7 +96,7 @@ Test(door, other_protocols_are_answered_in_their_language) {
                 {"\0\0\0\0\4\0\0\0\0\0\0\0\0\0\0\0", "not the frame of a hello"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const int fd = open_client(AD_WAY_TCP);
-        say(fd, rows[i].says, 16);
+        send_to_front(&front, fd, rows[i].says, 16);
         check_end(fd, rows[i].expected);
     }
 }
@@ -119,7 +114,7 @@ Test(door, hello_comes_byte_by_byte) {
     ad__encode_hello(&b, 1, AD_PROTOCOL_VERSION, 0, "a test", NULL, 0);
     ad__frame_encode(&(ad_frame){.control = (uint32_t)b.size}, frame);
     memcpy(frame + AD_FRAME_HEADER, b.data, b.size);
-    for (size_t i = 0; i < AD_FRAME_HEADER + b.size; i++) say(fd, frame + i, 1);
+    for (size_t i = 0; i < AD_FRAME_HEADER + b.size; i++) send_to_front(&front, fd, frame + i, 1);
     const ad_note note = take_note(&worker, AD_NOTE_SESSION, NULL);
     cr_expect_str_eq(note.who, ANONYMOUS);
     ad__handshake_begun(&front, note.id);
@@ -169,7 +164,7 @@ Test(door, who_goes_to_the_next_front) {
     fd[0] = open_client(AD_WAY_UNIX);
     fd[1] = open_client(AD_WAY_TCP);
     fd[2] = open_client(AD_WAY_TCP);
-    say(fd[2], "x", 1);
+    send_to_front(&front, fd[2], "x", 1);
     fd[3] = open_and_say_hello(AD_WAY_TCP);
     take_note(&worker, AD_NOTE_SESSION, NULL);
     shared->state = AD_DOMAIN_STARTING;
@@ -177,7 +172,7 @@ Test(door, who_goes_to_the_next_front) {
     make_tls(&front);
     fd[5] = open_client(AD_WAY_TLS);
     cr_expect_eq(ad__handshake_pause(&front, true), 4);
-    say(fd[0], "x", 1);
+    send_to_front(&front, fd[0], "x", 1);
     cr_expect_eq(ad__handshake_pause(&front, false), 4, "the byte is read later");
     cr_expect_eq(ad__handshake_pause(&front, true), 4);
     fail_calloc(1);

@@ -1,4 +1,4 @@
-/* Who somebody is by its connection, whatever address the kernel says. */
+/* The entrance tells a client's principal by its connection, whatever address the kernel says. */
 #include <criterion/criterion.h>
 #include <arpa/inet.h>
 #include <string.h>

@@ -70,6 +70,11 @@ void run_front(ad_front *f) {
     for (int i = 0; i < 20; i++) uv_run(&f->loop, UV_RUN_NOWAIT);
 }
 
+void send_to_front(ad_front *f, int fd, const void *bytes, size_t size) {
+    cr_assert_eq(send(fd, bytes, size, MSG_NOSIGNAL), (ssize_t)size);
+    run_front(f);
+}
+
 /* ---- workers ---- */
 
 ad_domain *add_domain(ad_front *f, const char *name, ad_channel *worker) {

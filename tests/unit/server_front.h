@@ -12,6 +12,8 @@ void begin_front(ad_front *f, const char *const *options);
 void end_front(ad_front *f);
 /* Let the loop do all that it can do now. */
 void run_front(ad_front *f);
+/* Send bytes, and let the front do what it can do with them. */
+void send_to_front(ad_front *f, int fd, const void *bytes, size_t size);
 
 /* Add a domain whose worker is ready. *worker: the worker's end of the channel. */
 ad_domain *add_domain(ad_front *f, const char *name, ad_channel *worker);

@@ -80,7 +80,7 @@ static void answer_question(uint64_t question) {
 static void note_done(ad_observer *w) { (void)w; }
 
 /* Ask as the first or after the pause. */
-static void ask(ad_observer *w) {
+static void ask_for_report(ad_observer *w) {
     front.observability.reports.last = 0;
     *w = (ad_observer){.done = note_done};
     ad__collect(&front, w);
@@ -89,7 +89,7 @@ static void ask(ad_observer *w) {
 Test(observe, each_question_has_one_answer) {
     ad_observer w;
     make_report();
-    ask(&w);
+    ask_for_report(&w);
     const uint64_t question = take_note(&worker, AD_NOTE_REPORT, NULL).id;
     answer_question(question + 1); /* nobody has asked that */
     run_front(&front);
@@ -99,7 +99,7 @@ Test(observe, each_question_has_one_answer) {
     report.head.sessions = 1;
     run_front(&front);
     cr_expect(!w.waiting && domain->observation.report.head->sessions == 3);
-    ask(&w);
+    ask_for_report(&w);
     take_note(&worker, AD_NOTE_REPORT, NULL);
     answer_question(question); /* late */
     run_front(&front);
@@ -109,7 +109,7 @@ Test(observe, each_question_has_one_answer) {
 static void collect_report(void) {
     ad_observer w;
     make_report();
-    ask(&w);
+    ask_for_report(&w);
     answer_question(take_note(&worker, AD_NOTE_REPORT, NULL).id);
     run_front(&front);
     cr_assert_not(w.waiting);
@@ -164,7 +164,7 @@ Test(observe, what_a_process_costs_that_has_gone) {
 
 /* ---- visitors of the control socket ---- */
 
-static int visit(void) {
+static int begin_visit(void) {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     ad_fault fault = {0};
     if (!front.observability.control) cr_assert_eq(ad__control_open(&front, &fault), 0, "%s", fault.text);
@@ -175,10 +175,7 @@ static int visit(void) {
     return fd;
 }
 
-static void request(int fd, const char *line) {
-    cr_assert_eq(send(fd, line, strlen(line), MSG_NOSIGNAL), (ssize_t)strlen(line));
-    run_front(&front);
-}
+static void send_line(int fd, const char *line) { send_to_front(&front, fd, line, strlen(line)); }
 
 /* Check the answer, and that the visit is over. */
 static void expect_answer(int fd, const char *expected) {
@@ -190,21 +187,21 @@ static void expect_answer(int fd, const char *expected) {
 }
 
 static void ask_and_expect(const char *line, const char *expected) {
-    const int fd = visit();
-    request(fd, line);
+    const int fd = begin_visit();
+    send_line(fd, line);
     expect_answer(fd, expected);
 }
 
 Test(observe, requests_that_few_send) {
     ask_and_expect("s\x7f\xff\x01tus now\n", "no such request: s???tus");
-    const int fd = visit();
+    const int fd = begin_visit();
     cr_assert_gt(fill_socket(fd), 32u * 4096);
     expect_answer(fd, "the request is too long");
 }
 
 /* Let the worker report, and be told of what was asked, or be gone before that. */
 static void ask_of_session(const char *line, int pipe_end, bool goes, const char *expected) {
-    const int fd = visit();
+    const int fd = begin_visit();
     make_report();
     front.observability.reports.last = 0;
     cr_assert_eq(ad__fdpass_send(fd, line, strlen(line), pipe_end), (ssize_t)strlen(line));
@@ -261,14 +258,14 @@ Test(observe, an_answer_in_pieces_and_one_that_is_not_fetched) {
     ad__os.send = send_little;
     each = 5;
     ask_and_expect("nonsense\n", "no such request: nonsense\"}\n");
-    const int fd = visit();
+    const int fd = begin_visit();
     each = 0;
-    request(fd, "nonsense\n");
+    send_line(fd, "nonsense\n");
     close(fd); /* while the front waits for room */
     run_front(&front);
-    const int next = visit();
+    const int next = begin_visit();
     each = 3;
-    request(next, "nonsense\n");
+    send_line(next, "nonsense\n");
     each = 0;
     run_front(&front);
     ad__os.send = send;
@@ -276,7 +273,7 @@ Test(observe, an_answer_in_pieces_and_one_that_is_not_fetched) {
 }
 
 Test(observe, a_visitor_goes_with_an_answer_that_it_has_not_read) {
-    const int fd = visit();
+    const int fd = begin_visit();
     ad__os.send = send_little;
     each = 1;
     cr_assert_eq(send(fd, "nonsense\n", 9, MSG_NOSIGNAL), 9);
@@ -290,12 +287,12 @@ Test(observe, a_visitor_goes_with_an_answer_that_it_has_not_read) {
 
 Test(observe, visitors_that_cannot_come_in) {
     real_accept = ad__os.accept;
-    const int first = visit();
+    const int first = begin_visit();
     ad__os.accept = accept_none;
-    const int fd = visit();
+    const int fd = begin_visit();
     cr_expect_eq(read_text(fd, text, sizeof text), 0);
     ad__os.accept = real_accept;
-    request(fd, "nonsense\n");
+    send_line(fd, "nonsense\n");
     expect_answer(fd, "no such request");
     close(first);
 }
@@ -308,7 +305,7 @@ Test(observe, the_visitor_of_an_upgrade_whom_the_next_front_cannot_adopt) {
     ad__control_adopt(&front, a[1]);
     cr_expect_eq(read_text(a[0], text, sizeof text), -1);
     close(a[0]);
-    const int fd = visit();
+    const int fd = begin_visit();
     for (int others = 1; others >= 0; others--) {
         make_connection(b);
         fail_calloc(1);
@@ -330,7 +327,7 @@ Test(observe, a_visitor_who_passes_more_than_is_closed) {
     char who[AD_PRINCIPAL_SIZE];
     snprintf(who, sizeof who, "uid:%u", (unsigned)getuid());
     cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
-    const int fd = visit();
+    const int fd = begin_visit();
     hold_closing(true);
     for (int i = 0; i < AD_DISCARD_LIMIT + 1; i++) ad__discard(who, dup(ends[0]));
     cr_assert_eq(send(fd, "nonsense\n", 9, MSG_NOSIGNAL), 9);

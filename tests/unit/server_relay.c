@@ -112,7 +112,7 @@ Test(relay, without_a_context_there_is_none) {
     front.tls = context;
 }
 
-/* Who speaks another protocol is told so by TLS's alert of a wrong version; who breaks TLS is told what TLS says. */
+/* A client of another protocol gets the alert of a wrong version. One that breaks TLS gets the alert that TLS has. */
 Test(relay, what_is_not_tls) {
     static const struct {
         const char *says;

@@ -172,3 +172,10 @@ def install():
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if _PATH not in paths:
         os.environ["PYTHONPATH"] = os.pathsep.join([_PATH, *filter(None, paths)])
+
+
+def _stand_in(name):
+    """Give the importer of a module in _PATH, which is being executed, arrayd under that name instead."""
+    del sys.modules[name]
+    install()
+    __import__(name)  # the import system takes what is in sys.modules afterwards
