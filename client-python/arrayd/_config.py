@@ -84,8 +84,8 @@ def session_info():
     """Return what is known of the connection without asking the server.
 
     Returns: dict: url, server, backend, device_name, session, devices, memory (bytes), operations (sent), frees (those
-    of them that free arrays), round_trips (waited for), lent and copied (arrays that are memory of this program's GPU; copies of such memory), messages_bytes
-    (sent), name (the server's among others; "": it has none), principal (who this program is to it: "uid:1000"), peers
+    of them that free arrays), round_trips (waited for), lent and copied (arrays that are memory of this program's GPU;
+    copies of such memory), messages_bytes (sent), name (the server's among others; "": it has none), principal (who this program is to it: "uid:1000"), peers
     (names of servers that it fetches arrays from, with commas between).
     Raises: ConnectionError when there is no server.
     Source: arrayd
