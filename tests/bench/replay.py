@@ -1,8 +1,8 @@
 """Measure loops of 80 small launches that come again and again: replay.py [BUILD...], build/release unless given.
 
-Builds take turns on one machine. Each loop runs in a client of its own beside a server on the CPU backend. Figures are
-microseconds for one iteration of 80 operations: the clock's, and the processor's of the client and of the worker, which
-depend less on what else runs. The least of the turns counts.
+Builds take turns on one machine. Each loop runs in a client of its own beside a server, on the CPU unless --backend says
+otherwise. Figures are microseconds for one iteration of 80 operations: the clock's, and the processor's of the client and of
+the worker, which depend less on what else runs. The least of the turns counts.
 """
 import argparse
 import json
@@ -154,13 +154,13 @@ def measure(build, name, server, iterations):
     return json.loads(subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE, text=True).stdout)
 
 
-def measure_builds(builds, loops, turns, iterations):
+def measure_builds(builds, loops, turns, iterations, backend):
     """{(build, loop): [wall, client, worker]}, the least of the turns."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(turns):
             for n, build in enumerate(builds):
-                server = bench.start_server(build / "bin" / "arrayd", f"{folder}/{turn}.{n}")
+                server = bench.start_server(build / "bin" / "arrayd", f"{folder}/{turn}.{n}", backend)
                 try:
                     for name in loops:
                         figures = measure(build, name, server.pid, iterations)
@@ -178,12 +178,13 @@ def main():
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--iterations", type=int, default=ITERATIONS)
     parser.add_argument("--loops", nargs="*", default=list(LOOPS))
+    parser.add_argument("--backend", default="cpu", help="auto, cpu or cuda")
     parser.add_argument("--client", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.client:
         return client(options.client[0], int(options.client[1]), int(options.client[2]))
     builds = [b.resolve() for b in options.builds]
-    found = measure_builds(builds, options.loops, options.turns, options.iterations)
+    found = measure_builds(builds, options.loops, options.turns, options.iterations, options.backend)
     print(f"{'us for 80 operations':<24}{'build':>40}{'wall':>9}{'client':>9}{'worker':>9}")
     for name in options.loops:
         for build in builds:
