@@ -520,7 +520,7 @@ UNIT_client := $(A_CLIENT)
 # Calls that the tests of a program answer themselves, as nothing else makes them fail (the linker's --wrap).
 WRAPS_client := ad__now connect dladdr faccessat fcntl fstat getaddrinfo getpeername getsockopt poll pthread_create read readlink realloc \
 	recv send sendmsg socket socketpair stat syscall
-WRAPS_protocol := getgroups
+WRAPS_protocol := calloc getgroups malloc
 WRAPS_server := ad__domain_facts ad__domain_next ad__domain_of ad__domain_tell_if_ready bind close connect flock \
 	fopen fsync ftruncate geteuid gethostname getpeername getsockname link listen mkstemp open pread pwrite setsockopt \
 	socket uv_poll_init write

@@ -243,11 +243,17 @@ static void forget_message(ad_known *k, unsigned i) {
     free(t);
 }
 
-/* Keep the candidate. Returns its number; 0: it is too large, or there is no memory. */
+/* The largest message leaves room for others: each byte is at most one dimension or one parameter. */
+_Static_assert(sizeof(known) + 2 * BYTES + OPERANDS * sizeof(ad_operand) + BYTES * sizeof(ad_scalar) <=
+                       AD_KNOWN_MEMORY / 32 &&
+                   2 * sizeof(int64_t) <= sizeof(ad_scalar),
+               "a known message is too large");
+
+/* Keep the candidate. Returns its number; 0: there is no memory. */
 static unsigned keep_message(ad_known *k, candidate *c, const ad_op *op) {
     const size_t image = size_image(op), size = size_known(c->t.size, image), place = round_up(c->t.size);
     const unsigned i = k->latest % MESSAGES + 1;
-    known *t = size <= AD_KNOWN_MEMORY / 32 ? malloc(size) : NULL;
+    known *t = malloc(size);
 
     if (!t) return 0;
     forget_message(k, i);

@@ -1,5 +1,7 @@
 /* Operations that come again: a reader that remembers them reads what a reader without memory does. */
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "protocol/known.h"
@@ -7,6 +9,13 @@
 #include "protocol/rows_reduction.h"
 #include "protocol/rows_request.h"
 #include "protocol/rows_ufunc.h"
+
+#define CALLS(X)                                   \
+    X(malloc, void *, (size_t size), (size), NULL) \
+    X(calloc, void *, (size_t n, size_t size), (n, size), NULL)
+#include "tests/unit/failing_calls.h"
+
+static bool must_fail(call c) { return is_due(c); }
 
 #define ALL 0xfu
 
@@ -225,11 +234,147 @@ Test(known, large_messages_are_read_as_ever) {
     int again = 0;
 
     operands[0] = make_fresh(70000, 3);
-    for (int i = 1; i < 8; i++) operands[i] = make_view(UINT64_C(1) << 40, INT64_C(1) << 40, 3);
     for (int turn = 0; turn < 6; turn++) {
         op.nin = turn % 2 ? 7 : 5; /* many operands; and fewer of more bytes than a known message has */
+        for (int i = 1; i < 8; i++)
+            operands[i] = turn % 2 ? make_view(5, 0, 1) : make_view(UINT64_C(1) << 40, INT64_C(1) << 40, 3);
         cr_assert_eq(ad__encode_op(&bytes, &op), 0);
         cr_assert_eq(read_both(&again), 1);
     }
     cr_expect_eq(again, 0);
+}
+
+/* ---- messages that are not learned ---- */
+
+Test(known, operands_are_lists_of_descriptions) {
+    enum { OP = 0x96, UFUNC = AD_REQ_UFUNC, ADD = AD_UFUNC_add, F8 = AD_FLOAT64 };
+    static const struct {
+        uint8_t size, bytes[20];
+    } odd[] = {
+        {7, {OP, UFUNC, ADD, F8, 5, 5, 5}}, /* the shortest: nothing is a list */
+        {9, {OP, UFUNC, ADD, F8, 5, 0x91, 5, 0x90}},
+        {15, {OP, UFUNC, ADD, F8, 0x97, 5, 5, 5, 5, 5, 5, 5, 0x91, 5, 0x90}},     /* outputs: more than can be known */
+        {9, {OP, UFUNC, ADD, F8, 0x91, 5, 0x91, 5, 0x90}},                        /* no description */
+        {11, {OP, UFUNC, ADD, F8, 0x91, 0x92, 5, F8, 0x91, 5, 0x90}},             /* one that is too short */
+        {15, {OP, UFUNC, ADD, F8, 0x91, 0x96, 5, F8, 5, 5, 5, 5, 0x91, 5, 0x90}}, /* or too long */
+        {13, {OP, UFUNC, ADD, F8, 0x91, 0x93, 5, F8, 0x91, 8, 5, 0x90}},          /* inputs that are no list */
+        {18, {OP, UFUNC, ADD, F8, 0x91, 0x93, 5, F8, 0x91, 8, 0x91, 0x93, 5, F8, 0x91, 8, 0x90}}, /* as an output */
+    };
+    int again = 0;
+
+    for (int turn = 0; turn < 2; turn++)
+        for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+            ad__bytes_append(&bytes, odd[i].bytes, odd[i].size);
+            for (int nils = 0; nils < 8; nils++) ad__bytes_append(&bytes, "\xc0", 1); /* compared by words of eight */
+            cr_expect_eq(read_both(&again), 0, "%zu", i);
+            cr_expect_eq(fault.code, AD_E_PROTOCOL, "%zu", i);
+            fault = (ad_fault){0};
+        }
+    cr_expect_eq(again, 0);
+}
+
+/* ---- messages whose hashes are the same ---- */
+
+static uint64_t mix_bits(uint64_t h) { return (h ^ h >> 29) * UINT64_C(0x9e3779b97f4a7c15); }
+
+static void add_iota(uint64_t out, int64_t length, double start, double step) {
+    ad_operand operand = {.desc = {out, 0, &length, STEPS + 2, AD_FLOAT64, 1, AD_FRESH}};
+    ad_scalar params[] = {as_float(start), as_float(step)};
+    ad_op op = {.opcode = AD_REQ_CALL,
+                .loop = AD_FLOAT64,
+                .nout = 1,
+                .nparam = 2,
+                .row = AD_CALL_iota,
+                .operand = &operand,
+                .param = params};
+    cr_assert_eq(ad__encode_op(&bytes, &op), 0);
+}
+
+/* Hash all words but the last one, as known.c does. The number of the output is a hole. */
+static uint64_t hash_words(const uint8_t *at, size_t size) {
+    uint64_t h = size;
+
+    for (size_t i = 0; i + 8 < size; i += 8) {
+        uint64_t word, mask = UINT64_MAX;
+        memcpy(&word, at + i, 8);
+        if (!i && at[6] < 0x80) ((uint8_t *)&mask)[6] = 0x80;
+        else if (!i) ((uint8_t *)&mask)[7] = 0;
+        else if (i == 8 && at[6] == 0xcd) ((uint8_t *)&mask)[0] = 0;
+        h = mix_bits(mix_bits(h ^ mask) ^ (word & mask));
+    }
+    return h;
+}
+
+/* Make an iota whose hash is that of iota(5, 1000, 0, 0.5): the step, its last word, is chosen for that. */
+static void add_with_same_hash(uint64_t out, int64_t length, double start) {
+    const size_t from = bytes.size;
+    uint64_t step, wanted;
+    size_t size;
+
+    add_iota(5, 1000, 0, 0.5);
+    size = bytes.size - from;
+    cr_assert_eq(size, 32, "words do not overlap");
+    memcpy(&step, bytes.data + bytes.size - 8, 8);
+    wanted = mix_bits(hash_words(bytes.data + from, size) ^ UINT64_MAX) ^ step;
+    bytes.size = from;
+    add_iota(out, length, start, 0);
+    size = bytes.size - from;
+    cr_assert_eq(size % 8, 0);
+    step = wanted ^ mix_bits(hash_words(bytes.data + from, size) ^ UINT64_MAX);
+    memcpy(bytes.data + bytes.size - 8, &step, 8);
+}
+
+Test(known, those_of_one_hash_are_told_apart) {
+    int again = 0;
+
+    for (int turn = 0; turn < 3; turn++) {
+        add_iota(5, 1000, 0, 0.5);
+        add_with_same_hash(5, 1000, 1.5);              /* another start */
+        add_with_same_hash(1000, 5, 0);                /* as many bytes, and the hole is elsewhere */
+        add_with_same_hash(1000, INT64_C(1) << 40, 0); /* eight more bytes */
+        cr_expect_eq(read_both(&again), 4);
+    }
+    cr_expect_eq(again, 8);
+}
+
+/* ---- no memory ---- */
+
+Test(known, a_reader_without_memory_remembers_nothing) {
+    ad_reader *other;
+
+    cr_assert_eq(ad__reader_new(&other), 0);
+    arm_failure(CALL_calloc, ENOMEM, 1);
+    cr_expect_eq(ad__reader_remember(other), AD_E_MEMORY);
+    disarm_failure();
+    ad__reader_free(other);
+}
+
+/* Read a message of which the n-th allocation fails. Returns what the reader says. */
+static int read_with_failure(int n, ad_message *m) {
+    int status;
+
+    add_ufunc(AD_UFUNC_add, 70000, 80000, 0, as_float(n));
+    arm_failure(CALL_malloc, ENOMEM, n);
+    cr_assert_eq(ad__reader_begin(reader, bytes.data, bytes.size, &fault), 0);
+    status = ad__reader_next(reader, &arena, ALL, m, &fault);
+    disarm_failure();
+    bytes.size = 0;
+    ad__arena_free(&arena);
+    return status;
+}
+
+Test(known, what_cannot_be_learned_is_read_as_ever) {
+    ad_message m;
+    int again = 0;
+
+    cr_expect_eq(read_with_failure(1, &m), 1, "no memory for reading it once more");
+    cr_expect_null(m.facts);
+    cr_expect_eq(read_with_failure(2, &m), 1, "none for keeping it");
+    cr_expect_null(m.facts);
+    cr_expect_eq(read_with_failure(3, &m), 1, "a copy has no memory, and the message has it");
+    cr_expect_null(m.facts);
+    cr_expect_eq(read_with_failure(4, &m), 1);
+    cr_expect_not_null(m.facts);
+    add_ufunc(AD_UFUNC_add, 70001, 80001, 0, as_float(1));
+    cr_expect_eq(read_both(&again), 1);
 }
