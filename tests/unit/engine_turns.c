@@ -223,3 +223,27 @@ Test(engine, reports_and_chores_run_between_turns) {
     ad__engine_release(w);
     stop_worker(w);
 }
+
+/* ---- leaving ---- */
+
+Test(engine, a_worker_that_leaves_joins_its_threads) {
+    ad_worker *w = start_worker();
+    script[0].end = AD_TURN_HEAVY;
+    queue_frame(start_session(w, 0, "a"));
+    pump_engine(w);
+    sem_wait(&done);
+    ad__engine_seize(w, INT64_MAX / 2);
+    cr_expect_eq(w->engine.nthreads, 0, "a thread that has ended and is not joined leaks");
+    stop_worker(w);
+}
+
+Test(engine, a_background_operation_that_goes_on_is_abandoned) {
+    ad_worker *w = start_worker();
+    pthread_mutex_lock(&w->engine.lock);
+    w->engine.in_background++; /* its thread is one that does not return */
+    pthread_mutex_unlock(&w->engine.lock);
+    ad__engine_seize(w, 0);
+    cr_expect_gt(w->engine.nthreads, 0, "joining would wait for the operation");
+    w->engine.in_background--;
+    stop_worker(w);
+}

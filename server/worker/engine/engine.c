@@ -395,14 +395,19 @@ int ad__engine_start(ad_worker *w, ad_fault *fault) {
     return started ? 0 : ad__fault(fault, AD_E_SYSTEM, "cannot start a thread for the engine");
 }
 
+/* Join all engine threads. `stop` is set, so none is started any more. */
+static void join_threads(ad_engine *e) {
+    for (unsigned i = 0; i < e->nthreads; i++) pthread_join(e->thread[i], NULL);
+    e->nthreads = 0;
+}
+
 void ad__engine_stop(ad_worker *w) {
     ad_engine *e = &w->engine;
     pthread_mutex_lock(&e->lock);
     e->stop = true;
     pthread_cond_broadcast(&e->work);
     pthread_mutex_unlock(&e->lock);
-    for (unsigned i = 0; i < e->nthreads; i++) pthread_join(e->thread[i], NULL); /* no thread is started after `stop` */
-    e->nthreads = 0;
+    join_threads(e);
     ad__bytes_free(&e->scratch);
 }
 
@@ -418,7 +423,9 @@ void ad__engine_seize(ad_worker *w, int64_t patience) {
         pthread_mutex_lock(&e->lock);
     }
     e->running = true;
+    const bool abandoned = e->in_background > 0;
     pthread_mutex_unlock(&e->lock);
+    if (!abandoned) join_threads(e); /* without a turn and a background operation a thread ends at once */
 }
 
 bool ad__engine_is_full(const ad_worker_session *s) {

@@ -57,8 +57,8 @@ void ad__engine_stop(struct ad_worker *w);
 void ad__engine_give_up(ad_engine *e);
 /* Any thread: cancel the session's background operation, whose result is no longer needed. why: AD_CANCEL_... */
 void ad__engine_cancel(struct ad_worker_session *s, int why);
-/* I/O thread: take the engine for good, so that no turn runs any more. Background operations get `patience` ns to
- * return; then they are abandoned. */
+/* I/O thread: take the engine for good, so that no turn runs any more, and join its threads. Background operations get
+ * `patience` ns to return; then they are abandoned, and no thread is joined. */
 void ad__engine_seize(struct ad_worker *w, int64_t patience);
 
 #define AD_PUMP_AT_ONCE 0
