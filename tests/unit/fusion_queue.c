@@ -150,6 +150,36 @@ Test(fusion, long_operations_wait_for_others_though_the_device_is_idle) {
     end_worker(s);
 }
 
+/* A copy of many elements from one array. */
+static ad_op *make_long_copy(sum *x, uint64_t out) {
+    make_long_sum(x, out);
+    x->op.row = AD_UFUNC_copy;
+    x->op.nin = 1;
+    return &x->op;
+}
+
+/* While a large copy between devices waited, the link between them had nothing to do. */
+Test(fusion, a_large_copy_from_another_device_does_not_wait_for_others) {
+    ad_worker_session *s = start_session_on(true);
+    ad_buffer *from = ad__buffers_find(&s->buffers, 1);
+    const uint64_t size = from->size;
+    ad_fault fault = {0};
+    sum x;
+    s->worker->device.count = 2;
+    cr_assert_eq(ad__stream_queue_open(s, 100, 1, false, &fault), 0, "%s", fault.text);
+    from->size = 1 << 30;
+    cr_assert_eq(offer_sum(s, make_long_copy(&x, 3)), AD_FUSION_QUEUED, "a copy within a device");
+    ad__fusion_flush(s);
+    s->streams.current = ad__stream_queue_known(s, 100);
+    cr_assert_eq(offer_sum(s, make_long_copy(&x, 4)), AD_FUSION_REFUSED);
+    from->size = 1 << 20;
+    cr_assert_eq(offer_sum(s, make_long_copy(&x, 4)), AD_FUSION_QUEUED, "a copy of few bytes");
+    from->size = size;
+    ad__fusion_flush(s);
+    fake_pass();
+    end_worker(s);
+}
+
 Test(fusion, what_nobody_reads_is_not_computed) {
     ad_worker_session *s = start_session();
     sum x[2];

@@ -147,6 +147,38 @@ Test(streams, what_comes_before_much_of_another_device_is_marked) {
     end_worker(s);
 }
 
+/* Two devices that copied from each other did so in turn where they had many operations under way: nothing marked what
+ * the second one needed, so it waited for the first one's copy. */
+Test(streams, a_fence_stands_for_a_mark_where_none_is_left) {
+    ad_worker_session *s = start_session(true);
+    ad_buffer *b = ad__buffers_find(&s->buffers, 1);
+    const uint64_t size = b->size;
+    ad_fault fault = {0};
+    sum x;
+    s->worker->device.count = 2;
+    cr_assert_eq(send_request(s, AD_REQ_STREAM, 100, 1, 0), 0);
+    cr_assert_eq(send_request(s, AD_REQ_ON, 100, 0, 0), 0);
+    const ad_stream_queue *queue = ad__stream_queue_known(s, 100);
+    for (uint64_t i = 0; i < AD_MARKS; i++) {
+        cr_assert_eq(run_op(s, make_sum(&x, 3 + i, true, 1, 0, 1)), 0);
+        cr_assert_eq(ad__stream_queues_mark(s, &fault), 0);
+    }
+    cr_assert_eq(run_op(s, make_sum(&x, 20, true, 1, 0, 1)), 0);
+    b->size = 1 << 30;
+    cr_assert_eq(run_op(s, make_sum(&x, 21, true, 1, 0, 1)), 0);
+    b->size = size;
+    cr_assert_eq(queue->fenced, AD_MARKS + 1);
+    cr_assert_eq(send_request(s, AD_REQ_STREAM, 101, 1, 0), 0);
+    cr_assert_eq(send_request(s, AD_REQ_ON, 101, 0, 0), 0);
+    const ad_stream_queue *other = ad__stream_queue_known(s, 101);
+    cr_assert_eq(run_op(s, make_sum(&x, 22, true, 20, 0, 1)), 0);
+    cr_assert_eq(other->followed[queue->slot], AD_MARKS + 1, "it waits for what comes after the array, or for nothing");
+    cr_assert_eq(run_op(s, make_sum(&x, 23, true, 21, 0, 1)), 0);
+    cr_assert_eq(other->followed[queue->slot], AD_MARKS + 2);
+    fake_pass();
+    end_worker(s);
+}
+
 /* Operations of the only stream queue are not recorded, so what was recorded before them is not the latest write. */
 Test(streams, another_one_waits_for_writes_that_were_not_recorded) {
     ad_worker_session *s = start_session(true);

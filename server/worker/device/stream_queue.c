@@ -237,10 +237,17 @@ void ad__stream_queues_close(ad_worker_session *s) {
 
 /* ---- order between stream queues ---- */
 
+/* Record the fence behind all that a stream queue holds. */
+static int record_fence(const ad_backend *b, ad_stream_queue *queue, ad_fault *fault) {
+    int status = queue->fence ? 0 : b->event_open(queue->gpu->device, false, &queue->fence, fault);
+    if (!status) status = b->event_record(queue->fence, queue->stream, fault);
+    if (!status) queue->fenced = queue->sequence;
+    return status;
+}
+
 int ad__stream_queue_after(const ad_backend *b, ad_stream_queue *queue, ad_stream_queue *other, ad_fault *fault) {
     if (queue == other) return 0;
-    int status = other->fence ? 0 : b->event_open(other->gpu->device, false, &other->fence, fault);
-    if (!status) status = b->event_record(other->fence, other->stream, fault);
+    const int status = record_fence(b, other, fault);
     return status ? status : b->stream_follow(queue->stream, other->fence, fault);
 }
 
@@ -253,17 +260,28 @@ static const ad_mark *find_mark(const ad_stream_queue *queue, uint64_t sequence)
     return NULL;
 }
 
-/* Make `queue` wait for an operation of `other`, unless it does already or the operation is complete. Where a mark
- * comes after the operation, what `other` holds behind the mark is not waited for. So two devices that exchange parts
- * of their arrays do it at one time. Any operation that was not recorded may have used the buffer as well. */
+/* Make `queue` wait for `other` at the first point that is recorded after operation `*sequence`: a mark, or the fence.
+ * Where there is none, the fence is recorded now. *sequence becomes the last operation before that point. */
+static int follow_from(const ad_backend *b, ad_stream_queue *queue, ad_stream_queue *other, uint64_t *sequence,
+                       ad_fault *fault) {
+    const ad_mark *m = find_mark(other, *sequence);
+    if (!m && other->fenced < *sequence) {
+        *sequence = other->sequence;
+        return ad__stream_queue_after(b, queue, other, fault);
+    }
+    *sequence = m ? m->sequence : other->fenced;
+    return b->stream_follow(queue->stream, m ? m->event : other->fence, fault);
+}
+
+/* Make `queue` wait for an operation of `other`, unless it does already or the operation is complete. Where a mark or
+ * the fence comes after the operation, what `other` holds behind that is not waited for. So two devices that exchange
+ * parts of their arrays do it at one time. Any operation that was not recorded may have used the buffer as well. */
 static int follow_queue(ad_worker_session *s, ad_stream_queue *queue, ad_stream_queue *other, uint64_t sequence,
                         ad_fault *fault) {
     if (other->slot == 0 && sequence < s->streams.unrecorded) sequence = s->streams.unrecorded;
     if (queue == other || queue->followed[other->slot] >= sequence || other->passed >= sequence) return 0;
-    const ad_mark *m = find_mark(other, sequence);
-    int status = m ? get_backend(s)->stream_follow(queue->stream, m->event, fault)
-                   : ad__stream_queue_after(get_backend(s), queue, other, fault);
-    if (!status) queue->followed[other->slot] = m ? m->sequence : other->sequence;
+    const int status = follow_from(get_backend(s), queue, other, &sequence, fault);
+    if (!status) queue->followed[other->slot] = sequence;
     return ad__session_status(s, status, fault);
 }
 
@@ -296,22 +314,33 @@ static int record_mark(ad_worker_session *s, ad_stream_queue *queue, ad_fault *f
 }
 
 /* Mark what a stream queue holds, before much memory of another device is used. Other streams that need what comes
- * before do not wait for that then. */
+ * before do not wait for that then. Where no mark is left the fence is recorded. */
 static int mark_before_peer(ad_worker_session *s, ad_stream_queue *queue, const ad_buffer *b, ad_fault *fault) {
-    if (b->home->gpu == queue->gpu || b->size < MUCH || !get_backend(s)->asynchronous) return 0;
-    return record_mark(s, queue, fault);
+    if (b->home->gpu == queue->gpu || b->size < MUCH || !get_backend(s)->asynchronous || !queue->unmarked) return 0;
+    if (!ad__stream_queue_full(queue)) return record_mark(s, queue, fault);
+    return ad__session_status(s, record_fence(get_backend(s), queue, fault), fault);
 }
 
 /* ---- uses of buffers ---- */
 
-/* A broadcast operand has fewer elements in memory than its shape says. The time that the bytes take is expected, so
- * that a mark follows them soon, and streams that need them wait for nothing else. */
+/* Count the bytes of an operand that lie on another device. A broadcast operand has fewer elements in memory than its
+ * shape says. */
+static int64_t count_far_bytes(const ad_stream_queue *queue, const ad_buffer *b, const ad_desc *operand) {
+    if (!b->home || b->home->gpu == queue->gpu) return 0;
+    const int64_t all = ad__size_product(ad__desc_count(operand), ad__dtypes[operand->dtype].size);
+    const int64_t most = (int64_t)b->size;
+    return all < most ? all : most;
+}
+
+bool ad__stream_queue_is_far(const ad_stream_queue *queue, const ad_buffer *b, const ad_desc *operand) {
+    return count_far_bytes(queue, b, operand) >= MUCH;
+}
+
+/* The time that the bytes take is expected, so that a mark follows them soon, and streams that need them wait for
+ * nothing else. */
 void ad__stream_queue_count_peer(ad_worker_session *s, ad_stream_queue *queue, const ad_buffer *b,
                                  const ad_desc *operand) {
-    if (!b->home || b->home->gpu == queue->gpu) return;
-    const int64_t all = ad__size_product(ad__desc_count(operand), ad__dtypes[operand->dtype].size);
-    const int64_t most = (int64_t)b->size, bytes = all < most ? all : most;
-    const int64_t ns = bytes / PEER_RATE;
+    const int64_t bytes = count_far_bytes(queue, b, operand), ns = bytes / PEER_RATE;
     s->usage.peer_bytes = ad__size_sum(s->usage.peer_bytes, bytes);
     queue->coming.ns = ad__size_sum(queue->coming.ns, ns);
     queue->coming.estimate = ad__size_sum(queue->coming.estimate, ns);

@@ -5,6 +5,7 @@
  *     operations   1 2 3 4 5 6 7 8 9 10 11 12 13 ...
  *     marks              ▲       ▲            (unmarked)
  *                        reached, so 1 to 4 are complete
+ *     fence                            ▲      a point that others wait for where no mark comes after what they need
  *
  * Operations of a session take effect in the order in which they were sent. Within a stream queue its stream ensures
  * that. A stream queue waits for another one before it reads a buffer that the other writes. It also waits before it
@@ -63,11 +64,12 @@ struct ad_stream_queue {
     uint64_t awaited;        /* operations that must be complete before the pending checkpoint is committed */
     ad_flight flight;        /* a user's kernels that are under way */
     uint64_t followed[AD_STREAM_QUEUES]; /* per slot: sequence of the other stream queue up to which this one waits */
-    ad_event *fence;
-    struct ad_worker_session *session; /* NULL: the session is over */
-    struct ad_spill_owner *owner;      /* of buffers that could be moved to host memory (spill/spill.h); NULL: none */
-    uint64_t keeps;                    /* blocks of its memory that other sessions still hold (sharing/sharing.h) */
-    ad_stream_queue *next;             /* list of orphans (sharing/sharing.h): their session is over */
+    ad_event *fence;                     /* a point that other stream queues wait for; NULL: none was needed yet */
+    uint64_t fenced;                     /* `sequence` when it was recorded */
+    struct ad_worker_session *session;   /* NULL: the session is over */
+    struct ad_spill_owner *owner;        /* of buffers that could be moved to host memory (spill/spill.h); NULL: none */
+    uint64_t keeps;                      /* blocks of its memory that other sessions still hold (sharing/sharing.h) */
+    ad_stream_queue *next;               /* list of orphans (sharing/sharing.h): their session is over */
 };
 
 /* Find the stream queue of a stream id; default streams are opened on first use. NULL with a fault. */
@@ -113,6 +115,8 @@ int ad__stream_queue_uses(struct ad_worker_session *s, ad_stream_queue *queue, s
 /* Count the bytes of an operand, if it lies on another device than the stream queue on which its operation runs. */
 void ad__stream_queue_count_peer(struct ad_worker_session *s, ad_stream_queue *queue, const struct ad_buffer *b,
                                  const ad_desc *operand);
+/* True if an operand has much memory on another device than the stream queue. */
+bool ad__stream_queue_is_far(const ad_stream_queue *queue, const struct ad_buffer *b, const ad_desc *operand);
 /* Make a buffer's home stream queue wait for all users of its memory, which is about to be freed. */
 int ad__stream_queue_frees(struct ad_worker_session *s, struct ad_buffer *b, ad_fault *fault);
 /* Record that the current operation, or the next one, was enqueued on a stream queue. */

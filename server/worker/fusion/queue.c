@@ -186,10 +186,20 @@ static int add_outputs(ad_worker_session *s, const ad_op *op, ad_buffer **buffer
     return 0;
 }
 
+/* Tell whether an operation copies much memory between devices. The link between them would have nothing to do while
+ * the copy waits for others to join it. Memory that is freed meanwhile would make the copy's stream wait for others. */
+static bool is_transfer(const ad_op *op, const job *j) {
+    if (op->opcode != AD_REQ_UFUNC || op->row != AD_UFUNC_copy || !j->s->worker->backend->asynchronous) return false;
+    for (int i = 0; i < op->nout + op->nin; i++)
+        if (j->buffer[i] && ad__stream_queue_is_far(j->stream_queue, j->buffer[i], &op->operand[i].desc)) return true;
+    return false;
+}
+
 /* Find and check the operands. False: the operation or an operand cannot be queued. */
 static bool check_candidate(ad_worker_session *s, ad_op *op, job *j) {
     ad__job_begin(j, s, op, s->progress.done + 1);
     if (!(j->stream_queue = ad__stream_queue_current(s, &j->fault)) || ad__job_check(j)) return false;
+    if (is_transfer(op, j)) return false;
     return !has_empty_shape(ad__fusion_shape_of(op)) && !is_common(op, j->buffer) && has_clean_writes(op, j->buffer);
 }
 
