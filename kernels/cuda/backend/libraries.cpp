@@ -49,6 +49,17 @@ int bind_blas(ad_cuda_libraries *l, const ad_stream *stream, ad_fault *fault) {
                                fault);
 }
 
+/* Get the handle, bound to the call's stream and that workspace. */
+int open_blas(ad_call *c, void *memory, uint64_t workspace, cublasHandle_t *out) {
+    ad_cuda_libraries *l = nullptr;
+    int status = libraries_of(c->stream->device, &l, c->fault);
+    if (status || (!l->blas && (status = make_blas(&l->blas, c->fault)))) return status;
+    if ((status = bind_blas(l, c->stream, c->fault))) return status;
+    status = ad_cuda_blas_status(cublasSetWorkspace(l->blas, memory, workspace), "cublasSetWorkspace", c->fault);
+    if (!status) *out = l->blas;
+    return status;
+}
+
 /* Get workspace. Less of it than wanted is no reason to fail: the session's limit may be small. */
 void *workspace_of(ad_call *c, uint64_t *size) {
     constexpr uint64_t LEAST = 256 << 10;
@@ -65,14 +76,14 @@ void *workspace_of(ad_call *c, uint64_t *size) {
 uint64_t ad_cuda_blas_workspace(const ad_device *device) { return device->major >= 9 ? 32u << 20 : 4u << 20; }
 
 int ad_cuda_blas(ad_call *c, uint64_t workspace, cublasHandle_t *out) {
-    ad_cuda_libraries *l = nullptr;
-    int status = libraries_of(c->stream->device, &l, c->fault);
-    if (status || (!l->blas && (status = make_blas(&l->blas, c->fault)))) return status;
-    if ((status = bind_blas(l, c->stream, c->fault))) return status;
     void *memory = workspace_of(c, &workspace);
-    status = ad_cuda_blas_status(cublasSetWorkspace(l->blas, memory, workspace), "cublasSetWorkspace", c->fault);
-    if (!status) *out = l->blas;
-    return status;
+    return open_blas(c, memory, workspace, out);
+}
+
+int ad_cuda_blas_factor(ad_call *c, cublasHandle_t *out) {
+    constexpr uint64_t SIZE = 4 << 20;
+    void *memory = ad_call_workspace(c, SIZE);
+    return memory ? open_blas(c, memory, SIZE, out) : AD_E_MEMORY;
 }
 
 int ad_cuda_solver(ad_call *c, cusolverDnHandle_t *out) {

@@ -21,9 +21,12 @@
  * need less. */
 uint64_t ad_cuda_blas_workspace(const ad_device *device);
 
-/* Get the handle of cuBLAS. workspace: bytes of scratch memory, taken from ad_call_workspace; there may be fewer. With
- * 0 not all algorithms of cuBLAS work. Scalars are on the host; the math mode is the default one (no TF32). */
+/* Get the handle of cuBLAS for products. workspace: bytes of scratch memory, taken from ad_call_workspace; there may be
+ * fewer. Scalars are on the host; the math mode is the default one (no TF32). */
 int ad_cuda_blas(ad_call *c, uint64_t workspace, cublasHandle_t *out);
+/* Get that handle for factorisations and triangular systems, with a workspace of 4 MiB and no less: without one
+ * cublasSgetrfBatched of more than 64 rows launches kernels for ever (13.1). AD_E_MEMORY where there is none. */
+int ad_cuda_blas_factor(ad_call *c, cublasHandle_t *out);
 /* Get the stream's handle of cuSOLVER, which works on the whole device: it cannot be told of a part. Ask before
  * anything else reads the stream. */
 int ad_cuda_solver(ad_call *c, cusolverDnHandle_t *out);

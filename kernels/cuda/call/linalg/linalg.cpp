@@ -71,7 +71,7 @@ template <class T> int factor_batched(ad_call *c, factors *f) {
     const int n = int(f->n);
     cublasHandle_t blas;
     int status = ad_linalg_list(c, f->a.data, f->m * n * int64_t(sizeof(T)), matrices(f->a), &f->list);
-    if (status || (status = ad_cuda_blas(c, 0, &blas))) return status;
+    if (status || (status = ad_cuda_blas_factor(c, &blas))) return status;
     return ad_linalg_parts(matrices(f->a), [&](int64_t first, int part) {
         return ad_cuda_blas_status(S::getrf_batched(blas, n, reinterpret_cast<typename S::element **>(f->list + first),
                                                     n, reinterpret_cast<int *>(f->pivots) + first * n, f->info + first,
@@ -115,7 +115,7 @@ template <class T> int back_batched(ad_call *c, const factors &f, cublasOperatio
     cublasHandle_t blas;
     void **sides;
     int wrong = 0, status = ad_linalg_list(c, x, int64_t(n) * k * int64_t(sizeof(T)), matrices(f.a), &sides);
-    if (status || (status = ad_cuda_blas(c, 0, &blas))) return status;
+    if (status || (status = ad_cuda_blas_factor(c, &blas))) return status;
     return ad_linalg_parts(matrices(f.a), [&](int64_t first, int part) {
         return ad_cuda_blas_status(S::getrs_batched(blas, operation, n, int(k),
                                                     reinterpret_cast<const E *const *>(f.list + first), n,
@@ -147,7 +147,7 @@ template <class T> int invert_batched(ad_call *c, const factors &f, const array 
     cublasHandle_t blas;
     void **results;
     int *info, status = ad_linalg_list(c, out.data, int64_t(n) * n * int64_t(sizeof(T)), matrices(f.a), &results);
-    if (status || (status = ad_linalg_infos(c, matrices(f.a), &info)) || (status = ad_cuda_blas(c, 0, &blas)))
+    if (status || (status = ad_linalg_infos(c, matrices(f.a), &info)) || (status = ad_cuda_blas_factor(c, &blas)))
         return status;
     return ad_linalg_parts(matrices(f.a), [&](int64_t first, int part) {
         return ad_cuda_blas_status(S::getri_batched(blas, n, reinterpret_cast<const E *const *>(f.list + first), n,
@@ -197,7 +197,7 @@ template <class T> int substitute(ad_call *c, const triangular_job &job) {
     const int64_t size = sizeof(T), step = matrices(job.a) == 1 ? 0 : int64_t(n) * n * size;
     const E one = get_one<T>();
     cublasHandle_t blas;
-    int status = ad_cuda_blas(c, 0, &blas);
+    int status = ad_cuda_blas_factor(c, &blas);
     if (!status && ad_linalg_batched(matrices(job.b), n, SMALL)) return substitute_batched<T>(c, job, blas);
     for (int64_t i = 0; i < matrices(job.b) && !status; i++)
         status =
@@ -224,7 +224,7 @@ template <class T> int qr_batched(ad_call *c, const qr_job &job) {
     const int64_t batch = matrices(job.a), size = sizeof(T);
     int wrong = 0, status;
     if ((status = ad_linalg_list(c, job.a.data, job.m * job.n * size, batch, &list)) ||
-        (status = ad_linalg_list(c, job.tau, job.k * size, batch, &taus)) || (status = ad_cuda_blas(c, 0, &blas)))
+        (status = ad_linalg_list(c, job.tau, job.k * size, batch, &taus)) || (status = ad_cuda_blas_factor(c, &blas)))
         return status;
     return ad_linalg_parts(batch, [&](int64_t first, int part) {
         return ad_cuda_blas_status(S::geqrf_batched(blas, int(job.m), int(job.n), reinterpret_cast<E **>(list + first),
