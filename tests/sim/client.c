@@ -62,11 +62,11 @@ static int draw_ufunc(void) {
 }
 
 /* Before a change in place that may be refused, wait for the other thread, which would be told so instead, and for
- * errors of earlier operations. */
+ * errors of earlier operations, of which each question tells one at most. */
 static void prepare_change(client *c) {
     if (!sim_model_tolerates()) return;
     sim_reader_look(c, true);
-    ad_sync(c->session);
+    for (int i = 0; i < 8 && ad_sync(c->session); i++) {}
 }
 
 /* Copy the values of an array before a change in place, which may be refused for want of memory or descriptors: what
