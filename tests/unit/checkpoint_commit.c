@@ -117,6 +117,30 @@ Test(checkpoint, a_late_one_waits_for_the_device) {
     end_worker(s);
 }
 
+/* What an operation has read may not change before the operation is in the committed checkpoint. All else may. */
+Test(checkpoint, bytes_beside_those_that_were_read_may_change) {
+    ad_worker_session *s = start_session(true);
+    ad_buffer *b = add_buffer(s, 1, 64);
+    cr_assert(ad__checkpoint_is_repeatable_write(s, b, (ad_extent){0, 64}), "nothing has been read");
+    ad__checkpoint_note_read(s, b, (ad_extent){16, 24});
+    s->progress.done++;
+    ad__checkpoint_note_read(s, b, (ad_extent){24, 32});
+    s->progress.done++;
+    cr_assert(ad__checkpoint_is_repeatable_write(s, b, (ad_extent){0, 16}));
+    cr_assert(ad__checkpoint_is_repeatable_write(s, b, (ad_extent){32, 64}));
+    cr_assert(!ad__checkpoint_is_repeatable_write(s, b, (ad_extent){0, 17}));
+    cr_assert(!ad__checkpoint_is_repeatable_write(s, b, (ad_extent){31, 64}));
+    ad__checkpoint_note_read(s, b, (ad_extent){0, 8});
+    s->progress.done++;
+    cr_assert(!ad__checkpoint_is_repeatable_write(s, b, (ad_extent){8, 16}), "bytes between two that were read");
+    s->checkpoint.committed = s->progress.done;
+    cr_assert(ad__checkpoint_is_repeatable_write(s, b, (ad_extent){0, 64}));
+    ad__checkpoint_note_read(s, b, (ad_extent){40, 48});
+    cr_assert(ad__checkpoint_is_repeatable_write(s, b, (ad_extent){0, 40}), "that read is committed");
+    cr_assert(!ad__checkpoint_is_repeatable_write(s, b, (ad_extent){40, 48}));
+    end_worker(s);
+}
+
 Test(checkpoint, memory_stays_until_a_checkpoint_without_it) {
     ad_worker_session *s = start_session(true);
     add_buffer(s, 1, 64);

@@ -1,6 +1,7 @@
 /* Operations that cannot be repeated are written down before they happen (changes.h). */
 #include <string.h>
 
+#include "protocol/desc.h"
 #include "server/worker/checkpoint/inside.h"
 #include "server/worker/session.h"
 
@@ -58,7 +59,24 @@ void ad__checkpoint_before_load(ad_worker_session *s, uint64_t module) {
     if (s->checkpoint.at) ad__journal_store(&s->checkpoint.at->loading, module);
 }
 
-bool ad__checkpoint_is_repeatable_write(const ad_worker_session *s, const ad_buffer *b) {
+ad_extent ad__checkpoint_extent(const ad_desc *d) {
+    int64_t low, high;
+    if (ad__desc_extent(d, &low, &high, NULL) || low < 0) return (ad_extent){0, UINT64_MAX};
+    return (ad_extent){(uint64_t)low, (uint64_t)high};
+}
+
+void ad__checkpoint_note_read(const ad_worker_session *s, ad_buffer *b, ad_extent bytes) {
+    ad_buffer_order *o = &b->order;
+    if (!s->checkpoint.late) return;
+    const bool first = o->read_at <= s->checkpoint.committed; /* nobody executes the reads before it again */
+    o->read_from = first || bytes.from < o->read_from ? bytes.from : o->read_from;
+    o->read_to = first || bytes.to > o->read_to ? bytes.to : o->read_to;
+    o->read_at = s->progress.done + 1;
+}
+
+bool ad__checkpoint_is_repeatable_write(const ad_worker_session *s, const ad_buffer *b, ad_extent bytes) {
     const ad_checkpoint *v = &s->checkpoint;
-    return !v->late || (!b->shared && b->order.read_at <= v->committed);
+    const ad_buffer_order *o = &b->order;
+    if (!v->late) return true;
+    return !b->shared && (o->read_at <= v->committed || bytes.to <= o->read_from || bytes.from >= o->read_to);
 }

@@ -43,9 +43,18 @@ void ad__checkpoint_release_descriptor(struct ad_worker_session *s, uint64_t num
 void ad__checkpoint_release_descriptor_now(struct ad_worker_session *s, uint64_t number);
 
 /* ---- before it happens ---- */
-/* True if an operation that changes the buffer in place, and reads nothing of it, would give the same when it is
- * executed again. Then ad__checkpoint_before_write is not needed. */
-bool ad__checkpoint_is_repeatable_write(const struct ad_worker_session *s, const struct ad_buffer *b);
+/* Bytes of a buffer, up to `to`. */
+typedef struct ad_extent {
+    uint64_t from, to;
+} ad_extent;
+/* Get the bytes of a buffer that a checked view touches. */
+ad_extent ad__checkpoint_extent(const ad_desc *d);
+/* Note that the message at hand reads bytes of a buffer. They must not be changed without being written down, until
+ * the message is in the committed checkpoint. */
+void ad__checkpoint_note_read(const struct ad_worker_session *s, struct ad_buffer *b, ad_extent bytes);
+/* True if an operation that changes these bytes of the buffer in place, and reads nothing of it, would give the same
+ * when it is executed again, as would those before it. Then ad__checkpoint_before_write is not needed. */
+bool ad__checkpoint_is_repeatable_write(const struct ad_worker_session *s, const struct ad_buffer *b, ad_extent bytes);
 /* Before an operation changes a buffer in place: give it other memory with the same contents, if that is cheap, and
  * otherwise write down that it is about to be changed. Addresses of the buffer are taken after that. */
 void ad__checkpoint_before_write(struct ad_worker_session *s, struct ad_buffer *b, uint64_t number, const char *name);

@@ -30,17 +30,23 @@ static int check_import_write(job *j, const ad_buffer *b) {
     return b->import ? j->s->worker->hooks.sharing->import_check_write(b, &j->fault) : 0;
 }
 
+/* Note that the operation reads an operand. A user's kernel may read all of the buffer. */
+static void note_read(job *j, int i, const ad_desc *d) {
+    if (!j->s->checkpoint.late || (i < j->op->nout && !j->launch)) return;
+    ad__checkpoint_note_read(j->s, j->buffer[i], j->launch ? (ad_extent){0, UINT64_MAX} : ad__checkpoint_extent(d));
+}
+
 static int find_view(job *j, int i, const ad_desc *d) {
     ad_buffer *b = j->buffer[i] = ad__buffers_find(&j->s->buffers, d->buffer);
     if (!b) return ad__fault(&j->fault, AD_E_STALE, "%s: there is no buffer %" PRIu64, ad__op_name(j->op), d->buffer);
-    if (i >= j->op->nout || j->launch) b->order.read_at = j->s->progress.done + 1;
     if (b->poison) {
         j->inherited = b->poison;
         return b->poison->code;
     }
     int status = i < j->op->nout ? check_import_write(j, b) : 0;
-    if (status) return status;
-    return ad__desc_check(d, (int64_t)b->size, name_operand(j->op->nout, i), &j->fault);
+    if (!status) status = ad__desc_check(d, (int64_t)b->size, name_operand(j->op->nout, i), &j->fault);
+    if (!status) note_read(j, i, d);
+    return status;
 }
 
 static int find_operands(job *j) {
@@ -144,21 +150,35 @@ static int bring_operands(job *j) {
     return ad__spill_begin(j->s, j->stream_queue, j->buffer, j->using, &j->fault);
 }
 
+/* Tell whether an operation reads nothing of its outputs but what it names as inputs. On a device that completes
+ * operations later, what calls have read is known as well. */
+static bool only_writes(const job *j) {
+    const ad_op *op = j->op;
+    if (op->opcode == AD_REQ_CALL) return j->s->checkpoint.late && !ad__op_updates(op);
+    return op->opcode == AD_REQ_UFUNC && !ad__op_needs_zeros(op);
+}
+
 /* Tell whether a repetition would give another result, because the operation reads its output. */
 static bool is_unrepeatable(const job *j, int output) {
     const ad_op *op = j->op;
-    if (op->opcode != AD_REQ_UFUNC || ad__op_needs_zeros(op)) return true;
+    if (!only_writes(j)) return true;
     for (int i = op->nout; i < op->nout + op->nin; i++)
         if (j->buffer[i] == j->buffer[output]) return true;
     return false;
+}
+
+/* Get the bytes of an output's buffer that are written: all of a new one. */
+static ad_extent get_extent(const job *j, int output) {
+    const ad_desc *d = &j->op->operand[output].desc;
+    return d->form == AD_VIEW ? ad__checkpoint_extent(d) : (ad_extent){0, UINT64_MAX};
 }
 
 static void announce_writes(job *j) {
     const ad_op *op = j->op;
     if (!j->s->checkpoint.at) return;
     for (int i = 0; i < (j->launch ? op->nout + op->nin : op->nout); i++) /* a kernel may write any of its operands */
-        if (j->buffer[i] &&
-            (j->launch || is_unrepeatable(j, i) || !ad__checkpoint_is_repeatable_write(j->s, j->buffer[i])))
+        if (j->buffer[i] && (j->launch || is_unrepeatable(j, i) ||
+                             !ad__checkpoint_is_repeatable_write(j->s, j->buffer[i], get_extent(j, i))))
             ad__checkpoint_before_write(j->s, j->buffer[i], j->number, ad__op_name(op));
 }
 

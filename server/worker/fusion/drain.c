@@ -56,7 +56,9 @@ static bool is_repeatable(const ad_worker_session *s, const ad_fusion_op *o, int
     for (int k = o->op.nout; k < o->op.nout + o->op.nin; k++)
         if (o->buffer[k] == b) return false;
     if (!s->checkpoint.late) return fresh && b->queued == 1 && !b->shared;
-    return ad__checkpoint_is_repeatable_write(s, b);
+    if (b->shared) return false;
+    return o->repeatable >> output & 1 ||
+           ad__checkpoint_is_repeatable_write(s, b, ad__checkpoint_extent(&o->op.operand[output].desc));
 }
 
 /* Announce to the checkpoint all writes to existing buffers that cannot be repeated. After the others a synchronous

@@ -240,6 +240,16 @@ static ad_fusion_offer refuse_op(ad_worker_session *s) {
     return AD_FUSION_RETRY;
 }
 
+/* Find which outputs nothing before the operation has read, of those that exist already. */
+static uint8_t find_repeatable(const ad_worker_session *s, const ad_op *op, ad_buffer *const *buffer) {
+    uint8_t found = 0;
+    for (int i = 0; i < op->nout && s->checkpoint.late; i++)
+        if (ad__fusion_is_view(&op->operand[i]) &&
+            ad__checkpoint_is_repeatable_write(s, buffer[i], ad__checkpoint_extent(&op->operand[i].desc)))
+            found |= (uint8_t)(1u << i);
+    return found;
+}
+
 static ad_fusion_offer queue_op(ad_worker_session *s, ad_op *op, job *j, bool masked) {
     ad_fusion_queue *h = &s->fusion;
     if (!h->ops && !(h->ops = ad__os.malloc(sizeof *h->ops))) return refuse_op(s);
@@ -251,6 +261,7 @@ static ad_fusion_offer queue_op(ad_worker_session *s, ad_op *op, job *j, bool ma
     queued->place = s->messages.place;
     queued->cost = s->messages.cost;
     queued->masked = masked;
+    queued->repeatable = find_repeatable(s, op, j->buffer);
     queued->stream_queue = j->stream_queue;
     for (int i = 0; i < op->nout + op->nin; i++) queued->buffer[i] = j->buffer[i];
     ad__fusion_append(s, queued);

@@ -62,7 +62,8 @@ typedef struct ad_fusion_op {
     ad_op op;               /* its operands are in the session's arena */
     uint64_t number, place; /* its number, and its place in the client's stream */
     int64_t cost;
-    bool masked;                                  /* a ufunc whose last input is a mask */
+    bool masked;        /* a ufunc whose last input is a mask */
+    uint8_t repeatable; /* bit k: nothing before it reads what output k changes (ad__checkpoint_is_repeatable_write) */
     ad_stream_queue *stream_queue;                /* where it is executed */
     struct ad_buffer *buffer[AD_FUSION_OPERANDS]; /* buffer of each operand; NULL: a scalar */
 } ad_fusion_op;

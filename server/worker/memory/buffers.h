@@ -28,8 +28,9 @@ typedef struct ad_buffer ad_buffer;
 typedef struct ad_buffer_order {
     ad_stream_queue *writer; /* stream queue of the last write, its operation `written` */
     uint64_t written;
-    uint64_t readers; /* bit n: stream queue n has read the buffer since that write */
-    uint64_t read_at; /* last operation that has read the buffer, or the one after a request that did */
+    uint64_t readers;            /* bit n: stream queue n has read the buffer since that write */
+    uint64_t read_at;            /* last operation that has read the buffer, or the one after a request that did */
+    uint64_t read_from, read_to; /* bytes around all that it and those before have read (ad__checkpoint_note_read) */
 } ad_buffer_order;
 
 /* The buffer in the fusion queue. */

@@ -80,7 +80,7 @@ int ad__store(ad_worker_session *s, const char *what, uint64_t id, uint64_t offs
                          what, size, offset, id, b->size);
     if (b->import && s->worker->hooks.sharing->import_check_write(b, fault)) return fault->code;
     ad_stream_queue *queue = ad__stream_queue_current(s, fault);
-    if (queue && !ad__checkpoint_is_repeatable_write(s, b))
+    if (queue && !ad__checkpoint_is_repeatable_write(s, b, (ad_extent){offset, offset + size}))
         ad__checkpoint_before_write(s, b, s->progress.done + 1, what);
     int status = queue ? size == b->size ? ad__spill_renew(s, queue, b, fault) : 0 : fault->code;
     if (!status) status = ad__spill_begin(s, queue, &b, 1, fault);

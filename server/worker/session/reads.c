@@ -68,7 +68,7 @@ static int begin_read(ad_worker_session *s, ad_message *m, bool to_window, ad_fa
     if (m->operand.is_scalar || d->form != AD_VIEW) return ad__fault(fault, AD_E_TYPE, "read: not a view of a buffer");
     r->buffer = ad__buffers_find(&s->buffers, d->buffer);
     if (!r->buffer) return ad__fault(fault, AD_E_STALE, "read: there is no buffer %" PRIu64, d->buffer);
-    r->buffer->order.read_at = s->progress.done + 1;
+    ad__checkpoint_note_read(s, r->buffer, (ad_extent){0, UINT64_MAX});
     if (r->buffer->poison) return r->buffer->poison->code;
     int status = find_bytes(s, m, fault);
     if (!status && to_window) status = find_window(s, m, fault);
