@@ -50,6 +50,13 @@ def test_where_it_is():
         x.__dlpack__(dl_device=(1, 0), copy=False)
 
 
+def test_stream_zero_is_taken_for_the_legacy_stream(torch):
+    x = ad.arange(6, dtype="float32")
+    with pytest.warns(UserWarning, match="Stream 0"):
+        capsule = x.__dlpack__(stream=0)
+    assert torch.utils.dlpack.from_dlpack(capsule).tolist() == [0, 1, 2, 3, 4, 5]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int64", "complex64", "bool"])
 def test_torch_has_the_same_memory(torch, dtype):
     x = ad.arange(24).reshape(2, 3, 4).astype(dtype)

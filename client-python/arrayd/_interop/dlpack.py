@@ -29,7 +29,8 @@ def dlpack(self, /, *, stream=None, max_version=None, dl_device=None, copy=None)
     version 1 of DLPack, which can say so, gets a copy. Elsewhere the capsule has a copy in the host's memory.
 
     Parameters: stream: for a GPU's memory the consumer's stream, as DLPack counts them, which waits for the server; where
-    the server computes on the CPU it changes nothing. max_version: the newest version of DLPack that the caller knows, as (major, minor). dl_device: None, what
+    the server computes on the CPU it changes nothing. 0 is taken for 1, the legacy default stream, with a warning.
+    max_version: the newest version of DLPack that the caller knows, as (major, minor). dl_device: None, what
     __dlpack_device__ gives, or (1, 0), the host. copy: True for a copy, False for none.
     Returns: capsule.
     Raises: BufferError for another device, a type that DLPack lacks, and with copy=False where only a copy can be had;
@@ -41,13 +42,13 @@ def dlpack(self, /, *, stream=None, max_version=None, dl_device=None, copy=None)
     if device not in (None, own):
         raise BufferError(f"dl_device {device}: arrayd exports to host memory, which is (1, 0)"
                           + (f", and to {own}" if own[0] != _CPU else " only"))
-    if own[0] != _CPU:
-        return _device_capsule(self, max(stream or 0, 0), _is_versioned(max_version), copy)
     on_cpu = _core.session_info()["backend"] == "cpu"
-    if stream is not None and not on_cpu:
+    if stream is not None and not on_cpu and own[0] == _CPU:
         raise ValueError("stream must be None for a tensor in host memory")
     if stream == 0:
         warnings.warn("Stream 0 is ambiguous in DLPack; 1 is the legacy default stream", UserWarning, stacklevel=2)
+    if own[0] != _CPU:
+        return _device_capsule(self, max(stream or 0, 0), _is_versioned(max_version), copy)
     why = "the server's memory is a GPU's"
     if not copy and on_cpu:
         try:
