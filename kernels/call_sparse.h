@@ -5,6 +5,7 @@
 #include "kernels/call_linalg.h"
 #include "kernels/math.h"
 #include "kernels/math_complex.h"
+#include "protocol/sparse.h"
 
 namespace ad {
 inline namespace AD_ISA {
@@ -55,7 +56,74 @@ template <class T, class I> inline int get_csr_input(ad_call *c, int first, csr<
     return 0;
 }
 
-/* f(tag<T>{}, tag<I>{}, factors, bad) for the outputs of ilu0: the factors, and the first row that has none. AD_E_MEMORY. */
+/* f(tag<T>{}, tag<I>{}) for the loop's type, among which are integers of both kinds, and that of the indices. */
+template <class F> inline int visit_union(const ad_call *c, F &&f) {
+    switch (c->op->loop) {
+    case AD_INT64: return visit_indices(c, tag<int64_t>{}, f);
+    case AD_UINT64: return visit_indices(c, tag<uint64_t>{}, f);
+    default: return visit_sparse_field(c, f);
+    }
+}
+
+/* A function of protocol/sparse.h of the elements x and y, of which x is the one of an entry where `first` says so.
+ * Bools are 0 and 1. */
+template <class T> AD_HD T unite(int function, T x, T y, bool first) {
+    switch (function) {
+    case AD_UNION_ADD: return adm::add(x, y);
+    case AD_UNION_SUBTRACT: return adm::sub(x, y);
+    case AD_UNION_MULTIPLY: return adm::mul(x, y);
+    case AD_UNION_MAXIMUM: return adm::maximum(x, y);
+    case AD_UNION_MINIMUM: return adm::minimum(x, y);
+    case AD_UNION_NOT_EQUAL: return T(x != y ? 1 : 0);
+    case AD_UNION_LESS: return T(adm::less(x, y) ? 1 : 0);
+    case AD_UNION_GREATER: return T(adm::less(y, x) ? 1 : 0);
+    default: return first ? x : y;
+    }
+}
+
+/* The bytes of an element that is moved and no more. */
+template <int Size> struct words { uint64_t word[Size / 8]; };
+
+/* f(tag<W>{}, tag<I>{}) for words as large as elements of the loop, and the type of the indices. */
+template <class F> inline int visit_moved(const ad_call *c, F &&f) {
+    switch (itemsize(c->op->loop)) {
+    case 1: return visit_indices(c, tag<uint8_t>{}, f);
+    case 2: return visit_indices(c, tag<uint16_t>{}, f);
+    case 4: return visit_indices(c, tag<uint32_t>{}, f);
+    case 8: return visit_indices(c, tag<uint64_t>{}, f);
+    default: return visit_indices(c, tag<words<16>>{}, f);
+    }
+}
+
+/* Outputs 0 to 2 of a call whose result is a matrix of so many entries, which it replies. AD_E_MEMORY, AD_E_VALUE where
+ * the type of the indices does not count so far. */
+template <class I> inline int size_csr_outputs(ad_call *c, int dtype, int64_t entries, int64_t rows, array out[3]) {
+    const int index_dtype = c->op->operand[1].desc.dtype;
+    if (int64_t(I(entries)) != entries)
+        return ad__fault(c->fault, AD_E_VALUE, "the result has %lld entries, too many for indices of type int32",
+                         (long long)entries);
+    out[0] = {nullptr, dtype, 1, {entries}, {}};
+    out[1] = {nullptr, index_dtype, 1, {entries}, {}};
+    out[2] = {nullptr, index_dtype, 1, {rows + 1}, {}};
+    for (int k = 0; k < 3; k++) {
+        const int status = ad_call_sized(c, k, &out[k]);
+        if (status) return status;
+    }
+    c->run->values[0] = entries;
+    c->run->nvalues = 1;
+    return 0;
+}
+
+inline int finish_csr_outputs(ad_call *c, const array out[3]) {
+    for (int k = 0; k < 3; k++) {
+        const int status = ad_call_finish(c, k, &out[k]);
+        if (status) return status;
+    }
+    return 0;
+}
+
+/* f(tag<T>{}, tag<I>{}, factors, bad) for the outputs of ilu0: the factors, and the first row that has none.
+ * AD_E_MEMORY. */
 template <class F> inline int visit_factors(ad_call *c, F &&f) {
     array out, bad;
     int status;

@@ -32,8 +32,8 @@ static int set_compress_shape(const library_call *c, int k, int64_t n, int64_t *
     return ndim;
 }
 
-/* The product has n entries, and the first matrix's rows. */
-static int set_spgemm_shape(const library_call *c, int k, int64_t n, int64_t *shape) {
+/* The sparse matrix has n entries, and the first one's rows. */
+static int set_csr_shape(const library_call *c, int k, int64_t n, int64_t *shape) {
     shape[0] = k < 2 ? n : c->operand[c->op.nout + 2].desc.shape[0];
     return 1;
 }
@@ -41,9 +41,8 @@ static int set_spgemm_shape(const library_call *c, int k, int64_t n, int64_t *sh
 /* Functions that set the shape of output k for the n of the reply. A call without one has outputs of n elements in one
  * dimension. */
 static int (*const shapes[AD_CALL_LIMIT])(const library_call *c, int k, int64_t n, int64_t *shape) = {
-    [AD_CALL_nonzero] = set_nonzero_shape,
-    [AD_CALL_compress] = set_compress_shape,
-    [AD_CALL_spgemm] = set_spgemm_shape,
+    [AD_CALL_nonzero] = set_nonzero_shape, [AD_CALL_compress] = set_compress_shape, [AD_CALL_spgemm] = set_csr_shape,
+    [AD_CALL_spunion] = set_csr_shape,     [AD_CALL_spband] = set_csr_shape,
 };
 
 static int make_sized_outputs(library_call *c, int64_t n, ad_array **outs) {

@@ -293,7 +293,17 @@ def sparse_rows(libs):
         return lambda: a @ a
 
     yield row("CSR @ 16 columns, 2*10^7 float32", "ms", panel, lambda s: s * 1e3, None)
+    def union(lib):
+        a, b = (scipy_of(lib, "sparse").diags([1.0, 2.0, 1.0], [-k, 0, k], (1 << 20, 1 << 20), format="csr", dtype="float32") for k in (1, 1024))
+        return lambda: a + b
+
+    def turned(lib):
+        a = scattered_matrix(lib, 1_000_000, 20)
+        return a.tocsc
+
     yield row("CSR @ CSR, 3 diagonals of 2^20", "ms", square, lambda s: s * 1e3, None)
+    yield row("CSR + CSR, 3 diagonals of 2^20", "ms", union, lambda s: s * 1e3, None)
+    yield row("CSR to CSC, 2*10^7 float32", "ms", turned, lambda s: s * 1e3, None)
 
 
 # ---- transfers ----

@@ -165,6 +165,19 @@ def sparse():
         for places in np.zeros(m, int), np.arange(m)[::-1]:
             yield f"spgemm, {n} by {m}, {places[0]}", lambda *a, m=m: _core.call("spgemm", a, (m,)), [
                 *one, numbers("d", m, False), places, other]
+    for rows in (1, 100_000):
+        n = int(5e6 / 10) - 2
+        indptr = np.arange(rows + 1) * n // rows
+        ascending = np.arange(n) * 2
+        one, other = ([numbers("d", n, False), ascending + odd, indptr] for odd in (0, 1))
+        yield f"spunion of {rows} rows", lambda *a: _core.call("spunion", a, (0,)), [*one, *other]
+        yield f"spband of {rows} rows", lambda *a: _core.call("spband", a, (0, n, False)), one
+        yield f"sprows of {rows} rows", lambda p, n=n: _core.call("sprows", (p,), (n,)), [indptr]
+        n = int(5e6 / 20) - 2
+        indptr = np.arange(rows + 1) * n // rows
+        for columns in (1, n):
+            yield f"sptranspose of {rows} rows, {columns} columns", lambda *a, m=columns: _core.call("sptranspose", a, (m,)), [
+                numbers("d", n, False), rng.integers(0, columns, n), indptr]
     for n in 100, 120:
         column, row = np.tile(np.arange(n), n), np.arange(n + 1) * n
         yield f"ilu0 of all elements of {n} rows", lambda *a: _core.call("ilu0", a, (False,)), [

@@ -331,6 +331,12 @@ def sparse_cases(rng, place):
                             *(p.astype(kind) for p in places(rng, N, rows)[1:]))
         for cholesky in (False, True):
             yield "ilu0", (data, ascending, indptr), (cholesky,), {}, None
+        for number in (0, 5, 8):
+            yield "spunion", (data, ascending, indptr, data, ascending, indptr), (number,), {}, None
+        for low, high, diagonal in ((0, rows, False), (5, 90, False), (-20, 20, True)):
+            yield "spband", (data, indices, indptr), (low, high, diagonal), {}, None
+        yield "sptranspose", (data, indices, indptr), (rows,), {}, lambda r, n=rows: within(0, n)(r[1]) and within(0, N + 1)(r[2])
+        yield "sprows", (indptr,), (N,), {}, within(0, rows)
 
 
 def image_cases(rng, place):
@@ -405,7 +411,7 @@ CALLS = {name: make for make, names in {
     linalg_cases: "cholesky qr svd svdvals eigh eigvalsh inv lu slogdet eig eigvals qr_raw solve solve_triangular lstsq",
     random_cases: "random",
     curand_cases: "curand curand_seed",
-    sparse_cases: "spmm sptrsm spgemm ilu0",
+    sparse_cases: "spmm sptrsm spgemm ilu0 spunion sptranspose spband sprows",
     image_cases: "correlate1d window1d correlate rank_filter grey_filter spline1d sample label nearest_zero iir",
 }.items() for name in names.split()}
 

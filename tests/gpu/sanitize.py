@@ -5,6 +5,7 @@ Starts arrayd below the tool, computes each line of FAMILIES there and with NumP
 found. Exits with 1 when anything differs or the tool found an error.
 """
 import argparse
+import importlib
 import os
 import pathlib
 import re
@@ -14,6 +15,7 @@ import tempfile
 import time
 
 import numpy
+import scipy.sparse
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests/bench"))
@@ -110,11 +112,19 @@ def special(xp):
             xp.histogram(x.ravel(), 7)[0], xp.arange(1000), xp.full((30, 40), 7)]
 
 
+def sparse(xp, x):
+    lib = scipy.sparse if xp is numpy else importlib.import_module("arrayd.scipy.sparse")
+    a, b = (lib.csr_matrix(xp.where(xp.asarray(mask), x, xp.zeros((), x.dtype))) for mask in (MASK, MASK[::-1]))
+    made = [a + b, a.multiply(b), a.maximum(b), a != b, a.tocsc(), a.tocsc().tocsr(), lib.hstack((a, b)), a[:, 5:40], lib.tril(a, 3),
+            a.tocoo(), a @ b.T]
+    return [m.toarray() for m in made] + [a @ x.T, a.T @ x[:, 0], a.diagonal()]
+
+
 FAMILIES = {
     "unary": kinds(NUMBERS, unary), "binary": kinds(NUMBERS, binary), "copies": kinds(KINDS, copies),
     "reductions": kinds(NUMBERS[:-2], reductions), "scans": kinds(NUMBERS[:-2], scans), "masks": kinds(NUMBERS, masks),
     "indexing": kinds(NUMBERS[1:], indexing), "sorts": kinds(NUMBERS[:-2], sorts), "products": kinds(NUMBERS, products),
-    "transforms": {"": transforms}, "special": {"": special},
+    "sparse": kinds(("int64", "float32", "float64", "complex128"), sparse), "transforms": {"": transforms}, "special": {"": special},
     "linalg": {t: (lambda xp, t=t: decompositions(xp, t)) for t in LAPACK},
 }
 RANDOM = {

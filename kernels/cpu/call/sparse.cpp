@@ -27,6 +27,59 @@ void multiply_vector(const csr<T, I> &m, int64_t begin, int64_t end, const panel
     if (wrong >= 0) bad->report(indices[wrong]);
 }
 
+/* Entries first to last of one row, times columns `at` and on of the rows of x that the indices name, added to sums. */
+template <int N, class T, class I> void add_products(const csr<T, I> &m, int64_t first, int64_t last,
+                                                     const panel<const T> &x, int64_t at, T *sums, bad_index *bad) {
+    const I *indices = m.indices;
+    const T *data = m.data, *from = x.data + at;
+    const int64_t columns = x.columns;
+    const uint64_t rows = uint64_t(x.rows);
+    T sum[N];
+    int64_t wrong = -1;
+    for (int k = 0; k < N; k++) sum[k] = sums[k];
+    for (int64_t e = first; e < last; e++) {
+        const int64_t j = indices[e];
+        if (uint64_t(j) < rows)
+            for (int k = 0; k < N; k++) sum[k] = sum[k] + data[e] * from[j * columns + k];
+        else wrong = e;
+    }
+    for (int k = 0; k < N; k++) sums[k] = sum[k];
+    if (wrong >= 0) bad->report(indices[wrong]);
+}
+
+/* Columns `at` to at + N of y for rows begin to end. */
+template <int N, class T, class I> void multiply_columns(const csr<T, I> &m, int64_t begin, int64_t end,
+                                                         const panel<const T> &x, int64_t at, const panel<T> &y,
+                                                         bad_index *bad) {
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t behind = m.indptr[i + 1];
+        T *to = y.data + i * y.columns + at;
+        std::fill(to, to + N, T(0));
+        for (int64_t first = m.indptr[i], last; first < behind; first = last) {
+            last = std::min(behind, first + CANCEL_EVERY);
+            add_products<N>(m, first, last, x, at, to, bad);
+            if (last - first == CANCEL_EVERY) ad_cpu_check_cancelled();
+        }
+    }
+}
+
+constexpr int64_t FEW_COLUMNS = 32; /* of which sums are kept in registers, some at a time */
+
+template <class T, class I> void multiply_few_columns(const csr<T, I> &m, int64_t begin, int64_t end,
+                                                      const panel<const T> &x, const panel<T> &y, bad_index *bad) {
+    int64_t at = 0;
+    for (; at + 8 <= x.columns; at += 8) multiply_columns<8>(m, begin, end, x, at, y, bad);
+    if (at + 4 <= x.columns) {
+        multiply_columns<4>(m, begin, end, x, at, y, bad);
+        at += 4;
+    }
+    if (at + 2 <= x.columns) {
+        multiply_columns<2>(m, begin, end, x, at, y, bad);
+        at += 2;
+    }
+    if (at < x.columns) multiply_columns<1>(m, begin, end, x, at, y, bad);
+}
+
 /* Adds rows of the dense operand; a few entries may have as many products as a whole matrix. */
 template <class T> struct row_adder {
     int64_t products = 0;
@@ -44,6 +97,7 @@ void multiply_rows(const csr<T, I> &m, const panel<const T> &x, const panel<T> &
     ad_cpu_parallel(m.rows, rows_for_grain(m.rows, m.entries, x.columns), [&](int64_t begin, int64_t end) {
         row_adder<T> adder;
         if (x.columns == 1) return multiply_vector(m, begin, end, x, y.data, bad);
+        if (x.columns <= FEW_COLUMNS) return multiply_few_columns(m, begin, end, x, y, bad);
         for (int64_t i = begin; i < end; i++) {
             T *to = y.data + i * y.columns;
             std::fill(to, to + y.columns, T(0));

@@ -206,7 +206,6 @@ void multiply_rows(const sparse_product<T, I> &p, const row_table<T, I> &t, int6
 
 /* Compute rows in as many parts as there are threads, of equally many products. AD_E_MEMORY. */
 template <class T, class I> int multiply_parts(ad_call *c, const sparse_product<T, I> &p) {
-    constexpr int MOST_PARTS = 64;
     const int64_t rows = p.a.rows, products = rows ? p.ends[rows - 1] : 0;
     const int64_t parts =
         std::max<int64_t>(1, std::min<int64_t>({MOST_PARTS, ad_cpu_parallel_threads(), products / GRAIN}));

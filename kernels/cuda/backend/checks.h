@@ -17,6 +17,8 @@
     AD_CHECK(sparse_index, AD_E_INDEX, "the index %lld of a sparse matrix is out of bounds for size %lld")        \
     AD_CHECK(sparse_indptr, AD_E_VALUE,                                                                           \
              "indptr of a sparse matrix must ascend, from 0 or more to at most its %lld entries")                 \
+    AD_CHECK(sparse_whole, AD_E_VALUE,                                                                            \
+             "indptr of a sparse matrix must begin with 0 and end with the number of its entries, %lld")          \
     AD_CHECK(sparse_sorted, AD_E_VALUE,                                                                           \
              "the columns of row %lld of a sparse matrix do not ascend: sort its indices, and add up those that are " \
              "there twice")                                                                                       \

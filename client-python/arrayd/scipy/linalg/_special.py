@@ -4,6 +4,7 @@ import math
 import numpy as np
 
 import arrayd as ad
+from ...lib.stride_tricks import as_strided
 
 
 def _as_vector(a, what, least=0):
@@ -13,6 +14,15 @@ def _as_vector(a, what, least=0):
     if a.size < least:
         raise ValueError(f"The length of `{what}` must be at least {least}.")
     return a
+
+
+def _step_through(values, first, shape, down, right):
+    """Return matrices whose element (i, j) is values[..., first + down * i + right * j]."""
+    if 0 in shape:
+        return ad.empty((*values.shape[:-1], *shape), values.dtype)
+    values, step = ad.ascontiguousarray(values), values.dtype.itemsize
+    return as_strided(values[..., first:], (*values.shape[:-1], *shape),
+                      (*values.strides[:-1], down * step, right * step)).copy()
 
 
 def toeplitz(c, r=None):
@@ -26,7 +36,7 @@ def toeplitz(c, r=None):
     c = ad.asarray(c).ravel()
     r = c.conj() if r is None else ad.asarray(r).ravel()
     values = ad.concatenate([c[::-1], r[1:]])
-    return values[ad.arange(c.size - 1, -1, -1)[:, None] + ad.arange(r.size)]
+    return _step_through(values, c.size - 1, (c.size, r.size), -1, 1)
 
 
 def circulant(c):
@@ -39,8 +49,7 @@ def circulant(c):
     """
     c = ad.atleast_1d(ad.asarray(c))
     n = c.shape[-1]
-    places = ad.arange(n)
-    return c[..., (places[:, None] - places) % n] if n else c.reshape(*c.shape[:-1], 0, 0)
+    return _step_through(ad.concatenate([c, c], axis=-1), n, (n, n), 1, -1)
 
 
 def hankel(c, r=None):
@@ -54,7 +63,7 @@ def hankel(c, r=None):
     c = ad.asarray(c).ravel()
     r = ad.zeros_like(c) if r is None else ad.asarray(r).ravel()
     values = ad.concatenate([c, r[1:]])
-    return values[ad.arange(c.size)[:, None] + ad.arange(r.size)]
+    return _step_through(values, 0, (c.size, r.size), 1, 1)
 
 
 def hadamard(n, dtype=int):
@@ -244,9 +253,8 @@ def convolution_matrix(a, n, mode="full"):
     if mode not in ("full", "same", "valid"):
         raise ValueError("'mode' argument must be one of ('full', 'valid', 'same')")
     m = a.shape[-1]
-    place = ad.arange(m + n - 1)[:, None] - ad.arange(n)
-    inside = (place >= 0) & (place < m)
-    whole = ad.where(inside, a[..., ad.where(inside, place, 0)], ad.zeros((), a.dtype))
+    beside = ad.zeros((*a.shape[:-1], n - 1), a.dtype)
+    whole = _step_through(ad.concatenate([beside, a, beside], axis=-1), n - 1, (m + n - 1, n), 1, -1)
     if mode == "full":
         return whole
     trim = min(n, m) - 1

@@ -3,9 +3,14 @@ import numpy as np
 
 import arrayd as ad
 
+from ..._base import call
 from ..._core import ndarray
 from . import _entries
 from ._types import check_dtype, is_host_sparse, is_scalar_like, issparse, upcast
+
+# Functions with f(0, 0) = 0, by their numbers in the server's call spunion.
+_UNIONS = {ad.add: 0, ad.subtract: 1, ad.multiply: 2, ad.maximum: 3, ad.minimum: 4, ad.not_equal: 5, ad.less: 6, ad.greater: 7}
+EITHER = 8  # what the first matrix has, or where it has nothing the second one
 
 
 def _as_canonical(a, format):
@@ -17,66 +22,34 @@ def _as_canonical(a, format):
     return a
 
 
-def _join_places(x, y):
-    """Where entries with the ascending keys x and y stand in the union of both, how many it has, and how many of y alone come
-    before each of y, and in all. Waits."""
-    place = ad.searchsorted(x, y)
-    new = x[ad.minimum(place, x.size - 1)] != y
-    before = ad.concatenate([ad.zeros(1, np.int64), ad.cumsum(new, dtype=np.int64)])
-    return ad.arange(x.size) + before[ad.searchsorted(y, x)], place + before[:-1], x.size + int(before[-1]), before
+def _as_parts(a, index, dtype):
+    """The arrays of a compressed matrix with indices of one type and elements of the other."""
+    return a.data.astype(dtype, copy=False), _entries.as_index(a.indices, index), _entries.as_index(a.indptr, index)
 
 
-def _spread(size, places, values, dtype):
-    spread = ad.zeros(size, dtype)
-    spread[places] = values
-    return spread
-
-
-def _combine_compressed(a, b, function):
-    """As _combine, of two in one compressed format without repeated places; None where their places have no numbers."""
-    x, y = (_entries.single_keys(m._majors(), m.indices, m._major_shape()) for m in (a, b))
-    if x is None or not x.size or not y.size:
-        return None
-    first, second, size, before = _join_places(x, y)
-    index = _entries.index_type(*a._two, size, like=(a.indices, b.indices))
-    dtype = upcast(a.dtype, b.dtype)
-    z = function(_spread(size, first, a.data, dtype), _spread(size, second, b.data, dtype))
-    minor = _spread(size, first, a.indices, index)
-    minor[second] = b.indices
-    indptr = _entries.as_index(a.indptr + before[b.indptr], index)
-    keep = ad.nonzero(z != 0)[0]
-    if keep.size < size:
-        z, minor, indptr = z[keep], minor[keep], _entries.keep_rows(indptr, keep)
-    return a._from_parts(z, minor, indptr, a.shape, has_canonical_format=True)
-
-
-def _combine(a, b, function):
-    """function of the elements of two matrices of one shape, where either has an entry, without zeros."""
-    (r, c, x), (s, d, y) = a._triple(), b._triple()
-    indices = _entries.index_type(*a._two, like=(r, s))
-    rows = ad.concatenate([_entries.as_index(r, indices), _entries.as_index(s, indices)])
-    cols = ad.concatenate([_entries.as_index(c, indices), _entries.as_index(d, indices)])
-    row, col, index = _entries.unique_entries(rows, cols, a._two)
-    dtype = upcast(x.dtype, y.dtype)
-    z = function(_entries.scatter_add(row.size, index[:r.size], x, dtype),
-                 _entries.scatter_add(row.size, index[r.size:], y, dtype))
-    keep = ad.nonzero(z != 0)[0]
-    return row[keep], col[keep], z[keep]
+def unite(a, b, number):
+    """The function of that number, in the server's call spunion, of two matrices in one compressed format and of one shape."""
+    a, b = (_as_canonical(m, m.format) for m in (a, b))
+    dtype, index = upcast(a.dtype, b.dtype), _entries.index_type(*a._two, a.data.size + b.data.size, like=(a.indices, b.indices))
+    loop = dtype if dtype.char in "fdFD" or dtype == np.uint64 else np.dtype(np.int64)
+    data, indices, indptr = call("spunion", (*_as_parts(a, index, loop), *_as_parts(b, index, loop)), (number,), dtype=loop)
+    if data.dtype == loop != dtype:
+        data = data != 0 if dtype.kind == "b" else data.astype(dtype)
+    index = _entries.index_type(*a._two, data.size, like=(a.indices, b.indices))
+    return a._from_parts(data, _entries.as_index(indices, index), _entries.as_index(indptr, index), a.shape,
+                         has_canonical_format=True)
 
 
 def combine_same_shape(a, b, function):
-    """function(a, b), sparse, for two matrices of one shape and a function with f(0, 0) = 0."""
-    format = "csc" if a.format == "csc" else "csr"
-    if a.ndim in a._like(format)._allow_nd:
-        found = _combine_compressed(_as_canonical(a, format), _as_canonical(b, format), function)
-        if found is not None:
-            return found
-    row, col, data = _combine(a, b, function)
-    return a._make(row, col, data, a.shape, format, canonical=True)
+    """function(a, b), sparse, for two matrices of one shape and one of the functions of _UNIONS."""
+    if function is ad.subtract and upcast(a.dtype, b.dtype).kind == "b":
+        raise TypeError("bools are not subtracted: use != instead")
+    format = "csc" if a.format == "csc" and b.ndim == 2 else "csr"
+    return unite(a.asformat(format), b.asformat(format), _UNIONS[function])
 
 
 def combine(a, b, function):
-    """function(a, b), sparse, for two matrices that are broadcast and a function with f(0, 0) = 0."""
+    """function(a, b), sparse, for two matrices that are broadcast and one of the functions of _UNIONS."""
     return combine_same_shape(*_broadcast_pair(a, b), function)
 
 

@@ -4,11 +4,16 @@ import numpy as np
 
 import arrayd as ad
 
+from ..._base import call
 from . import _entries, _index
 from ._base import MatrixMethods, SparseBase, register_class
 from ._coo import as_elements, as_indices
 from ._reductions import ExtremeMethods
 from ._types import check_dtype, check_shape, is_host_sparse, is_shape, issparse, sparray
+
+_MOST_COUNTED = 8  # columns for each entry, up to which entries are sorted by turning the matrix twice
+
+_FAR = 1 << 62  # beyond each diagonal
 
 
 class CompressedBase(ExtremeMethods, SparseBase):
@@ -213,8 +218,12 @@ class CompressedBase(ExtremeMethods, SparseBase):
         """Sort the entries of each row (column) in place."""
         if self.has_sorted_indices:
             return
-        order = _entries.order_entries(self._majors(), self.indices, self._major_shape())
-        self.indices, self.data = self.indices[order], self.data[order]
+        if self._two[1 - self._major] <= _MOST_COUNTED * (self.data.size + 1):
+            turned = call("sptranspose", (self.data, self.indices, self.indptr), (self._major_shape()[1],))
+            self.data, self.indices, _ = call("sptranspose", turned, (self._major_shape()[0],))
+        else:
+            order = _entries.order_entries(self._majors(), self.indices, self._major_shape())
+            self.indices, self.data = self.indices[order], self.data[order]
         self._has_sorted_indices = True
 
     def sorted_indices(self):
@@ -240,6 +249,20 @@ class CompressedBase(ExtremeMethods, SparseBase):
         self.data, self.indices = self.data[keep], self.indices[keep]
         self.indptr = _entries.keep_rows(self.indptr, keep)
 
+    def _keep_band(self, low, high, diagonal=False):
+        """The matrix without entries but those in columns (rows) low to high, or (diagonal) on diagonals low to high. Waits."""
+        low, high = (max(min(end, _FAR), -_FAR) for end in ((-high, -low) if diagonal and self._major else (low, high)))
+        parts = call("spband", (self.data, self.indices, self.indptr), (low, high, diagonal))
+        return self._from_parts(*parts, self._shape, has_canonical_format=self._has_canonical_format,
+                                has_sorted_indices=self._has_sorted_indices)
+
+    def diagonal(self, k=0):
+        """The k-th diagonal as a dense array."""
+        self._check_two_dimensions("diagonal")
+        rows, cols = self.shape
+        inside = -rows < k < cols
+        return SparseBase.diagonal(self._keep_band(k, k, True) if inside and self.data.size else self, k)
+
     # ---- conversions ----
 
     def tocoo(self, copy=True):
@@ -256,12 +279,9 @@ class CompressedBase(ExtremeMethods, SparseBase):
         cls = self._like("csc" if self.format == "csr" else "csr")
         if self.ndim not in cls._allow_nd:
             raise ValueError(f"{cls.__name__} has no {self.ndim}-D format")
-        major = self._majors()
-        shape = self._major_shape()[::-1]
-        order = ad.argsort(self.indices)  # a stable sort: those of one column stay in the order of rows
-        return cls._from_parts(self.data[order], major[order],
-                               _entries.row_pointers(self.indices, shape[0], self.indices.dtype), self._shape,
-                               has_canonical_format=self._has_canonical_format or None, has_sorted_indices=True)
+        parts = call("sptranspose", (self.data, self.indices, self.indptr), (self._major_shape()[1],))
+        return cls._from_parts(*parts, self._shape, has_canonical_format=self._has_canonical_format or None,
+                               has_sorted_indices=True)
 
     def tocsr(self, copy=False):
         """Return the matrix in CSR format: itself where it has that, unless a copy is wanted."""

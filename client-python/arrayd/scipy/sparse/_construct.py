@@ -7,6 +7,7 @@ import arrayd as ad
 
 from . import _entries
 from ._base import find_class
+from ._binary import EITHER, unite
 from ._types import check_dtype, check_shape, is_host_sparse, is_integer, is_scalar_like, issparse, sparray, upcast
 
 
@@ -92,13 +93,26 @@ def diags_array(diagonals, /, *, offsets=0, shape=None, format=None, dtype=None)
     return _make_diagonals(diagonals, offsets, shape, format, dtype, True)
 
 
+def _make_compressed_eye(shape, k, length, dtype, cls):
+    """Ones on the k-th diagonal of the rows (columns) that cls stores."""
+    lines, index = shape[cls._major], _entries.index_type(*shape)
+    before = max(0, -k)  # lines without an entry
+    pointers = ad.arange(-before, lines + 1 - before, dtype=index)
+    if before or length < lines:
+        pointers = ad.clip(pointers, 0, length)
+    return cls._from_parts(ad.ones(length, dtype), ad.arange(max(0, k), length + max(0, k), dtype=index), pointers, shape,
+                           has_canonical_format=True)
+
+
 def _make_eye(m, n, k, dtype, format, array):
     m = int(m)
     n = m if n is None else int(n)
     check_shape((m, n))
     dtype = check_dtype(dtype)
     length = max(0, min(m + k, n - k, m, n))
-    if format in ("csr", "csc", "coo"):
+    if format in ("csr", "csc"):
+        return _make_compressed_eye((m, n), k if format == "csr" else -k, length, dtype, find_class(format, array))
+    if format == "coo":
         indices = _entries.index_type(m, n)
         row = ad.arange(length, dtype=indices) + max(0, -k)
         col = ad.arange(length, dtype=indices) + max(0, k)
@@ -231,18 +245,45 @@ def _stack_lines(blocks, format, dtype, array):
         has_canonical_format=all(block._has_canonical_format for block in blocks) or None)
 
 
-def _can_stack(grid, format):
-    """Whether blocks are in a compressed format and follow each other along its lines alone."""
-    line = [row[0] for row in grid] if format == "csr" else grid[0]
-    return format in ("csr", "csc") and len(line) * (len(grid[0]) if format == "csr" else len(grid)) == len(line) and all(
-        issparse(block) and block.format == format and block.ndim == 2 for block in line)
+def _join_lines(blocks, format, array):
+    """Matrices in CSR format side by side, or in CSC format one below the other: their lines are joined. None where they have
+    not as many. Waits."""
+    if len(blocks) == 1:
+        return blocks[0]
+    major = int(format == "csc")
+    lines = blocks[0].shape[major]
+    if any(block.shape[major] != lines for block in blocks):
+        return None
+    places = np.cumsum([0, *(block.shape[1 - major] for block in blocks)]).tolist()
+    shape = (lines, places[-1]) if major == 0 else (places[-1], lines)
+    index = _entries.index_type(*shape, like=[block.indices for block in blocks])
+    parts = [find_class(format, array)._from_parts(
+        block.data, _entries.as_index(block.indices, index) + before if before else _entries.as_index(block.indices, index),
+        _entries.as_index(block.indptr, index), shape,
+        has_canonical_format=block._has_canonical_format, has_sorted_indices=block._has_sorted_indices)
+        for block, before in zip(blocks, places)]
+    while len(parts) > 1:
+        parts = [unite(*pair, EITHER) for pair in zip(parts[::2], parts[1::2])] + parts[len(parts) // 2 * 2:]
+    return parts[0]
+
+
+def _assemble_compressed(grid, format, dtype, array):
+    """Blocks that all are in a compressed format; None where shapes do not fit."""
+    joined = [_join_lines(list(line), format, array) for line in (grid if format == "csr" else zip(*grid))]
+    if any(line is None for line in joined):
+        return None
+    if len(joined) == 1 and joined[0] is not grid[0][0]:
+        return joined[0] if dtype is None else joined[0].astype(check_dtype(dtype), copy=False)
+    return _stack_lines(joined, format, dtype, array)
 
 
 def _assemble(grid, format, dtype, array):
-    if _can_stack(grid, format):
-        stacked = _stack_lines([row[0] for row in grid] if format == "csr" else grid[0], format, dtype, array)
-        if stacked is not None:
-            return stacked
+    blocks = [block for row in grid for block in row]
+    format = format or _common_format(blocks)
+    if format in ("csr", "csc") and all(issparse(x) and x.format == format and x.ndim == 2 for x in blocks):
+        assembled = _assemble_compressed(grid, format, dtype, array)
+        if assembled is not None:
+            return assembled
     grid = [[None if block is None else _as_sparse(block, "coo", array) for block in row] for row in grid]
     grid = [[block.reshape(1, -1) if block is not None and block.ndim == 1 else block for block in row]
             for row in grid]
@@ -266,8 +307,8 @@ def _assemble(grid, format, dtype, array):
 def bmat(blocks, format=None, dtype=None):
     """A matrix of blocks.
 
-    Parameters: blocks: rows of sparse or dense matrices, None for zeros. format: str, coo unless given. dtype: of the
-        elements.
+    Parameters: blocks: rows of sparse or dense matrices, None for zeros. format: str, unless given that of blocks that all
+        are in CSR or CSC format, else coo. dtype: of the elements.
     Returns: sparse matrix, or array where one of the blocks is one.
     Raises: ValueError where shapes do not fit.
     Source: scipy.sparse.bmat
@@ -279,8 +320,8 @@ def bmat(blocks, format=None, dtype=None):
 def block_array(blocks, *, format=None, dtype=None):
     """A sparse array of blocks; see bmat.
 
-    Parameters: blocks: rows of sparse or dense matrices, None for zeros. format: str, coo unless given. dtype: of the
-        elements.
+    Parameters: blocks: rows of sparse or dense matrices, None for zeros. format: str, unless given that of blocks that all
+        are in CSR or CSC format, else coo. dtype: of the elements.
     Returns: sparse array.
     Raises: ValueError where shapes do not fit.
     Source: scipy.sparse.block_array
@@ -297,7 +338,7 @@ def hstack(blocks, format=None, dtype=None):
     Source: scipy.sparse.hstack
     """
     blocks = list(blocks)
-    return _assemble([blocks], format or _common_format(blocks), dtype, _are_arrays(*blocks))
+    return _assemble([blocks], format, dtype, _are_arrays(*blocks))
 
 
 def vstack(blocks, format=None, dtype=None):
@@ -309,7 +350,7 @@ def vstack(blocks, format=None, dtype=None):
     Source: scipy.sparse.vstack
     """
     blocks = list(blocks)
-    return _assemble([[block] for block in blocks], format or _common_format(blocks), dtype, _are_arrays(*blocks))
+    return _assemble([[block] for block in blocks], format, dtype, _are_arrays(*blocks))
 
 
 def _common_format(blocks):
@@ -440,8 +481,12 @@ def find(A):
     return A.row[keep], A.col[keep], A.data[keep]
 
 
-def _keep_triangle(A, keeps, format):
+def _keep_triangle(A, low, high, format):
+    """Diagonals low to high, of which one is None for all."""
+    if issparse(A) and A.format in ("csr", "csc") and A.ndim == 2:
+        return A._keep_band(-(1 << 62) if low is None else low, 1 << 62 if high is None else high, True).asformat(format or "coo")
     A = _as_sparse(A, "coo")
+    keeps = (lambda diagonal: diagonal <= high) if low is None else lambda diagonal: diagonal >= low
     keep = ad.nonzero(keeps(A.col.astype(np.int64) - A.row))[0]
     return A._make(A.row[keep], A.col[keep], A.data[keep], A.shape).asformat(format)
 
@@ -454,7 +499,7 @@ def tril(A, k=0, format=None):
     Raises: ValueError for what has more than two dimensions.
     Source: scipy.sparse.tril
     """
-    return _keep_triangle(A, lambda diagonal: diagonal <= k, format)
+    return _keep_triangle(A, None, k, format)
 
 
 def triu(A, k=0, format=None):
@@ -465,7 +510,7 @@ def triu(A, k=0, format=None):
     Raises: ValueError for what has more than two dimensions.
     Source: scipy.sparse.triu
     """
-    return _keep_triangle(A, lambda diagonal: diagonal >= k, format)
+    return _keep_triangle(A, k, None, format)
 
 
 def matrix_transpose(A):

@@ -69,8 +69,7 @@ def rows_of_pointers(indptr, entries, dtype):
     """The row of each entry."""
     if entries == 0:
         return ad.empty(0, dtype)
-    places = ad.arange(entries, dtype=indptr.dtype)
-    return as_index(call("searchsorted", (indptr, places), (True,)) - 1, dtype)
+    return as_index(call("sprows", (indptr,), (entries,)), dtype)
 
 
 def single_keys(major, minor, shape, kind=_INT64):
@@ -150,13 +149,13 @@ def expand_ranges(starts, counts):
 
     Waits.
     """
-    ends = call("cumsum", (as_index(counts, _INT64),), (0,)) if counts.size else counts
+    pointers = pointers_from_counts(counts, _INT64)
+    ends = pointers[1:]
     total = int(ends[-1]) if counts.size else 0
     if total == 0:
         return ends, ad.empty(0, np.int64), ad.empty(0, np.int64)
-    places = ad.arange(total)
-    number = call("searchsorted", (ends, places), (True,))
-    return ends, number, places + (as_index(starts, _INT64) - ends + counts)[number]
+    number = rows_of_pointers(pointers, total, _INT64)
+    return ends, number, ad.arange(total) + (as_index(starts, _INT64) - pointers[:-1])[number]
 
 
 def find_entries(major, minor, shape, rows, columns):

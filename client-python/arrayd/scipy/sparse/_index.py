@@ -191,6 +191,24 @@ def _narrow(a, row, col):
     return (_take_lines(a, row), _ALL, col) if a._major == 0 else (_take_lines(a, col), row, _ALL)
 
 
+def _narrow_lines(a, row, col):
+    """As _narrow, without the places of lines that a slice of successive ones leaves out. Waits."""
+    if a.format not in ("csr", "csc") or a.ndim != 2:
+        return a, row, col
+    part, size = (col, row)[a._major], a._two[1 - a._major]
+    if isinstance(part, (int, np.integer)):
+        part = slice(part, part + 1)
+    if not isinstance(part, slice) or _is_all(part, size) or part.indices(size)[2] != 1:
+        return a, row, col
+    start, stop, _ = part.indices(size)
+    kept = a._keep_band(start, stop - 1)
+    width = max(stop - start, 0)
+    shape = (a._two[0], width) if a._major == 0 else (width, a._two[1])
+    kept = type(a)._from_parts(kept.data, kept.indices - start if start else kept.indices, kept.indptr, shape,
+                               has_canonical_format=a._has_canonical_format, has_sorted_indices=a._has_sorted_indices)
+    return (kept, row, _ALL) if a._major == 0 else (kept, _ALL, col)
+
+
 def _is_all(part, size):
     return isinstance(part, slice) and part.indices(size) == (0, size, 1)
 
@@ -277,7 +295,7 @@ def _get_outer(a, row, col, kinds):
     if kinds == ("array", "int") and row.ndim == 2 or kinds == ("int", "array") and col.ndim == 2:
         two = row.shape if kinds[0] == "array" else col.shape
         row, col = (part.ravel() if isinstance(part, ndarray) else part for part in (row, col))
-    whole, (a, row, col) = a, _narrow(a, row, col)
+    whole, (a, row, col) = a, _narrow_lines(*_narrow(a, row, col))
     if two is None and not (isinstance(a, sparray) and "int" in kinds) and \
             all(_is_all(part, size) for part, size in zip((row, col), a._two)):
         return a.copy() if a is whole else a

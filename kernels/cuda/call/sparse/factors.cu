@@ -18,16 +18,6 @@ template <class T, class I> struct factoring {
     ad_check *check;
 };
 
-/* The first entry in [low, high) whose column is not below j. */
-template <class I> __device__ int64_t find_column(const I *indices, int64_t low, int64_t high, int64_t j) {
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (int64_t(indices[middle]) < j) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
-
 template <class T, class I> __global__ void __launch_bounds__(THREADS)
     check_ascending(const __grid_constant__ factoring<T, I> s) {
     if (*s.stop == 1) return; /* indptr is wrong */

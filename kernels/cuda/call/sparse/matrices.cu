@@ -1,11 +1,9 @@
 /* Products of two sparse matrices. Where all rows have few products of entries, short_rows.cuh has what becomes of
  * them. Else all are written down with the places that they belong to, sorted by place, and those of one place are
  * added up in their order. The stream is waited for twice: for the number of products, and for that of places. */
-#include "kernels/cuda/call/sparse/short_rows.cuh"
-
-#include <cub/device/device_scan.cuh>
-
 #include "kernels/cuda/call/sort/sort.h"
+#include "kernels/cuda/call/sparse/short_rows.cuh"
+#include "kernels/cuda/call/sparse/steps.cuh"
 
 namespace {
 
@@ -33,13 +31,6 @@ template <class T, class I> __global__ void __launch_bounds__(THREADS)
     }
     p.begin[e] = n;
 }
-
-/* Numbers that the host waits for. */
-struct counted {
-    ad_check check;
-    int64_t number;
-    unsigned long long widest; /* products of a row */
-};
 
 template <class T, class I> __global__ void __launch_bounds__(THREADS)
     find_widest(const __grid_constant__ matrix_product<T, I> p, const int *stop, counted *found) {
@@ -136,34 +127,6 @@ template <class T, class I> __global__ void __launch_bounds__(THREADS)
     if (row > p.a.rows) return;
     const int64_t at = find_key(p.keys, p.products, uint64_t(row) * uint64_t(p.columns));
     p.indptr[row] = I(at > 0 ? p.place[at - 1] : 0);
-}
-
-template <class U> int take_workspace(ad_call *c, int64_t n, U **out) {
-    *out = static_cast<U *>(ad_call_workspace(c, uint64_t(n) * sizeof(U)));
-    return !*out ? AD_E_MEMORY : 0;
-}
-
-/* Add up n numbers in place; each becomes the sum of those before it, and of itself where that is asked for. */
-int add_up(ad_call *c, int64_t *numbers, int64_t n, bool itself) {
-    char *memory = nullptr;
-    size_t size = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        const cudaError_t error =
-            itself ? cub::DeviceScan::InclusiveSum(memory, size, numbers, numbers, n, c->stream->cuda)
-                   : cub::DeviceScan::ExclusiveSum(memory, size, numbers, numbers, n, c->stream->cuda);
-        int status = ad_cuda_status(error, "adding up", c->fault);
-        if (status || (pass == 0 && (status = take_workspace(c, int64_t(size), &memory)))) return status;
-    }
-    return 0;
-}
-
-/* Wait for numbers of the device, and for the checks before them. */
-int read_counted(ad_call *c, const counted *from, counted *found) {
-    const cudaStream_t stream = c->stream->cuda;
-    int status = ad_cuda_status(cudaMemcpyAsync(found, from, sizeof *found, cudaMemcpyDeviceToHost, stream),
-                                "reading numbers", c->fault);
-    if (!status) status = ad_cuda_status(cudaStreamSynchronize(stream), "spgemm", c->fault);
-    return !status && found->check.code ? ad_cuda_check_fault(&found->check, c->fault) : status;
 }
 
 int read_number(ad_call *c, const int64_t *from, int64_t *out) {

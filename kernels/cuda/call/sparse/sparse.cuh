@@ -68,6 +68,16 @@ template <class I> __device__ inline int64_t find_row(const I *indptr, int64_t l
     return low;
 }
 
+/* The first entry in [low, high) whose column is not below j. */
+template <class I> __device__ inline int64_t find_column(const I *indices, int64_t low, int64_t high, int64_t j) {
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (int64_t(indices[middle]) < j) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
 template <class I> __global__ void __launch_bounds__(THREADS)
     check_indptr(const I *indptr, int64_t rows, int64_t entries, int *stop, ad_check *check) {
     const int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x;

@@ -5,6 +5,7 @@ import arrayd as ad
 
 from .._reductions import take_canonical
 from .._types import is_integer, issparse, sparray
+from ._systems import _norm
 
 
 def matrix_power(A, power):
@@ -49,7 +50,8 @@ def norm(x, ord=None, axis=None):
     if not issparse(x):
         raise TypeError("input is not sparse. use numpy.linalg.norm")
     if axis is None and ord in (None, "fro", "f"):
-        return ad.sqrt((abs(take_canonical(x).data) ** 2).sum())
+        data = take_canonical(x).data
+        return _norm(data) if data.dtype.char in "fdFD" and data.size else ad.sqrt((abs(data) ** 2).sum())
     x = take_canonical(x).tocsr()
     axes = (0, 1) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     if len(axes) > 2 or any(not is_integer(a) for a in axes):
