@@ -175,6 +175,27 @@ int ad__infer_argsort(const ad_op *op, ad_result *result, ad_fault *fault) {
     return infer_same_shape(op, AD_INT64, result, fault);
 }
 
+/* Check the axis, and that it has an element number kth unless there are none at all. */
+static int infer_partition(const ad_op *op, int dtype, ad_result *result, ad_fault *fault) {
+    const int status = infer_same_shape(op, dtype, result, fault);
+    const ad_desc *x = &op->operand[op->nout].desc;
+    int64_t kth = op->param[1].as.i, n;
+
+    if (status || ad__desc_count(x) == 0) return status;
+    n = x->shape[op->param[0].as.i];
+    if (kth >= 0 && kth < n) return 0;
+    return ad__fault(fault, AD_E_VALUE, "%s: kth is %" PRId64 ", and must be from 0 to %" PRId64 " for this axis",
+                     ad__op_name(op), kth, n - 1);
+}
+
+int ad__infer_partition(const ad_op *op, ad_result *result, ad_fault *fault) {
+    return infer_partition(op, op->loop, result, fault);
+}
+
+int ad__infer_argpartition(const ad_op *op, ad_result *result, ad_fault *fault) {
+    return infer_partition(op, AD_INT64, result, fault);
+}
+
 int ad__infer_searchsorted(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_operand *v = &op->operand[op->nout + 1];
     const ad_desc *x;

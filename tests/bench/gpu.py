@@ -172,6 +172,8 @@ def order_rows(libs):
     yield row("the same, range=", lambda xp, a, _: xp.histogram(a, 100, range=(0.0, 1.0)), 0.5)
     yield row("argsort of 2^28 float32", lambda xp, a, _: xp.argsort(a), 8)
     yield row("partition of 2^28 float32", lambda xp, a, _: xp.partition(a, 1000), 0.8)
+    yield row("the same, at the middle", lambda xp, a, _: xp.partition(a, N // 2), 0.8)
+    yield row("argpartition of 2^28 float32", lambda xp, a, _: xp.argpartition(a, 1000), None)
     yield row("unique of 2^26 int32 below 2^16", lambda xp, a, i: xp.unique(i), None,
               prepare=lambda xp, a: (a[:1 << 26] * 65536).astype("int32"))
     yield row("lexsort of 2 x 2^25 int32", lambda xp, a, i: xp.lexsort(i), None,

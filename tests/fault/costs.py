@@ -89,6 +89,8 @@ def calls():
         for shape in ((SOME,), (SOME // 2, 2), (2, SOME // 2)):
             for name in ("sort", "argsort", *("cumsum", "nancumprod")):
                 yield f"{name} {letter} {shape}", lambda x, name=name: _core.call(name, (x,), (0,)), [x.reshape(shape)]
+            for name in ("partition", "argpartition"):
+                yield f"{name} {letter} {shape}", lambda x, name=name: _core.call(name, (x,), (0, 1)), [x.reshape(shape)]
         for shape in ((SOME, 1, 1), (SOME // 9, 3, 3), (SOME // 400, 20, 20)):
             a = numbers(letter, int(np.prod(shape)), False).reshape(shape)
             yield f"matmul {letter} {shape}", lambda a: _core.call("matmul", (a, a), (False,)), [a]

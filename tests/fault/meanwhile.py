@@ -279,6 +279,11 @@ def order_cases(rng, place):
         yield "sort", (x,), (axis,), {"out": x}, None
         yield "argsort", (x,), (axis,), {}, within(0, shape[-1])
         yield "argsort", (x,), (axis,), {"out": Written(place, *numbers(rng, "int64", shape))}, None
+        kth = shape[-1] // 3
+        yield "partition", (x,), (axis, kth), {}, None
+        yield "partition", (x,), (axis, kth), {"out": x}, None
+        yield "argpartition", (x,), (axis, kth), {}, within(0, shape[-1])
+        yield "argpartition", (x,), (axis, kth), {"out": Written(place, *numbers(rng, "int64", shape))}, None
     x, v = Written(place, np.arange(N, dtype="float64"), numbers(rng, "float64", N)[1]), numbers(rng, "float64", N)
     for right in (False, True):
         yield "searchsorted", (x, Written(place, *v)), (right,), {}, within(0, N + 1)
@@ -406,7 +411,7 @@ def curand_cases(rng, place):
 
 CALLS = {name: make for make, names in {
     index_cases: "gather scatter compress place nonzero bincount histogram",
-    order_cases: "sort sort_places argsort searchsorted merge merge_pairs",
+    order_cases: "sort sort_places argsort partition argpartition searchsorted merge merge_pairs",
     number_cases: "iota fft rfft irfft cumsum cumprod nancumsum nancumprod matmul",
     linalg_cases: "cholesky qr svd svdvals eigh eigvalsh inv lu slogdet eig eigvals qr_raw solve solve_triangular lstsq",
     random_cases: "random",

@@ -21,7 +21,7 @@ import time
 
 FAULT = pathlib.Path(__file__).resolve().parents[1] / "fault"
 BY_INDICES = ("gather", "scatter", "compress", "place", "nonzero", "bincount")
-OTHERS = ("sort", "argsort", "searchsorted", "lu", "random", "matmul", "spmm", "sptrsm", "sample", "label", "rank_filter")
+OTHERS = ("sort", "argsort", "argpartition", "searchsorted", "lu", "random", "matmul", "spmm", "sptrsm", "sample", "label", "rank_filter")
 REDUCTIONS = ("argmax", "argmin", "sum")
 UFUNCS = ("add", "where", "power")
 ATTACKS = {"sizes": 3, "windows": 2, "requests": 3, "room": 1}  # how often each is made

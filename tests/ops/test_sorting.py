@@ -78,6 +78,65 @@ def test_other_sorts():
     assert x[ad.argpartition(ad.asarray(x), 7).get()[7]] == 7
 
 
+def assert_partitioned(got, x, kth, axis=-1):
+    """numpy.partition's definition: the elements of x, each of the places as sorting has it, less before, greater behind."""
+    got, x = np.moveaxis(got, axis, -1), np.moveaxis(x, axis, -1)
+    order = np.sort(x, axis=-1, kind="stable")  # NumPy's other sort leaves float16 unsorted now and then
+    np.testing.assert_array_equal(np.sort(got, axis=-1, kind="stable"), order)
+    for k in np.atleast_1d(kth) % x.shape[-1]:
+        np.testing.assert_array_equal(got[..., k], order[..., k])
+        np.testing.assert_array_equal(np.sort(got[..., :k], axis=-1, kind="stable"), order[..., :k])
+
+
+def rows_to_partition(rng, dtype, n):
+    """Rows of any numbers, of equal ones, of few, of many like one another, with what is no number, and in order."""
+    any_of, equal = random(rng, dtype, (n,)), np.full(n, 3).astype(dtype)
+    few_of = rng.integers(0, 7, n).astype(dtype)
+    mostly = np.where(rng.integers(0, 5, n) > 0, dtype.type(0), any_of)
+    close = (np.float64(1000) + rng.random(n)).astype(dtype)
+    rows = [any_of, equal, few_of, mostly, close, np.sort(any_of), np.sort(any_of)[::-1].copy()]
+    if dtype.kind in "fc":
+        without = any_of.copy()
+        without[rng.integers(0, n, n // 3)] = np.nan
+        without[rng.integers(0, n, n // 9)] = -np.nan
+        without[:4] = np.inf, -np.inf, -0.0, 0.0
+        rows.append(without)
+    return rows
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_partition(dtype):
+    """Short rows and one that a GPU partitions without sorting it, at places at both ends and within."""
+    rng, dtype = seed("partition", dtype), np.dtype(dtype)
+    for n, step in ((50, 1), (1 << 20, 4)):
+        for i, x in enumerate(rows_to_partition(rng, dtype, n)[::step]):
+            a = ad.asarray(x)
+            for kth in (0, n // 2 + i, -1, n // 5) if n == 50 else ((1000, n // 2, n - 1000)[i],):
+                assert_partitioned(ad.partition(a, kth).get(), x, kth)
+                order = ad.argpartition(a, kth).get()
+                np.testing.assert_array_equal(np.bincount(order, minlength=n), 1)
+                assert_partitioned(x[order], x, kth)
+
+
+def test_partition_along_any_axis():
+    """Several places, other axes, views, in place; more rows than one of a length that a GPU partitions."""
+    rng = seed("partition along")
+    x = rng.normal(size=(3, 1 << 20)).astype("f4")
+    a = ad.asarray(x)
+    assert_partitioned(ad.partition(a, 70).get(), x, 70)
+    assert_partitioned(ad.partition(a.T, 1 << 19, 0).get(), x.T, 1 << 19, 0)
+    assert_partitioned(ad.partition(a[1, 1:], 5).get(), x[1, 1:], 5)
+    assert_partitioned(ad.partition(a, [5, 1 << 19, -1]).get(), x, [5, 1 << 19, -1])
+    assert_partitioned(x[1][ad.argpartition(a[1], [9, 700]).get()], x[1], [9, 700])
+    assert_partitioned(ad.partition(a, 1, 0).get(), x, 1, 0)
+    assert_partitioned(ad.partition(a, 1 << 20, None).get(), x.ravel(), 1 << 20)
+    a.partition(1 << 18)
+    assert_partitioned(a.get(), x, 1 << 18)
+    with pytest.raises(ValueError, match="out of bounds"):
+        a.partition(1 << 20)
+    assert ad.partition(ad.zeros((0,)), 3).shape == (0,)
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_searchsorted(dtype):
     a = np.sort(few(dtype, (20,)))

@@ -212,6 +212,8 @@ Test(kernels_backend, memory_runs_out) {
         {AD_CALL_gather, AD_INT64, {x, index}, {40, 30}, {}},
         {AD_CALL_sort, AD_INT16, {x}, {40, 30}, {integer(0)}},
         {AD_CALL_argsort, AD_INT32, {x}, {40, 30}, {integer(0)}},
+        {AD_CALL_partition, AD_INT16, {x}, {40, 30}, {integer(0), integer(7)}},
+        {AD_CALL_argpartition, AD_INT32, {x}, {40, 30}, {integer(1), integer(7)}},
         {AD_CALL_cumsum, AD_INT64, {x}, {40, 30}, {integer(0)}},
         {AD_CALL_searchsorted, AD_INT64, {index.reversed(0), x}, {40, 30}, {boolean(true)}},
         {AD_CALL_matmul, AD_FLOAT32, {x, x.swapped(0, 1)}, {40, 40}, {boolean(false)}},

@@ -255,6 +255,27 @@ Test(infer, along_an_axis) {
     cr_expect_eq(CALL(argsort, AD_INT16, 1, 1), AD_E_TYPE);
 }
 
+Test(infer, partition) {
+    op = (ad_op){AD_REQ_CALL, AD_INT16, 1, 1, 2, AD_CALL_partition, operand, param};
+    operand[1] = ARRAY(AD_INT16, 2, 3);
+    param[0] = INT(1);
+    for (int64_t kth = -1; kth <= 3; kth++) {
+        param[1] = INT(kth);
+        op.row = AD_CALL_partition;
+        cr_expect_eq(ad__infer(&op, result, &fault), kth < 0 || kth > 2 ? AD_E_VALUE : 0);
+        cr_expect(kth < 0 || kth > 2 || IS(AD_INT16, 2, 3));
+        op.row = AD_CALL_argpartition;
+        cr_expect_eq(ad__infer(&op, result, &fault), kth < 0 || kth > 2 ? AD_E_VALUE : 0);
+        cr_expect(kth < 0 || kth > 2 || IS(AD_INT64, 2, 3));
+    }
+    operand[1] = ARRAY(AD_INT16, 2, 0); /* where there is nothing there is no place to name */
+    cr_expect(ad__infer(&op, result, &fault) == 0 && IS(AD_INT64, 2, 0));
+    param[0] = INT(2);
+    cr_expect_eq(ad__infer(&op, result, &fault), AD_E_VALUE);
+    operand[1] = NUMBER(1);
+    cr_expect_eq(ad__infer(&op, result, &fault), AD_E_TYPE);
+}
+
 Test(infer, sort_places) {
     op = (ad_op){AD_REQ_CALL, AD_FLOAT32, 2, 1, 1, AD_CALL_sort_places, operand, param};
     param[0] = (ad_scalar){AD_SCALAR_INT, {.i = 7}};

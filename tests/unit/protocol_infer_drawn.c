@@ -27,6 +27,8 @@ static const struct {
         {"nancumprod", "f4", "f4:3,4", "f4:3,4", "1"},
         {"sort", "f4", "f4:3,4", "f4:3,4", "1"},
         {"argsort", "f4", "i8:3,4", "f4:3,4", "1"},
+        {"partition", "f4", "f4:3,4", "f4:3,4", "1 2"},
+        {"argpartition", "f4", "i8:3,4", "f4:3,4", "1 2"},
         {"searchsorted", "f4", "i8:3", "f4:9 f4:3", "yes"},
         {"bincount", "i8", "i8:9", "i8:5", ""},
         {"bincount", "f8", "f8:9", "i8:5 f8:5", ""},

@@ -31,12 +31,12 @@ def _sort(self, axis=-1, kind=None, order=None, *, stable=None):
 
 
 def _partition(self, kth, axis=-1, kind="introselect", order=None):
-    """Put the k-th element along an axis in its sorted place (arrayd sorts).
+    """Put the k-th element along an axis in its sorted place, none before it greater, none behind it less.
 
     Source: numpy.ndarray.partition
     """
-    sorting._check_kth(kth, self, _base.normalize_axis(axis, self.ndim))
-    _sort(self, axis, order=order)
+    sorting._no_fields(order)
+    sorting._partition("partition", "sort", self, kth, _base.normalize_axis(axis, self.ndim), out=self)
 
 
 def _compress(self, condition, axis=None, out=None):

@@ -88,22 +88,21 @@ def lexsort(keys, axis=-1):
 
 
 def partition(a, kth, axis=-1, kind="introselect", order=None):
-    """A copy in which the k-th element along an axis is where sorting puts it (arrayd sorts).
+    """A copy in which the k-th element along an axis is where sorting puts it, none before it greater, none behind it less.
 
-    Parameters: a: array. kth: index or sequence of them. axis: the axis; None flattens. kind: ignored. order: must be
-    None.
+    Parameters: a: array. kth: index or sequence of them, for several of which arrayd sorts. axis: the axis; None
+    flattens. kind: ignored. order: must be None. NaN counts as the largest.
     Returns: ndarray.
     Raises: ValueError for kth out of bounds; AxisError.
     Source: numpy.partition
     """
     _no_fields(order)
     a, axis = _axis_of(a, axis)
-    _check_kth(kth, a, axis)
-    return sort(a, axis)
+    return _partition("partition", "sort", a, kth, axis)
 
 
 def argpartition(a, kth, axis=-1, kind="introselect", order=None):
-    """The indices that partition along an axis (arrayd sorts).
+    """The indices that partition along an axis.
 
     Parameters: as partition.
     Returns: int64 ndarray.
@@ -112,17 +111,26 @@ def argpartition(a, kth, axis=-1, kind="introselect", order=None):
     """
     _no_fields(order)
     a, axis = _base.one_axis(as_array(a), axis)
-    _check_kth(kth, a, axis)
-    return argsort(a, axis)
+    return _partition("argpartition", "argsort", a, kth, axis)
+
+
+def _partition(name, sorting, a, kth, axis, **to):
+    """Partition by the call at one place, or by the one that sorts at several."""
+    places = _check_kth(kth, a, axis)
+    if len(places) == 1 and a.size:
+        return call(name, (a,), (axis, places.pop()), **to)
+    return call(sorting, (a,), (axis,), **to)
 
 
 def _check_kth(kth, a, axis):
+    """The set of places, counted from the first element."""
     kth, size = np.atleast_1d(_base.as_host(kth, "kth")), a.shape[axis]
     if kth.size and kth.dtype.kind not in "iu":
         raise TypeError("Partition index must be integer")
-    for k in kth.tolist() if a.size else ():
+    for k in kth.ravel().tolist() if a.size else ():
         if not -size <= k < size:
             raise ValueError(f"kth(={k}) out of bounds ({size})")
+    return {k % size for k in kth.ravel().tolist()} if a.size else set()
 
 
 def searchsorted(a, v, side="left", sorter=None):

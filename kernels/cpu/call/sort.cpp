@@ -324,3 +324,6 @@ int ad_call_sort_places(ad_call *c) {
 
 int ad_call_sort(ad_call *c) { return sort_call<false>(c); }
 int ad_call_argsort(ad_call *c) { return sort_call<true>(c); }
+/* Sorting partitions at every place. */
+int ad_call_partition(ad_call *c) { return sort_call<false>(c); }
+int ad_call_argpartition(ad_call *c) { return sort_call<true>(c); }

@@ -286,7 +286,20 @@ int make_room(ad_call *c, array *out) {
     return workspace(c, uint64_t(size), &out->data);
 }
 
-int sort_call(ad_call *c, bool indices) {
+/* Elements from which a row is partitioned without sorting it: sorting fewer takes no longer. */
+constexpr int64_t SELECTED_ROW = 1 << 20, SELECTED_INDICES = 1 << 18;
+
+/* Partition rows at kth; or sort them, kth negative or not. */
+int arrange_rows(const rows *r, bool indices, int64_t kth) {
+    const bool real = r->dtype != AD_COMPLEX64 && r->dtype != AD_COMPLEX128;
+    const int64_t least = indices ? SELECTED_INDICES : SELECTED_ROW;
+    if (kth < 0 || !real || r->n < least || r->n > AD_SELECT_MOST) return sort_rows(r, indices);
+    const ad_selection s = {r->dtype, indices, r->x, r->out, r->count, r->n, kth};
+    return ad_cuda_select(r->c, &s);
+}
+
+/* kth: the place at which rows are partitioned; -1: they are sorted. */
+int sort_call(ad_call *c, bool indices, int64_t kth) {
     array x, out;
     const int dtype = c->op->loop, axis = int(c->op->param[0].as.i), result = indices ? AD_INT64 : dtype;
     int status;
@@ -297,7 +310,7 @@ int sort_call(ad_call *c, bool indices) {
     if ((status = pack_input(c, dtype, &from)) || (status = make_room(c, &sorted))) return status;
     const int64_t n = from.shape[from.ndim - 1];
     const rows r = {c, dtype, from.data, sorted.data, count(from) / n, n, nullptr, 0};
-    if ((status = sort_rows(&r, indices))) return status;
+    if ((status = arrange_rows(&r, indices, kth))) return status;
     if (sorted.data != to.data && (status = ad_call_copy(c, &to, &sorted))) return status;
     return ad_call_finish(c, 0, &out);
 }
@@ -325,5 +338,7 @@ int ad_call_sort_places(ad_call *c) {
     return status;
 }
 
-int ad_call_sort(ad_call *c) { return sort_call(c, false); }
-int ad_call_argsort(ad_call *c) { return sort_call(c, true); }
+int ad_call_sort(ad_call *c) { return sort_call(c, false, -1); }
+int ad_call_argsort(ad_call *c) { return sort_call(c, true, -1); }
+int ad_call_partition(ad_call *c) { return sort_call(c, false, c->op->param[1].as.i); }
+int ad_call_argpartition(ad_call *c) { return sort_call(c, true, c->op->param[1].as.i); }

@@ -1,4 +1,4 @@
-/* The steps of sort and argsort. Rows of n elements each lie one behind the other; all addresses are the device's. */
+/* The steps of sort and argsort, and partition. Rows of n elements each lie one behind the other; all addresses are the device's. */
 #ifndef AD_KERNELS_CUDA_CALL_SORT_SORT_H
 #define AD_KERNELS_CUDA_CALL_SORT_SORT_H
 
@@ -55,5 +55,19 @@ struct ad_merge {
 int ad_cuda_sort_tiles(ad_call *c, ad_merge *m, bool count_up); /* count_up: the indices are still to be made */
 /* Runs of `run` elements, a multiple of AD_MERGE_TILE, into whole rows. */
 int ad_cuda_merge_runs(ad_call *c, ad_merge *m, int64_t run);
+
+/* ---- partition of long rows (select.cu) ---- */
+
+constexpr int64_t AD_SELECT_LEAST = 1 << 16, AD_SELECT_MOST = UINT32_MAX; /* elements of a row */
+
+/* Rows of a real type to partition at kth: into `out`, whose elements are int64 with `indices`. */
+struct ad_selection {
+    int dtype;
+    bool indices;
+    const char *x;
+    char *out;
+    int64_t rows, n, kth;
+};
+int ad_cuda_select(ad_call *c, const ad_selection *s);
 
 #endif
