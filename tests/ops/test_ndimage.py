@@ -184,8 +184,10 @@ def test_long_windows():
 def test_lines_of_all_lengths(dtype):
     """Lines along each axis: shorter and longer than what is filtered at once, of numbers that memory can be read several
     of at a time and of others, from places that it can and from others."""
-    for shape in ((3, 70, 36), (2, 130, 5), (7, 512), (5, 2100), (1, 4200)):
+    for shape in ((3, 70, 36), (2, 130, 5), (7, 512), (5, 2100), (1, 4200), (70, 4)):
         x = noise(dtype, shape)
+        for origin in (-4, -3, 1, 2, 3):  # the first element of a window is at any place beside where several are read at once
+            compare("correlate1d", x, np.arange(9.0) - 3, origin=origin, eps=1e-5 if dtype in ("float32", "complex64") else None)
         for axis, size, mode in itertools.product(range(-2, 0), (1, 8, 17), ("reflect", "constant", "wrap")):
             weights = (np.arange(size) % 4 - 1).astype(x.real.dtype if x.dtype.kind in "fc" else float)
             compare("correlate1d", x, weights, axis, mode=mode, cval=1, eps=1e-5 if dtype in ("float32", "complex64") else None)
