@@ -106,7 +106,8 @@ def test_products(dtype):
 
 def test_products_of_rows_of_any_length():
     rng = seed("long rows")
-    for lengths in ([20000, 3, 0, 9000], [1] * 300, [0] * 50 + [40] * 10, [8192, 8193]):
+    for lengths in ([20000, 3, 0, 9000], [1] * 300, [0] * 50 + [40] * 10, [8192, 8193], [25] * 501, [0, 8000, 1] * 2 + [0] * 900,
+                    [100, 0, 300, 7] * 40, [129] * 20, [3000] * 3 + [5] * 300, rng.integers(0, 30, 700)):
         indptr = np.r_[0, np.cumsum(lengths)]
         for indices in (np.int32, np.int64):
             column = rng.integers(0, 500, indptr[-1]).astype(indices)
