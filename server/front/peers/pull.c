@@ -53,13 +53,18 @@ static void on_closed(uv_handle_t *handle) {
     free_if_unused(p);
 }
 
+/* Close a handle, unless the loop has not taken it: then it has no data. */
+static void close_handle(uv_handle_t *handle) {
+    if (handle->data) uv_close(handle, on_closed);
+}
+
 /* Stop listening to the program. */
 static void close_sockets(ad_pull *p) {
     if (!p->running) return;
     p->running = false;
-    uv_close((uv_handle_t *)&p->job, on_closed);
-    uv_close((uv_handle_t *)&p->door, on_closed);
-    uv_close((uv_handle_t *)&p->patience, on_closed);
+    close_handle((uv_handle_t *)&p->job);
+    close_handle((uv_handle_t *)&p->door);
+    close_handle((uv_handle_t *)&p->patience);
     close(p->job_fd);
     close(p->door_fd);
 }
