@@ -199,14 +199,18 @@ bool ad__session_entry_remove(ad_front *f, uint64_t session, const ad_domain *d)
 uint64_t ad__session_entry_lose_all(ad_front *f, const ad_domain *d);
 uint64_t ad__session_entry_remove_lost(ad_front *f, const ad_domain *d);
 void ad__session_entry_remove_all(ad_front *f, const ad_domain *d); /* remove the domain's entries; NULL: all entries */
+/* Whose sessions of a principal are meant: its own clients', or those of servers that come for it (grant peer). What
+ * those open takes no room of its own sessions, and ends none of them: who may ask another server for an array names
+ * any principal. */
+typedef enum ad_clients { AD_CLIENTS_ALL, AD_CLIENTS_OWN, AD_CLIENTS_PEERS } ad_clients;
 /* Number of sessions; who NULL: of all principals. */
-uint64_t ad__session_entry_count(const ad_front *f, const char *who);
+uint64_t ad__session_entry_count(const ad_front *f, const char *who, ad_clients clients);
 /* Have workers end all sessions of a principal. Returns how many. */
 uint64_t ad__session_entry_end(ad_front *f, const char *who, const char *why);
 /* Set whether a session waits for its client. */
 void ad__session_entry_set_away(ad_front *f, uint64_t session, const ad_domain *d, bool away);
 /* Give up the session that has waited longest for its client, of a principal or (NULL) of all. False: none waits. */
-bool ad__session_entry_make_room(ad_front *f, const char *who);
+bool ad__session_entry_make_room(ad_front *f, const char *who, ad_clients clients);
 
 /* ---- net/handshake.c ---- */
 /* Begin the handshake with a new connection, which owns fd. */

@@ -93,8 +93,8 @@ class Held(Proxy):
 def held(start, tmp_path):
     """A giver and a taker whose first connection to it ends within an array."""
     @contextlib.contextmanager
-    def make(*options, session=Session):
-        giver = Giver(start, tmp_path, session=session)
+    def make(*options, session=Session, giver_options=()):
+        giver = Giver(start, tmp_path, *giver_options, session=session)
         proxy = Held(giver.port, 10_000_000)
         server = taker(start, tmp_path, giver, *options, url=proxy.url(giver))
         client = Session(server.path)
@@ -301,6 +301,43 @@ def test_a_client_cancels(held):
         assert failed.value.error == "cancelled"
         wait_until(lambda: not fetching(client.server), "the program has ended")
         client.close()
+
+
+def test_they_take_no_room_of_the_principals_own_sessions(held, tmp_path):
+    """A program that has its server fetch arrays names any principal there, and must not push its sessions out."""
+    with held(giver_options=[limit(tmp_path, 2)]) as (giver, proxy, client):
+        half, x = giver.share(np.arange(float(N))), giver.client.put(np.arange(5))
+        giver.client.sync()
+        giver.client.socket.close()
+        wait_until(lambda: giver.server.said("session waits"), "it waits")
+        ask(client, half)
+        client.flush()
+        assert proxy.reached.wait(raw.WINDOW)
+        with Client(giver.server.path).socket:
+            giver.client.come_back()
+            assert giver.client.get(x).tolist() == list(range(5))
+        client.close()
+
+
+def test_they_take_no_room_of_the_principals_forks(held, tmp_path):
+    with held(giver_options=[limit(tmp_path, 2)]) as (giver, proxy, client):
+        request, _ = ask(client, giver.share(np.arange(float(N))))
+        client.flush()
+        assert proxy.reached.wait(raw.WINDOW)
+        x = giver.client.put(np.arange(5))
+        child = giver.client.child()
+        assert child.get(x).tolist() == list(range(5))
+        proxy.go.set()
+        client.reply(request)
+        child.close()
+        client.close()
+
+
+def limit(tmp_path, sessions):
+    """The option by which this process's user may have so many sessions."""
+    principals = tmp_path / "principals"
+    principals.write_text(f"{WHO} admin=yes sessions={sessions}\n")
+    return f"--principals={principals}"
 
 
 def test_a_client_is_gone(held):

@@ -283,7 +283,7 @@ Test(door, entries_of_several_principals) {
     cr_expect_eq(ad__session_entry_by_key(&front, key, "uid:3"), 0);
     cr_expect(ad__session_entry_find(&front, a, "uid:2", &own) && !own);
     ad__session_entry_set_away(&front, 77, shared, true); /* it is over by now */
-    cr_expect_not(ad__session_entry_make_room(&front, NULL), "none waits");
+    cr_expect_not(ad__session_entry_make_room(&front, NULL, AD_CLIENTS_ALL), "none waits");
 }
 
 Test(door, who_has_waited_longest) {
@@ -291,10 +291,10 @@ Test(door, who_has_waited_longest) {
     for (uint64_t id = 10; id < 14; id++) add_entry(id, id == 13 ? "uid:2" : "uid:1", 0, shared);
     for (int i = 0; i < 4; i++) ad__session_entry_set_away(&front, order[i], shared, true);
     for (int i = 1; i < 3; i++) {
-        cr_expect(ad__session_entry_make_room(&front, "uid:1"));
+        cr_expect(ad__session_entry_make_room(&front, "uid:1", AD_CLIENTS_ALL));
         cr_expect_eq(take_note(&worker, AD_NOTE_FORSAKE, NULL).id, order[i]);
     }
-    cr_expect_eq(ad__session_entry_count(&front, "uid:1"), 1);
+    cr_expect_eq(ad__session_entry_count(&front, "uid:1", AD_CLIENTS_ALL), 1);
     cr_expect_eq(ad__session_entry_end(&front, "uid:1", "enough"), 1, "two are over");
     cr_expect_eq(take_note(&worker, AD_NOTE_KILL, NULL).id, 11);
     shared->state = AD_DOMAIN_STARTING;
@@ -302,7 +302,7 @@ Test(door, who_has_waited_longest) {
     shared->state = AD_DOMAIN_READY;
     ad__channel_close(&worker);
     cr_expect_eq(ad__session_entry_end(&front, "uid:2", "enough"), 0, "the worker has gone");
-    cr_expect_not(ad__session_entry_make_room(&front, "uid:2"));
+    cr_expect_not(ad__session_entry_make_room(&front, "uid:2", AD_CLIENTS_ALL));
 }
 
 /* Read entries that were handed over, in a front that may not know their domain. */
@@ -322,9 +322,73 @@ Test(door, entries_go_to_the_next_front) {
     add_entry(2, "uid:2", 0, shared);
     ad__session_entry_hand_over(&front, &out);
     cr_expect_not(read_entries(&out, "another", 0));
-    cr_expect_eq(ad__session_entry_count(&front, NULL), 0);
+    cr_expect_eq(ad__session_entry_count(&front, NULL, AD_CLIENTS_ALL), 0);
     cr_expect_not(read_entries(&out, AD_DOMAIN_SHARED, 1));
     cr_expect(read_entries(&out, AD_DOMAIN_SHARED, 0));
-    cr_expect_eq(ad__session_entry_count(&front, "uid:2"), 1);
+    cr_expect_eq(ad__session_entry_count(&front, "uid:2", AD_CLIENTS_ALL), 1);
     ad__hand_free(&out);
+}
+
+/* ---- servers that come for others ---- */
+
+/* Begin a session of a server that comes for a principal. */
+static int open_for(const char *who) {
+    int fd[2];
+    ad_entrant entrant = {.grants = {.may = AD_GRANT_CONNECT | AD_GRANT_PEER, .sessions = 2}};
+    ad_bytes b = AD_BYTES_INIT;
+    snprintf(entrant.who, sizeof entrant.who, "%s", who);
+    make_connection(fd);
+    ad__handshake_begin_as(&front, fd[1], &entrant);
+    ad__encode_hello(&b, AD_PROTOCOL_VERSION, AD_PROTOCOL_VERSION, AD_FEATURE_RESUME, "a server", NULL, 0);
+    say_message(fd[0], &b);
+    ad__bytes_free(&b);
+    return fd[0];
+}
+
+/* A session that waits for its client, of a server that comes for a principal. Returns its number. */
+static uint64_t leave_one_for(const char *who) {
+    const int fd = open_for(who);
+    const uint64_t id = take_note(&worker, AD_NOTE_SESSION, NULL).id;
+    ad__handshake_begun(&front, id);
+    ad__session_entry_set_away(&front, id, shared, true);
+    close(fd);
+    run_front(&front);
+    return id;
+}
+
+Test(door, servers_that_come_for_a_principal_take_no_room_of_its_sessions) {
+    int fd[3];
+    add_entry(1, ANONYMOUS, 0, shared);
+    ad__session_entry_set_away(&front, 1, shared, true);
+    const uint64_t first = leave_one_for(ANONYMOUS);
+    leave_one_for(ANONYMOUS);
+    fd[0] = open_for(ANONYMOUS);
+    cr_expect_eq(take_note(&worker, AD_NOTE_FORSAKE, NULL).id, first, "they make room among themselves");
+    take_note(&worker, AD_NOTE_SESSION, NULL);
+    fd[1] = open_and_say_hello(AD_WAY_TCP);
+    take_note(&worker, AD_NOTE_SESSION, NULL); /* its second one, and nothing makes room */
+    cr_expect_eq(ad__session_entry_count(&front, ANONYMOUS, AD_CLIENTS_OWN), 2);
+    cr_expect_eq(ad__session_entry_count(&front, ANONYMOUS, AD_CLIENTS_PEERS), 2);
+    fd[2] = open_and_say_hello(AD_WAY_TCP);
+    cr_expect_eq(take_note(&worker, AD_NOTE_FORSAKE, NULL).id, 1);
+    for (int i = 0; i < 3; i++) close(fd[i]);
+}
+
+Test(door, servers_that_come_for_others_have_a_quarter_of_all_sessions) {
+    front.config.sessions = 8;
+    add_entry(1, "uid:1", 0, shared);
+    ad__session_entry_set_away(&front, 1, shared, true);
+    const uint64_t first = leave_one_for("uid:2");
+    const int second = open_for("uid:3"), third = open_for("uid:4");
+    take_note(&worker, AD_NOTE_SESSION, NULL);
+    cr_expect_eq(take_note(&worker, AD_NOTE_FORSAKE, NULL).id, first);
+    take_note(&worker, AD_NOTE_SESSION, NULL);
+    check_end(open_for("uid:5"), "2 sessions of servers that come for others");
+    for (uint64_t id = 10; id < 15; id++) add_entry(id, "uid:6", 0, shared);
+    ad__session_entry_remove(&front, 14, shared);
+    close(open_and_say_hello(AD_WAY_TCP));
+    take_note(&worker, AD_NOTE_SESSION, NULL);
+    cr_expect(is_told_nothing(&worker), "there was room");
+    close(second);
+    close(third);
 }

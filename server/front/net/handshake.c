@@ -246,27 +246,42 @@ static void on_handshake_timeout(uv_timer_t *timer) {
                                : "hello-timeout: no hello has come");
 }
 
-/* Count the other clients that wait for a worker to get new sessions: of a principal, or (NULL) of all. */
-static uint64_t count_waiting(const ad_handshake *but, const char *who) {
-    uint64_t n = 0;
+static ad_clients get_clients(const ad_handshake *h) {
+    return h->entrant.grants.may & AD_GRANT_PEER ? AD_CLIENTS_PEERS : AD_CLIENTS_OWN;
+}
+
+/* Count the sessions that there are, and the other clients that wait for a worker to get new ones: of a principal, or
+ * (NULL) of all. */
+static uint64_t count_sessions(const ad_handshake *but, const char *who, ad_clients clients) {
+    uint64_t n = ad__session_entry_count(but->front, who, clients);
     for (const ad_handshake *h = but->front->handshakes; h; h = h->next)
-        n += h != but && h->waiting && !h->resumes && (!who || !strcmp(h->entrant.who, who));
+        n += h != but && h->waiting && !h->resumes && (!who || !strcmp(h->entrant.who, who)) &&
+             (clients == AD_CLIENTS_ALL || clients == get_clients(h));
     return n;
 }
 
-/* Check that server and principal may have one more session. Sessions that wait for their clients are given up, as
- * these may have ended. AD_E_LIMIT. */
-static int check_session_limits(const ad_handshake *h, ad_fault *fault) {
+/* Check that the server may have one more session. Sessions that wait for their clients are given up, as these may have
+ * ended. Servers that come for others have a quarter of all sessions, and make room among themselves. AD_E_LIMIT. */
+static int check_all_sessions(const ad_handshake *h, ad_fault *fault) {
     ad_front *f = h->front;
-    const char *who = h->entrant.who;
-    uint64_t most = h->entrant.grants.sessions;
-    if (ad__session_entry_count(f, NULL) + count_waiting(h, NULL) >= f->config.sessions &&
-        !ad__session_entry_make_room(f, NULL))
-        return ad__fault(fault, AD_E_LIMIT,
-                         "sessions: the server has %lu sessions, as many as it takes (option sessions)",
-                         (unsigned long)f->config.sessions);
-    if (!most || ad__session_entry_count(f, who) + count_waiting(h, who) < most || ad__session_entry_make_room(f, who))
+    const uint64_t most = f->config.sessions, all = count_sessions(h, NULL, AD_CLIENTS_ALL),
+                   peers = count_sessions(h, NULL, AD_CLIENTS_PEERS);
+    const bool for_other = get_clients(h) == AD_CLIENTS_PEERS, fits = !for_other || peers < (most + 3) / 4;
+    if ((all < most && fits) || ad__session_entry_make_room(f, NULL, for_other ? AD_CLIENTS_PEERS : AD_CLIENTS_ALL))
         return 0;
+    return ad__fault(
+        fault, AD_E_LIMIT, "sessions: the server has %lu sessions%s, as many as it takes (option sessions)",
+        (unsigned long)(fits ? all : peers), fits ? "" : " of servers that come for others, a quarter of all");
+}
+
+/* Check that server and principal may have one more session, as above. AD_E_LIMIT. */
+static int check_session_limits(const ad_handshake *h, ad_fault *fault) {
+    const char *who = h->entrant.who;
+    const uint64_t most = h->entrant.grants.sessions;
+    int status = check_all_sessions(h, fault);
+    if (status || !most || count_sessions(h, who, get_clients(h)) < most ||
+        ad__session_entry_make_room(h->front, who, get_clients(h)))
+        return status;
     return ad__fault(
         fault, AD_E_LIMIT,
         "sessions: %s has %lu, as many as it may have at a time (grant sessions=N in the file of option principals "

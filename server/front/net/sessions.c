@@ -14,8 +14,9 @@ struct ad_session_entry {
     char who[AD_PRINCIPAL_SIZE];
     int64_t away; /* since when the session waits for its client, ns; 0: it does not */
     bool resumable;
-    bool lost;     /* its worker was killed, and the successor has not said that it has the session */
-    bool forsaken; /* its place was given to another session */
+    bool for_other; /* its client is a server that has come for the principal */
+    bool lost;      /* its worker was killed, and the successor has not said that it has the session */
+    bool forsaken;  /* its place was given to another session */
 };
 
 static ad_session_entry **get_chain(ad_front *f, uint64_t session) {
@@ -30,12 +31,17 @@ int ad__session_entry_add(ad_front *f, const ad_note *note, ad_domain *d) {
     s->key = note->id & AD_FORKED_SESSION ? note->size : 0;
     s->domain = d;
     s->resumable = note->resumable;
+    s->for_other = note->grants.may & AD_GRANT_PEER;
     snprintf(s->who, sizeof s->who, "%s", note->who);
     *chain = s;
     return 0;
 }
 
 static bool is_entry_of(const ad_session_entry *s, const char *who) { return !who || !strcmp(s->who, who); }
+
+static bool is_entry_by(const ad_session_entry *s, const char *who, ad_clients clients) {
+    return is_entry_of(s, who) && (clients == AD_CLIENTS_ALL || s->for_other == (clients == AD_CLIENTS_PEERS));
+}
 
 uint64_t ad__session_entry_by_key(const ad_front *f, uint64_t key, const char *who) {
     for (size_t i = 0; i < AD_SESSION_ENTRY_CHAINS; i++)
@@ -74,11 +80,12 @@ void ad__session_entry_set_away(ad_front *f, uint64_t session, const ad_domain *
     s->forsaken = s->lost = false;
 }
 
-bool ad__session_entry_make_room(ad_front *f, const char *who) {
+bool ad__session_entry_make_room(ad_front *f, const char *who, ad_clients clients) {
     ad_session_entry *oldest = NULL;
     for (size_t i = 0; i < AD_SESSION_ENTRY_CHAINS; i++)
         for (ad_session_entry *s = f->session_entries[i]; s; s = s->next)
-            if (s->away && !s->forsaken && is_entry_of(s, who) && (!oldest || s->away < oldest->away)) oldest = s;
+            if (s->away && !s->forsaken && is_entry_by(s, who, clients) && (!oldest || s->away < oldest->away))
+                oldest = s;
     if (!oldest) return false;
     const ad_note note = {.kind = AD_NOTE_FORSAKE, .id = oldest->session};
     oldest->forsaken = !ad__domain_tell(oldest->domain, &note, -1);
@@ -144,6 +151,7 @@ static void hand_over_entry(ad_front *f, ad_session_entry *s, ad_hand *h) {
     ad__hand_text(h, s->who, sizeof s->who);
     ad__hand_number(h, &away);
     ad__hand_flag(h, &s->resumable);
+    ad__hand_flag(h, &s->for_other);
     ad__hand_flag(h, &s->lost);
     ad__hand_flag(h, &s->forsaken);
     s->away = (int64_t)away;
@@ -201,10 +209,10 @@ uint64_t ad__session_entry_end(ad_front *f, const char *who, const char *why) {
     return n;
 }
 
-uint64_t ad__session_entry_count(const ad_front *f, const char *who) {
+uint64_t ad__session_entry_count(const ad_front *f, const char *who, ad_clients clients) {
     uint64_t n = 0;
     for (size_t i = 0; i < AD_SESSION_ENTRY_CHAINS; i++)
         for (const ad_session_entry *s = f->session_entries[i]; s; s = s->next)
-            n += !s->forsaken && is_entry_of(s, who);
+            n += !s->forsaken && is_entry_by(s, who, clients);
     return n;
 }

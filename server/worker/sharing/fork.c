@@ -185,24 +185,29 @@ static bool has_child(const ad_worker_session *parent, uint64_t key) {
     return s;
 }
 
-/* Count the sessions of a principal (NULL: of all). living: leave out those whose client has ended, even if that was
- * not noticed yet. */
-static uint64_t count_sessions(ad_worker *w, const char *principal, bool living) {
+/* Tell whether two sessions count together: those of one principal do, and those of servers that come for it do apart.
+ */
+static bool counts_with(const ad_worker_session *s, const ad_worker_session *of) {
+    return !strcmp(s->principal, of->principal) && !((s->grants.may ^ of->grants.may) & AD_GRANT_PEER);
+}
+
+/* Count the sessions that count together with one (NULL: all). living: leave out those whose client has ended, even if
+ * that was not noticed yet. */
+static uint64_t count_sessions(ad_worker *w, const ad_worker_session *of, bool living) {
     uint64_t n = 0;
     pthread_mutex_lock(&w->sessions_lock);
     for (const ad_worker_session *s = w->sessions; s; s = s->next)
-        n += (!principal || !strcmp(s->principal, principal)) && !(living && ad__session_client_ended(s));
+        n += (!of || counts_with(s, of)) && !(living && ad__session_client_ended(s));
     pthread_mutex_unlock(&w->sessions_lock);
     pthread_mutex_lock(&w->engine.lock);
-    for (const ad_worker_session *born = w->sharing->births; born; born = born->next)
-        n += !principal || !strcmp(born->principal, principal);
+    for (const ad_worker_session *born = w->sharing->births; born; born = born->next) n += !of || counts_with(born, of);
     pthread_mutex_unlock(&w->engine.lock);
     return n;
 }
 
 /* True if there are so many sessions. One whose client has just ended does not count. */
-static bool is_full(ad_worker *w, const char *principal, uint64_t most) {
-    return count_sessions(w, principal, false) >= most && count_sessions(w, principal, true) >= most;
+static bool is_full(ad_worker *w, const ad_worker_session *of, uint64_t most) {
+    return count_sessions(w, of, false) >= most && count_sessions(w, of, true) >= most;
 }
 
 /* Check that the server and the principal may have one more session. */
@@ -213,7 +218,7 @@ static int check_session_limit(const ad_worker_session *s, ad_fault *fault) {
         return ad__fault(fault, AD_E_LIMIT,
                          "fork: the server has %" PRIu64 " sessions, as many as it takes (option sessions)",
                          (uint64_t)w->config.sessions);
-    if (!most || !is_full(w, s->principal, most)) return 0;
+    if (!most || !is_full(w, s, most)) return 0;
     return ad__fault(fault, AD_E_LIMIT,
                      "fork: %s has %" PRIu64
                      " sessions, as many as it may have at a time (grant sessions=N in the file of option "
@@ -256,7 +261,11 @@ int ad__handle_fork(ad_worker_session *s, ad_message *m, ad_fault *fault) {
 }
 
 void ad__fork_tell(ad_worker_session *s) {
-    ad_note note = {.kind = AD_NOTE_FORKED, .id = s->id, .size = s->comeback.key, .resumable = s->comeback.able};
+    ad_note note = {.kind = AD_NOTE_FORKED,
+                    .id = s->id,
+                    .size = s->comeback.key,
+                    .resumable = s->comeback.able,
+                    .grants = s->grants};
     memcpy(note.who, s->principal, sizeof note.who);
     ad__worker_tell(s->worker, &note, -1);
     s->socket.forked = false;
