@@ -85,3 +85,27 @@ int ad__infer_irfft(const ad_op *op, ad_result *result, ad_fault *fault) {
     result->shape[axis] = n;
     return 0;
 }
+
+#define MOST_DCT_POINTS (INT64_C(1) << 48) /* twice as many are still counted */
+
+int ad__infer_dct(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const int64_t type = op->param[1].as.i;
+    const ad_desc *x;
+    int status = ad__array_input(op, 0, &x, fault);
+
+    if (!status && op->loop != AD_FLOAT32 && op->loop != AD_FLOAT64)
+        status = ad__fault(fault, AD_E_TYPE, "dct: there is no loop for %s", ad__dtypes[op->loop].name);
+    if (!status && ad__dtypes[x->dtype].kind == 'c')
+        status = ad__fault(fault, AD_E_TYPE, "dct: the input must be real, not %s", ad__dtypes[x->dtype].name);
+    if (!status) status = ad__check_axis(op, x, fault);
+    if (!status && (type < 1 || type > 4))
+        status = ad__fault(fault, AD_E_VALUE, "dct: no such type: %" PRId64 "; it is 1, 2, 3 or 4", type);
+    if (status) return status;
+    const int64_t n = x->shape[op->param[0].as.i], least = type == 1 && !op->param[2].as.b ? 2 : 1;
+    if (n < least || n > MOST_DCT_POINTS)
+        return ad__fault(fault, AD_E_VALUE,
+                         "dct: axis %" PRId64 " has %" PRId64 " points; it must have %" PRId64 " to 2^48",
+                         op->param[0].as.i, n, least);
+    ad__set_result(result, op->loop, x->ndim, x->shape);
+    return 0;
+}

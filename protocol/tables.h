@@ -103,6 +103,7 @@ typedef enum ad_call_work {
     AD_WORK_NEIGHBOURS,
     AD_WORK_SECTIONS,
     AD_WORK_SPARSE,
+    AD_WORK_PAIRS,
     AD_WORK_SAMPLE,
     AD_WORK_PRODUCT,
     AD_WORK_MATRIX

@@ -52,6 +52,8 @@ typedef struct ad_cpu_kernels {
     const struct ad_random_kernels *random;    /* kernels/cpu/isa/random_tables.h */
     const struct ad_fft_kernels *fft;          /* kernels/cpu/isa/fft.h */
     const struct ad_factor_kernel *factor;     /* [dtype]; lanes 0: none; kernels/cpu/isa/factor.h */
+    const struct ad_pair_kernels *pairs;       /* kernels/cpu/isa/pairs.h */
+    const struct ad_filter_kernels *filter;    /* kernels/cpu/isa/filter.h */
 } ad_cpu_kernels;
 
 /* The best that this processor runs, chosen at the first call. */

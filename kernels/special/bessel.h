@@ -14,6 +14,7 @@
 #include <xsf/cephes/k1.h>
 #include <xsf/cephes/yn.h>
 #include "kernels/special/xsf_end.h"
+#include "kernels/special/ellipj.h"
 
 namespace special {
 
@@ -54,7 +55,8 @@ AD_DEFINE_1(ellipe, xsf::cephes::ellpe(x))
 AD_DEFINE_2(ellipkinc, xsf::cephes::ellik(x, y))
 AD_DEFINE_2(ellipeinc, xsf::cephes::ellie(x, y))
 AD_BODY void ellipj(double u, double m, double (&four)[4]) {
-    xsf::cephes::ellpj(u, m, &four[0], &four[1], &four[2], &four[3]);
+    if (m >= 1e-9 && m < 0.9999999999 && ::isfinite(u)) step_down(u, m, four);
+    else xsf::cephes::ellpj(u, m, &four[0], &four[1], &four[2], &four[3]);
 }
 } // namespace body
 } // namespace special

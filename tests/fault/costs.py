@@ -151,6 +151,25 @@ def images():
             x, np.full((sections, 2, order + 1), 1e-6), np.zeros((sections, order, 1))]
 
 
+def points():
+    """Few points of many coordinates, many of few, and those of which all are equally far."""
+    for m, n, columns in (2000, 2000, 1), (60, 60, 1000), (2, 2, 1_000_000), (1, SOME, 3), (SOME, 1, 3), (700, 700, 3):
+        x, y = (numbers("d", k * columns, False).reshape(k, columns) for k in (m, n))
+        for metric in range(13):
+            yield f"pair_distances of {m} and {n}, {columns} columns, metric {metric}", lambda x, y, metric=metric: _core.call(
+                "pair_distances", (x, y), (metric, 2.5)), [x, y]
+            yield f"pair_distances of {m}, {columns} columns, metric {metric}", lambda x, metric=metric: _core.call(
+                "pair_distances", (x,), (metric, 2.5)), [x]
+        for p, same in itertools.product((2, 2.5, np.inf), (False, True)):
+            yield f"nearest_points of {m} to {n}, {columns} columns, p {p}", lambda x, y, p=p: _core.call(
+                "nearest_points", (x, y), (16, p, np.inf)), [x * (not same), y]
+    for kind in "db":
+        yield f"squareform {kind}", lambda x: _core.call("squareform", (x,), ()), [numbers(kind, 1000 * 999 // 2, False)]
+    for n, (kind, sine) in itertools.product((SOME - 1, 1 << 17, 131071), itertools.product(range(1, 5), (False, True))):
+        yield f"dct {kind} of {n}{' sine' * sine}", lambda x, a=(kind, sine): _core.call(
+            "dct", (x,), (0, *a, True, 1.0)), [numbers("d", n, False)]
+
+
 def sparse():
     """One long row, and a triangle, with one column and many."""
     n, rows = 60_000, 300
@@ -250,6 +269,7 @@ if __name__ == "__main__":
     ad.connect()
     found = []
     with np.errstate(all="ignore"):
-        for make in (ufuncs, reductions, strides, decompositions, calls, windows, images, sparse, distributions, draws):
+        for make in (ufuncs, reductions, strides, decompositions, calls, windows, images, points, sparse, distributions,
+                     draws):
             found += [[name, measure(run, operands)] for name, run, operands in make()]
     print(json.dumps(found))

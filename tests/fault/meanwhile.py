@@ -305,6 +305,8 @@ def number_cases(rng, place):
     yield "fft", (real,), (1, 1, 1.0), {"dtype": "complex128"}, None
     yield "rfft", (real,), (0, 0, 1.0), {"dtype": "complex128"}, None
     yield "irfft", (wave,), (0, 0, 2 * N - 2, 1.0), {}, None
+    for kind, sine in itertools.product(range(1, 5), (False, True)):
+        yield "dct", (real,), (0, kind, sine, True, 0.5), {}, None
     for name, x in itertools.product(("cumsum", "cumprod", "nancumsum", "nancumprod"), (real, Written(
             place, *numbers(rng, "int64", N)))):
         yield name, (x,), (0,), {}, None
@@ -374,6 +376,19 @@ def image_cases(rng, place):
     yield "iir", (x, sections, state), (0,), {}, None
 
 
+def point_cases(rng, place):
+    """Distances and neighbours of points, some of which are anywhere or are none."""
+    points = Written(place, *numbers(rng, "float64", (300, 3)), np.full((300, 3), np.nan))
+    queries = Written(place, *numbers(rng, "float64", (500, 3)), np.full((500, 3), -np.inf))
+    for metric in range(13):
+        yield "pair_distances", (points, queries), (metric, 1.5), {}, None
+        yield "pair_distances", (points,), (metric, 1.5), {}, None
+    for p in 1, 2, 2.5, np.inf:
+        yield "nearest_points", (points, queries), (3, p, np.inf), {}, lambda r: within(0, 301)(r[1])
+    for dtype in "float64", "int8":
+        yield "squareform", (Written(place, *numbers(rng, dtype, 4950)),), (), {}, None
+
+
 def random_cases(rng, place):
     """Cases of each distribution. Its parameters are arrays, and their second state has values that it does not
     take."""
@@ -412,11 +427,12 @@ def curand_cases(rng, place):
 CALLS = {name: make for make, names in {
     index_cases: "gather scatter compress place nonzero bincount histogram",
     order_cases: "sort sort_places argsort partition argpartition searchsorted merge merge_pairs",
-    number_cases: "iota fft rfft irfft cumsum cumprod nancumsum nancumprod matmul",
+    number_cases: "iota fft rfft irfft dct cumsum cumprod nancumsum nancumprod matmul",
     linalg_cases: "cholesky qr svd svdvals eigh eigvalsh inv lu slogdet eig eigvals qr_raw solve solve_triangular lstsq",
     random_cases: "random",
     curand_cases: "curand curand_seed",
     sparse_cases: "spmm sptrsm spgemm ilu0 spunion sptranspose spband sprows",
+    point_cases: "pair_distances nearest_points squareform",
     image_cases: "correlate1d window1d correlate rank_filter grey_filter spline1d sample label nearest_zero iir",
 }.items() for name in names.split()}
 

@@ -25,22 +25,21 @@ def draw(*shape):
 
 
 @pytest.mark.parametrize("metric", ("euclidean", "sqeuclidean", "cityblock", "chebyshev", "minkowski", "canberra",
-                                    "braycurtis", "hamming", "cosine", "correlation", "jensenshannon", "cb"))
-def test_distances(metric, monkeypatch):
-    monkeypatch.setattr(distance, "_BLOCK", 100)  # small blocks, of which several are needed
+                                    "braycurtis", "hamming", "cosine", "correlation", "jensenshannon", "russellrao", "cb"))
+def test_distances(metric):
     a, b = draw(7, 4), draw(6, 4)
     a[1] = b[2] = [0.5, 0, 0.25, 0.25]
     for options in ({}, {"p": 3}) if metric == "minkowski" else ({},):
         near(distance.cdist(ad.asarray(a), ad.asarray(b), metric, **options), sd.cdist(a, b, metric, **options))
         near(distance.pdist(ad.asarray(a), metric, **options), sd.pdist(a, metric, **options))
-    if hasattr(sd, metric):
+    if hasattr(sd, metric) and metric != "russellrao":  # of numbers SciPy's makes another distance of two vectors than of pairs
         near(getattr(distance, metric)(ad.asarray(a[0]), ad.asarray(b[0])), float(getattr(sd, metric)(a[0], b[0])))
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean", "cityblock", "chebyshev", "minkowski", "canberra",
                                     "braycurtis", "cosine", "correlation"])
 def test_points_of_few_and_many_columns(metric):
-    """Few columns are joined one by one, many are summed. NaN stays where it is."""
+    """Of many columns products are those of matrices. NaN stays where it is."""
     rng = np.random.default_rng(4)
     for columns in (1, 3, 64, 65):
         a, b = rng.random((7, columns)), rng.random((6, columns))
@@ -53,12 +52,56 @@ def test_points_of_few_and_many_columns(metric):
             near(ours, expected)
 
 
+@pytest.mark.parametrize("metric", ["kl_divergence", "hellinger"])
+def test_distances_that_scipy_lacks(metric):
+    """CuPy has two more metrics, of pairs and of two vectors."""
+    a, b = draw(40, 4), draw(6, 4)
+    a[1, 1] = b[2, 2] = 0
+    x, y = a[:, None], b[None]
+    with np.errstate(all="ignore"):
+        entropy = np.where(x == 0, 0, np.where(y > 0, x * np.log(np.where(x > 0, x, 1) / np.where(y > 0, y, 1)), np.inf))
+    expected = entropy.sum(axis=-1) if metric == "kl_divergence" else np.sqrt(
+        ((np.sqrt(x) - np.sqrt(y)) ** 2).sum(axis=-1) / 2)
+    near(distance.cdist(ad.asarray(a), ad.asarray(b), metric), expected)
+    near(getattr(distance, metric)(ad.asarray(a[0]), ad.asarray(b[0])), expected[0, 0])
+
+
+@pytest.mark.parametrize("m, n, columns", [(1, 1, 3), (2, 33, 1), (65, 31, 2), (130, 70, 5), (3, 200, 40), (0, 4, 2), (4, 3, 0)])
+def test_blocks_of_points(m, n, columns):
+    """Blocks and tiles that are full, or have one point, or none; and results that lie apart."""
+    a, b = draw(m, columns), draw(n, columns)
+    for metric in ("euclidean", "braycurtis", "minkowski"):
+        more = {"p": 1.5} if metric == "minkowski" else {}
+        with np.errstate(all="ignore"):
+            expected, pairs = sd.cdist(a, b, metric, **more), sd.pdist(b, metric, **more)
+        near(distance.cdist(ad.asarray(a), ad.asarray(b), metric, **more), expected)
+        near(distance.pdist(ad.asarray(b), metric, **more), pairs)
+        out, apart = ad.zeros((n, m)).T, ad.zeros(2 * len(pairs))[::2]
+        near(distance.cdist(ad.asarray(a), ad.asarray(b), metric, out=out, **more), expected)
+        near(distance.pdist(ad.asarray(b), metric, out=apart, **more), pairs)
+        near(out, expected)
+
+
+def test_square_of_distances():
+    for n in (1, 2, 64, 65, 130):
+        for kind in ("float64", "float32", "int16", "complex128", "bool"):
+            x = (draw(n * (n - 1) // 2) * 100).astype(kind)
+            expected = np.zeros((n, n), kind)
+            expected[np.triu_indices(n, 1)] = x
+            near(distance.squareform(ad.asarray(x)), expected + expected.T if kind != "bool" else expected | expected.T)
+    near(distance.squareform(ad.asarray(np.arange(12.0))[::2]), sd.squareform(np.arange(0, 12.0, 2)))
+
+
 def test_shapes_of_distances():
     a, b = draw(7, 4), draw(6, 4)
     near(distance.squareform(distance.pdist(ad.asarray(a))), sd.squareform(sd.pdist(a)))
     near(distance.squareform(ad.asarray(sd.squareform(sd.pdist(a)))), sd.pdist(a))
     for m in (1, 2, 3, 8, 9, 17, 40):  # parts of the pairs are of one point and of several
         near(distance.pdist(ad.asarray(draw(m, 3))), sd.pdist(draw(m, 3)))
+        near(distance.pdist(ad.asarray(draw(m, 70)), "cosine"), sd.pdist(draw(m, 70), "cosine"))
+    for wrong in (0, -1):
+        with pytest.raises(ValueError, match="p must be greater than 0"):
+            distance.cdist(ad.asarray(a), ad.asarray(b), "minkowski", p=wrong)
     near(spatial.distance_matrix(ad.asarray(a), ad.asarray(b), p=1), scipy.spatial.distance_matrix(a, b, p=1))
     out = ad.empty((7, 6))
     assert distance.cdist(ad.asarray(a), ad.asarray(b), out=out) is out
@@ -108,6 +151,35 @@ def test_nearest_of_equal_distances_are_the_first(k):
     np.testing.assert_array_equal(found[:, :32], order)
     np.testing.assert_allclose(near[:, :32], np.take_along_axis(distances, order, axis=-1), rtol=1e-15)
     assert (found[:, 32:] == 32).all() and np.isinf(near[:, 32:]).all()
+
+
+@pytest.mark.parametrize("columns", (1, 2, 3, 30))
+@pytest.mark.parametrize("points", (1, 31, 33, 1500, 40_000))
+def test_queries_of_many_points(points, columns):
+    """The server puts many points in order first, and looks at all of few."""
+    data, x = np.round(draw(points, columns), 2), draw(300, columns)
+    data[-1] = data[0]
+    ours, theirs = spatial.KDTree(ad.asarray(data)), scipy.spatial.KDTree(data)
+    for p, k in ((1, 3), (2, 1), (2, 16), (2.5, 2), (np.inf, 2)):
+        if points == 40_000 and columns == 30 and p != 2:
+            continue  # SciPy's takes long
+        distances = ours.query(ad.asarray(x), k, p=p)[0]
+        near(distances, theirs.query(x, k, p=p)[0])
+    nearest = ours.query(ad.asarray(x))[1].get()
+    np.testing.assert_allclose(((data[nearest] - x) ** 2).sum(axis=-1), theirs.query(x)[0] ** 2, rtol=1e-12)
+    first = {tuple(row): place for place, row in reversed(list(enumerate(data.tolist())))}
+    assert nearest.tolist() == [first[tuple(row)] for row in data[nearest].tolist()]
+
+
+def test_queries_with_a_bound():
+    data, x = draw(2000, 3), draw(100, 3)
+    ours, theirs = spatial.KDTree(ad.asarray(data)), scipy.spatial.KDTree(data)
+    for bound in (0.05, 0):
+        for p in (1, 2, 3, np.inf):
+            for mine, other in zip(ours.query(ad.asarray(x), 4, p=p, distance_upper_bound=bound),
+                                   theirs.query(x, 4, p=p, distance_upper_bound=bound)):
+                near(mine, other)
+    assert (ours.query(ad.asarray(x), distance_upper_bound=-1)[1] == 2000).all()
 
 
 def test_statistics():

@@ -29,6 +29,8 @@ struct pass {
     int axis;
     array from, to;
     double factor;
+    int type; /* of a transform of cosines or sines, and what it does besides (kernels/cpu/isa/fft.h) */
+    bool sine, ortho;
     walk<2> lines; /* the last axis of it is cut into groups */
     int64_t length, group, groups;
     ad_fft_plan plan;
@@ -58,7 +60,7 @@ void prepare(pass *p) {
     const int64_t points = std::max(p->from.shape[p->axis], p->to.shape[p->axis]);
     p->lines = walk_of(p->from, p->to, p->axis);
     closest_last(&p->lines);
-    p->plan.real = ad_fft_is_real(p->kind);
+    p->plan.form = ad_fft_form_of(p->kind);
     p->plan.wide = real_of(p->from.dtype) == AD_FLOAT64;
     p->plan.n = points;
     p->length = p->lines.length();
@@ -78,7 +80,10 @@ void transform_groups(const pass *p, const ad_fft_kept *plan, int64_t begin, int
                                         std::min(p->length - done, p->group),
                                         p->lines.inner(0),
                                         p->lines.inner(1),
-                                        p->factor};
+                                        p->factor,
+                                        p->type,
+                                        p->sine,
+                                        p->ortho};
             ad_fft_run(plan, &lines);
             return false;
         });
@@ -221,6 +226,24 @@ int to_real(ad_call *c, const array &x, const array &out) {
     return scale(c, out, between, ad_scalar_number(&c->op->param[3]));
 }
 
+/* Transform to cosines or sines. */
+int to_cosines(ad_call *c, const array &x, const array &out) {
+    const ad_scalar *param = c->op->param;
+    pass p = {};
+    p.axis = int(param[0].as.i);
+    p.type = int(param[1].as.i);
+    p.sine = param[2].as.b;
+    p.ortho = param[3].as.b;
+    p.kind = p.type == 4   ? AD_FFT_TRIGONOMETRIC_4
+             : p.type != 1 ? AD_FFT_TRIGONOMETRIC_23
+             : p.sine      ? AD_FFT_SINE_1
+                           : AD_FFT_COSINE_1;
+    p.from = x;
+    p.to = out;
+    p.factor = ad_scalar_number(&param[4]);
+    return transform(c, &p);
+}
+
 /* Elements lie where the processor can read them, and their parts as well. */
 bool whole_steps(const array &x) {
     const int64_t size = itemsize(x.dtype), real = itemsize(real_of(x.dtype));
@@ -256,3 +279,5 @@ int ad_call_fft(ad_call *c) {
 int ad_call_rfft(ad_call *c) { return run(c, real_of(c->op->loop), c->op->loop, from_real); }
 
 int ad_call_irfft(ad_call *c) { return run(c, c->op->loop, real_of(c->op->loop), to_real); }
+
+int ad_call_dct(ad_call *c) { return run(c, c->op->loop, c->op->loop, to_cosines); }

@@ -23,11 +23,11 @@ ad_fft_kept table[MOST_PLANS];
 uint64_t now;
 
 bool same_key(const ad_fft_plan *a, const ad_fft_plan *b) {
-    return a->real == b->real && a->wide == b->wide && a->n == b->n;
+    return a->form == b->form && a->wide == b->wide && a->n == b->n;
 }
 
 void destroy(ad_fft_kept *k) {
-    if (k->plan) k->kernels->destroy(k->key.real, k->key.wide, k->plan);
+    if (k->plan) k->kernels->destroy(k->key.form, k->key.wide, k->plan);
     k->plan = nullptr;
 }
 
@@ -66,7 +66,7 @@ int ad_fft_acquire(const ad_device *device, const ad_fft_plan *p, ad_fft_kept **
     if (!k) return ad__fault(fault, AD_E_MEMORY, "out of plans for Fourier transforms");
     if (!k->plan) k->device = device;
     try {
-        if (!k->plan) k->plan = kernels->make(p->real, p->wide, p->n);
+        if (!k->plan) k->plan = kernels->make(p->form, p->wide, p->n);
     } catch (const std::bad_alloc &) {
         return ad__fault(fault, AD_E_MEMORY, "no memory for a Fourier transform of %lld points",
                          static_cast<long long>(p->n));

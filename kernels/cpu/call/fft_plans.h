@@ -7,8 +7,9 @@
 
 /* The properties of a plan, all of which are its key. */
 struct ad_fft_plan {
-    bool real, wide; /* of real numbers, either way; of double */
-    int64_t n;       /* points, of the real side where there is one */
+    ad_fft_form form;
+    bool wide; /* of double */
+    int64_t n; /* points, of the real side where there is one */
 };
 
 struct ad_fft_kept;

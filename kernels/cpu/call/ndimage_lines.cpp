@@ -9,6 +9,8 @@
 
 #include "kernels/call_order.h"
 #include "kernels/cpu/backend/parallel.h"
+#include "kernels/cpu/isa/filter.h"
+#include "kernels/cpu/kernels.h"
 #include "kernels/ndimage.h"
 
 namespace {
@@ -18,7 +20,6 @@ using namespace ad;
 constexpr int64_t LANES = 32;      /* lines of a tile at most */
 constexpr int64_t RESULTS = 2048;  /* elements of a tile at most */
 constexpr int64_t REACH = 2048;    /* elements beyond a tile that one pass reads at most */
-constexpr int64_t BLOCK = 32;      /* sums that stay in registers */
 constexpr int64_t GRAIN = 1 << 15; /* products */
 
 /* An array of (outer, n, inner) elements without gaps, of which windows of `size` go along n. */
@@ -89,19 +90,15 @@ template <class T> void store_tile(const lines *l, const tile *t, const walk<1> 
 /* ---- correlate1d ---- */
 
 /* Add: sum[i] += w[j] * x[i + j*step] over taps j. */
-template <class T> void add_block(T *sum, const T *x, int64_t step, const T *w, int64_t taps) {
-    T part[BLOCK];
-    for (int64_t i = 0; i < BLOCK; i++) part[i] = sum[i];
-    for (int64_t j = 0; j < taps; j++, x += step)
-        for (int64_t i = 0; i < BLOCK; i++) part[i] = part[i] + w[j] * x[i];
-    for (int64_t i = 0; i < BLOCK; i++) sum[i] = part[i];
-}
-
 template <class T> void add_taps(T *sum, int64_t n, const T *x, int64_t step, const T *w, int64_t taps) {
-    int64_t i = 0;
-    for (; i + BLOCK <= n; i += BLOCK) add_block(sum + i, x + i, step, w, taps);
     for (int64_t j = 0; j < taps; j++)
-        for (int64_t k = i; k < n; k++) sum[k] = sum[k] + w[j] * x[j * step + k];
+        for (int64_t i = 0; i < n; i++) sum[i] = sum[i] + w[j] * x[j * step + i];
+}
+void add_taps(float *sum, int64_t n, const float *x, int64_t step, const float *w, int64_t taps) {
+    ad_cpu_kernels_get()->filter->add_float(sum, n, x, step, w, taps);
+}
+void add_taps(double *sum, int64_t n, const double *x, int64_t step, const double *w, int64_t taps) {
+    ad_cpu_kernels_get()->filter->add_double(sum, n, x, step, w, taps);
 }
 
 template <class T> struct weighing {

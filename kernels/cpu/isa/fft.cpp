@@ -17,6 +17,10 @@ using pocketfft::detail::arr;
 using pocketfft::detail::cmplx;
 using pocketfft::detail::pocketfft_c;
 using pocketfft::detail::pocketfft_r;
+using pocketfft::detail::T_dcst23;
+using pocketfft::detail::T_dcst4;
+using pocketfft::detail::T_dct1;
+using pocketfft::detail::T_dst1;
 
 constexpr int64_t LONG_LINE = 1 << 18; /* points; longer lines are transformed one by one, which needs less memory */
 
@@ -157,11 +161,28 @@ void transform_to_real(const pocketfft_r<T> *plan, const line_ends<T> &e, int64_
     e.template store<V, N>(n, buffer);
 }
 
+/* Transform points of cosines or sines where they are. */
+template <class T, class V> void run_trigonometric(const void *plan, const ad_fft_lines *l, V *points) {
+    const auto run = [&](const auto *p) { p->exec(points, T(l->factor), l->ortho, l->type, !l->sine); };
+    switch (l->kind) {
+    case AD_FFT_COSINE_1: return run(static_cast<const T_dct1<T> *>(plan));
+    case AD_FFT_SINE_1: return run(static_cast<const T_dst1<T> *>(plan));
+    case AD_FFT_TRIGONOMETRIC_23: return run(static_cast<const T_dcst23<T> *>(plan));
+    default: run(static_cast<const T_dcst4<T> *>(plan));
+    }
+}
+
+template <class T, class V, int N>
+void transform_trigonometric(const void *plan, const ad_fft_lines *l, const line_ends<T> &e, int64_t n, V *buffer) {
+    e.template load<V, N>(n, buffer);
+    run_trigonometric<T>(plan, l, buffer);
+    e.template store<V, N>(n, buffer);
+}
+
 /* N lines at a time as long as there are so many; how many have been done. */
 template <class T, class V, int N> int64_t run_lines(const void *plan, const ad_fft_lines *l, int64_t n, int64_t done) {
-    const bool real = ad_fft_is_real(l->kind);
     if (l->lines - done < N) return done;
-    arr<V> buffer(size_t(real ? n : 2 * n));
+    arr<V> buffer(size_t(ad_fft_form_of(l->kind) == AD_FFT_OF_COMPLEX ? 2 * n : n));
     for (; l->lines - done >= N; done += N) {
         const line_ends<T> e = {l->from + done * l->from_next,
                                 l->to + done * l->to_next,
@@ -178,6 +199,10 @@ template <class T, class V, int N> int64_t run_lines(const void *plan, const ad_
         case AD_FFT_TO_REAL:
             transform_to_real<T, V, N>(static_cast<const pocketfft_r<T> *>(plan), e, n, T(l->factor), buffer.data());
             break;
+        case AD_FFT_COSINE_1:
+        case AD_FFT_SINE_1:
+        case AD_FFT_TRIGONOMETRIC_23:
+        case AD_FFT_TRIGONOMETRIC_4: transform_trigonometric<T, V, N>(plan, l, e, n, buffer.data()); break;
         default:
             transform_complex<T, V, N>(static_cast<const pocketfft_c<T> *>(plan), e, n, T(l->factor),
                                        l->kind == AD_FFT_FORWARD, reinterpret_cast<cmplx<V> *>(buffer.data()));
@@ -227,12 +252,23 @@ template <class T> void run_to_real(const void *plan, const ad_fft_lines *l, int
     static_cast<const pocketfft_r<T> *>(plan)->exec(out, T(l->factor), false);
 }
 
+/* A line of cosines or sines whose result is contiguous, without a buffer. */
+template <class T> void run_real_in_place(const void *plan, const ad_fft_lines *l, int64_t n, int64_t line) {
+    T *out = reinterpret_cast<T *>(l->to + line * l->to_next);
+    const char *in = l->from + line * l->from_next;
+    if (l->from_step == int64_t(sizeof(T))) memmove(out, in, size_t(n) * sizeof(T));
+    else
+        for (int64_t i = 0; i < n; i++) out[i] = *reinterpret_cast<const T *>(in + i * l->from_step);
+    run_trigonometric<T>(plan, l, out);
+}
+
 /* Transform the line where its result belongs. False: that is not contiguous. */
 template <class T> bool run_at_place(const void *plan, const ad_fft_lines *l, int64_t n, int64_t line) {
-    const bool to_real = l->kind == AD_FFT_TO_REAL;
-    if (l->to_step != int64_t(to_real ? sizeof(T) : 2 * sizeof(T))) return false;
-    if (to_real) run_to_real<T>(plan, l, n, line);
-    else if (ad_fft_is_real(l->kind)) run_from_real<T>(plan, l, n, line);
+    const bool real = l->kind == AD_FFT_TO_REAL || ad_fft_is_trigonometric(l->kind);
+    if (l->to_step != int64_t(real ? sizeof(T) : 2 * sizeof(T))) return false;
+    if (ad_fft_is_trigonometric(l->kind)) run_real_in_place<T>(plan, l, n, line);
+    else if (real) run_to_real<T>(plan, l, n, line);
+    else if (ad_fft_form_of(l->kind) == AD_FFT_OF_REAL) run_from_real<T>(plan, l, n, line);
     else run_in_place<T>(plan, l, n, line);
     return true;
 }
@@ -246,27 +282,40 @@ template <class T> void run_as(int64_t n, const void *plan, const ad_fft_lines *
     run_lines<T, T, 1>(plan, l, n, done);
 }
 
-template <class T> void *make_plan(bool real, int64_t n) {
-    if (real) return new pocketfft_r<T>(size_t(n));
-    return new pocketfft_c<T>(size_t(n));
+template <class T> void *make_plan(ad_fft_form form, int64_t n) {
+    switch (form) {
+    case AD_FFT_OF_COMPLEX: return new pocketfft_c<T>(size_t(n));
+    case AD_FFT_OF_REAL: return new pocketfft_r<T>(size_t(n));
+    case AD_FFT_OF_COSINE_1: return new T_dct1<T>(size_t(n));
+    case AD_FFT_OF_SINE_1: return new T_dst1<T>(size_t(n));
+    case AD_FFT_OF_TRIGONOMETRIC_23: return new T_dcst23<T>(size_t(n));
+    default: return new T_dcst4<T>(size_t(n));
+    }
 }
 
-template <class T> void destroy_plan(bool real, void *plan) {
-    if (real) delete static_cast<pocketfft_r<T> *>(plan);
-    else delete static_cast<pocketfft_c<T> *>(plan);
+template <class T> void destroy_plan(ad_fft_form form, void *plan) {
+    switch (form) {
+    case AD_FFT_OF_COMPLEX: delete static_cast<pocketfft_c<T> *>(plan); break;
+    case AD_FFT_OF_REAL: delete static_cast<pocketfft_r<T> *>(plan); break;
+    case AD_FFT_OF_COSINE_1: delete static_cast<T_dct1<T> *>(plan); break;
+    case AD_FFT_OF_SINE_1: delete static_cast<T_dst1<T> *>(plan); break;
+    case AD_FFT_OF_TRIGONOMETRIC_23: delete static_cast<T_dcst23<T> *>(plan); break;
+    default: delete static_cast<T_dcst4<T> *>(plan);
+    }
 }
 
 extern const ad_fft_kernels fft_kernels;
-const ad_fft_kernels fft_kernels = {
-    [](bool real, bool wide, int64_t n) { return wide ? make_plan<double>(real, n) : make_plan<float>(real, n); },
-    [](bool real, bool wide, void *plan) {
-        if (wide) destroy_plan<double>(real, plan);
-        else destroy_plan<float>(real, plan);
-    },
-    [](bool wide, int64_t n, const void *plan, const ad_fft_lines *lines) {
-        if (wide) run_as<double>(n, plan, lines);
-        else run_as<float>(n, plan, lines);
-    }};
+const ad_fft_kernels fft_kernels = {[](ad_fft_form form, bool wide, int64_t n) {
+                                        return wide ? make_plan<double>(form, n) : make_plan<float>(form, n);
+                                    },
+                                    [](ad_fft_form form, bool wide, void *plan) {
+                                        if (wide) destroy_plan<double>(form, plan);
+                                        else destroy_plan<float>(form, plan);
+                                    },
+                                    [](bool wide, int64_t n, const void *plan, const ad_fft_lines *lines) {
+                                        if (wide) run_as<double>(n, plan, lines);
+                                        else run_as<float>(n, plan, lines);
+                                    }};
 
 } // namespace AD_ISA
 } // namespace ad

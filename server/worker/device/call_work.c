@@ -8,8 +8,9 @@
 #include "protocol/size.h"
 #include "protocol/tables.h"
 
-#define LONG_NS 10000000 /* of what cannot be told apart from a long operation */
-#define SHORT_LINE 16 /* elements of a line, below which a window's elements are read for few results */
+#define LONG_NS 10000000   /* of what cannot be told apart from a long operation */
+#define BLOCK_OF_POINTS 32 /* points that take as long as one of them */
+#define SHORT_LINE 16      /* elements of a line, below which a window's elements are read for few results */
 
 /* Get input i, or NULL where there is none or it is a scalar. */
 static const ad_desc *find_input(const ad_op *op, int i) {
@@ -89,12 +90,24 @@ static int64_t estimate_sparse(const ad_op *op) {
     return x && x->ndim == 2 ? estimate_product(count_input(op, 0), x->shape[1], 2) : 0;
 }
 
+/* Each row of input 0 meets each row of input 1, or half of its own, column by column and block by block. */
+static int64_t estimate_pairs(const ad_op *op) {
+    const ad_desc *x = find_input(op, 0), *y = find_input(op, 1);
+    if (!x || x->ndim != 2) return 0;
+    const int64_t rows = y && y->ndim == 2 ? y->shape[0] : x->shape[0] / 2;
+    return ad__size_product(ad__desc_count(x), rows > BLOCK_OF_POINTS ? rows : BLOCK_OF_POINTS);
+}
+
 int64_t ad__call_more_work(const ad_op *op) {
-    static int64_t (*const estimates[])(const ad_op *op) = {
-        [AD_WORK_LINE] = estimate_line,          [AD_WORK_RUNNING] = estimate_running,
-        [AD_WORK_OFFSETS] = estimate_offsets,    [AD_WORK_CHOICES] = estimate_choices,
-        [AD_WORK_NEIGHBOURS] = estimate_choices, [AD_WORK_SECTIONS] = estimate_sections,
-        [AD_WORK_SPARSE] = estimate_sparse,      [AD_WORK_MATRIX] = NULL};
+    static int64_t (*const estimates[])(const ad_op *op) = {[AD_WORK_LINE] = estimate_line,
+                                                            [AD_WORK_RUNNING] = estimate_running,
+                                                            [AD_WORK_OFFSETS] = estimate_offsets,
+                                                            [AD_WORK_CHOICES] = estimate_choices,
+                                                            [AD_WORK_NEIGHBOURS] = estimate_choices,
+                                                            [AD_WORK_SECTIONS] = estimate_sections,
+                                                            [AD_WORK_SPARSE] = estimate_sparse,
+                                                            [AD_WORK_PAIRS] = estimate_pairs,
+                                                            [AD_WORK_MATRIX] = NULL};
     int64_t (*const estimate)(const ad_op *op) = estimates[ad__call(op->row)->work];
 
     return estimate ? estimate(op) : 0;

@@ -135,8 +135,9 @@ static int64_t estimate_call(const ad_op *op) {
         [AD_WORK_LINE] = estimate_windows,    [AD_WORK_RUNNING] = estimate_each,
         [AD_WORK_OFFSETS] = estimate_windows, [AD_WORK_CHOICES] = estimate_windows,
         [AD_WORK_NEIGHBOURS] = estimate_each, [AD_WORK_SECTIONS] = estimate_each,
-        [AD_WORK_SPARSE] = estimate_each,     [AD_WORK_SAMPLE] = estimate_samples,
-        [AD_WORK_PRODUCT] = estimate_product, [AD_WORK_MATRIX] = estimate_matrices};
+        [AD_WORK_SPARSE] = estimate_each,     [AD_WORK_PAIRS] = estimate_each,
+        [AD_WORK_SAMPLE] = estimate_samples,  [AD_WORK_PRODUCT] = estimate_product,
+        [AD_WORK_MATRIX] = estimate_matrices};
     const ad_call_row *row = ad__call(op->row);
 
     return ad__size_sum(estimates[row->work](op, row->cost), ad__call_more_work(op));

@@ -30,6 +30,9 @@ def _list_powers(ndim, degree):
 
 def _take_kernels(name, a, b, epsilon):
     """The function of the distances between points (..., m, n) and (..., k, n): (..., m, k)."""
+    if a.ndim == b.ndim == 2:
+        from ..spatial.distance import cdist
+        return _KERNELS[name][0](cdist(a, b) if epsilon == 1 else cdist(a, b) * epsilon)
     apart = (a[..., :, None, :] - b[..., None, :, :]) * epsilon
     return _KERNELS[name][0](ad.sqrt((apart * apart).sum(axis=-1)))
 

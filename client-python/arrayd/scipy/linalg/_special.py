@@ -77,10 +77,10 @@ def hadamard(n, dtype=int):
     if n < 1 or n & (n - 1):
         raise ValueError("n must be an positive integer, and n must be a power of 2")
     places = ad.arange(n)
-    bits, odd = places[:, None] & places, ad.zeros((n, n), bool)
-    for shift in range(int(n).bit_length() - 1):
-        odd = odd ^ ((bits >> shift & 1) != 0)
-    return (1 - 2 * odd.astype(np.int64)).astype(dtype)
+    bits, width = places[:, None] & places, 1
+    while width < int(n).bit_length():
+        bits, width = bits ^ bits >> width, 2 * width
+    return (1 - 2 * (bits & 1)).astype(dtype, copy=False)
 
 
 def leslie(f, s):
@@ -142,8 +142,7 @@ def companion(a):
     first = -a[1:] / (1.0 * a[0])
     c = ad.zeros((a.size - 1,) * 2, first.dtype)
     c[0] = first
-    places = ad.arange(1, a.size - 1)
-    c[places, places - 1] = 1
+    c.reshape(-1)[a.size - 1::a.size] = 1
     return c
 
 
@@ -171,8 +170,8 @@ def hilbert(n):
     Raises: nothing of its own.
     Source: scipy.linalg.hilbert
     """
-    i = ad.arange(n)
-    return 1.0 / (i[:, None] + i + 1)
+    i = ad.arange(0.0, n)
+    return 1.0 / ((i + 1.0)[:, None] + i)
 
 
 def dft(n, scale=None):

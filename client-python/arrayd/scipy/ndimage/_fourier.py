@@ -103,21 +103,11 @@ def _ball_factor(radius, ndim):
     if ndim == 1:
         factor = _u["sin"](safe) / safe
     elif ndim == 2:
-        factor = 2 * _bessel_j1(safe) / safe
+        factor = 2 * _u["j1"](safe) / safe
     else:
         factor = 3 * (_u["sin"](safe) - safe * _u["cos"](safe)) / (safe * safe * safe)
     from ..._array.indexing import where
     return where(radius < 1e-4, 1.0, factor)
-
-
-def _bessel_j1(x):
-    """J1, from its integral, which sums over a period give to full precision: 1/pi of cos(t - x sin t) from 0 to pi."""
-    most = 64 + int(float(_core.reduce("max", x)) * 2) if x.size else 64
-    total = 0.0
-    for k in range(most):
-        t = math.pi * (k + 0.5) / most
-        total = total + _u["cos"](t - x * math.sin(t))
-    return total / most
 
 
 def fourier_ellipsoid(input, size, n=-1, axis=-1, output=None):

@@ -3,7 +3,6 @@
 Elements of several labels are counted, added or compared by the place of their label among those asked for, so that no
 function but those that return places, slices or Python objects waits for the server.
 """
-import itertools
 import math
 import operator
 
@@ -97,7 +96,6 @@ class _Groups:
     def _count_from_least(self, labels, index):
         """Number labels of an index that is on this side, and of near integers, by how far they are from the least. Labels
         that are further have the place behind all. False: the index is another one."""
-        from ..._array.indexing import where
         index = index if isinstance(index, ndarray) else np.asarray(index)
         if isinstance(index, ndarray) or not index.size or any(
                 kind.kind not in "iu" or kind == np.uint64 for kind in (index.dtype, labels.dtype)):
@@ -106,9 +104,9 @@ class _Groups:
         count = int(index.max()) - least + 1
         if count > _SPREAD + 4 * index.size or abs(least) > 1 << 62:
             return False
-        place = labels.astype(np.int64, copy=False) - least
+        place = (labels.astype(np.int64, copy=False) - least).view(np.uint64)  # those below the least become large
         self.shape, self.count, self.places = index.shape, count, as_array(index.reshape(-1).astype(np.int64) - least)
-        self.bins = where((place >= 0) & (place < count), place, count)
+        self.bins = _u["minimum"](place, np.uint64(count)).view(np.int64)
         return True
 
     def _set_bins(self, labels, index):
@@ -117,7 +115,10 @@ class _Groups:
         from ..._math.sorting import searchsorted, sort
         kind = _base.result_type(labels.dtype, index.dtype)
         self.shape, self.count = index.shape, index.size
-        labels, index = labels.astype(kind), index.reshape(-1).astype(kind)
+        labels, index = labels.astype(kind, copy=False), index.reshape(-1).astype(kind, copy=False)
+        if kind.kind in "iu" and self.count:
+            self._set_bins_between(labels, index)
+            return
         known = sort(index)
         place = searchsorted(known, labels)
         if not self.count:
@@ -126,6 +127,16 @@ class _Groups:
         found = call("gather", (known, _u["minimum"](place, self.count - 1))) == labels
         self.bins = where(found, place, self.count)
         self.places = searchsorted(known, index)
+
+    def _set_bins_between(self, labels, index):
+        """Between an integer and the next one is nothing else, so the place of a label among all of these is that of no
+        other label asked for."""
+        from ..._array.joining import concatenate
+        from ..._math.sorting import searchsorted, sort
+        ends = sort(concatenate([index, index + 1]))
+        self.count = ends.size + 1
+        self.bins = searchsorted(ends, labels, side="right")
+        self.places = searchsorted(ends, index, side="right")
 
     def pick(self, each):
         """Of values for each place the one of each label asked for, as the index has them."""
@@ -230,7 +241,8 @@ def variance(input, labels=None, index=None):
     counts = groups.counts()
     means = append(groups.sums(values) / counts, _base.zeros((1,), np.float64))
     apart = values - call("gather", (means, groups.bins))
-    return groups.pick(groups.sums(apart * _u["conjugate"](apart)) / counts)
+    square = apart * _u["conjugate"](apart) if apart.dtype.kind == "c" else _u["square"](apart)
+    return groups.pick(groups.sums(square) / counts)
 
 
 def standard_deviation(input, labels=None, index=None):
@@ -476,16 +488,18 @@ def find_objects(input, max_label=0):
     most = operator.index(max_label) if max_label >= 1 else int(reduce("max", input))
     if most < 1:
         return []
-    groups = _Groups(input, input, _base.iota(most, 1, 1, np.int64))
+    groups = _Groups(input, input, np.arange(1, most + 1))
     ends, from_array = [], _base.iota(1, 0, 1, np.int64)
     from ..._array.manipulation import broadcast_to
     for axis, n in enumerate(input.shape):
         grid = _base.iota(n, 0, 1, np.int64).reshape((n,) + (1,) * (input.ndim - axis - 1))
         place = broadcast_to(grid, input.shape).reshape(-1) if input.ndim else from_array
         ends.append((groups.limits(place, _LEAST), groups.limits(place, _GREATEST)))
-    slices = [map(slice, low.get().tolist(), (high.get() + 1).tolist()) for low, high in ends]
-    boxes = zip(*slices) if slices else itertools.repeat(())
-    return [box if count else None for box, count in zip(boxes, groups.counts().get().tolist())]
+    if not ends:
+        return [() if count else None for count in groups.counts().get().tolist()]
+    ends = [(low.get().tolist(), (high.get() + 1).tolist()) for low, high in ends]
+    boxes = zip(*(map(slice, *both) for both in ends))
+    return [box if low < high else None for box, low, high in zip(boxes, *ends[0])]
 
 
 def value_indices(arr, *, ignore_value=None, adaptive_index_dtype=False):

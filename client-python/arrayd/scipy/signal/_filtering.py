@@ -267,9 +267,7 @@ def deconvolve(signal, divisor):
         raise ValueError("divisor must be 1-D.")
     if den.size > num.size:
         return _base.zeros((0,), np.float64), num
-    start = np.zeros(num.size - den.size + 1)
-    start[0] = 1
-    quotient = lfilter(num, den, start)
+    quotient = lfilter(np.ones(1), den, num[:num.size - den.size + 1])
     return quotient, num - convolve(den, quotient, "full")
 
 

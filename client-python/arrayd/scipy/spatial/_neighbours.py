@@ -1,14 +1,16 @@
-"""Nearest neighbours: all distances are taken, in blocks, and the smallest are kept."""
+"""Nearest neighbours: a call of the server finds a few; for many, and in boxes that repeat themselves, all distances are
+taken, in blocks, and the smallest are kept."""
 import math
 
 import numpy as np
 
 import arrayd as ad
 
-from .distance import _find_metric
+from ..._base import call
+from .distance import cdist
 
 _PAIRS = 1 << 24  # of a block
-_FEW = 16  # neighbours up to which each is looked for by itself: beyond, all are put in order
+_FEW = 16  # neighbours that the server finds, and up to which each is looked for by itself: beyond, all are put in order
 
 
 def _list_columns(mask):
@@ -38,7 +40,8 @@ class KDTree:
         box that repeats itself.
     Raises: ValueError for other than two dimensions, points that are not finite, or outside of the box. It waits.
     Source: scipy.spatial.KDTree
-    Differs: there is no tree: a query looks at all points. query_ball_point and query_ball_tree give arrays, as CuPy's do, not
+    Differs: there is no tree that is kept: on a CPU a query of many points puts the others in order first, any other query
+        looks at all of them. query_ball_point and query_ball_tree give arrays, as CuPy's do, not
         lists.
     """
 
@@ -61,10 +64,10 @@ class KDTree:
             raise ValueError("Some input data are outside of the periodic box.")
 
     def _distances(self, x, p):
-        """Of rows of x from all points: for p below infinity to the power of p."""
+        """Of rows of x from all points."""
         size = self.boxsize
         if size is None:
-            return _find_metric("minkowski", {"p": p})(x[:, None, :], self.data[None])
+            return cdist(x, self.data, "minkowski", p=p)
         x = ad.where(size > 0, x - ad.floor(x / ad.where(size > 0, size, 1.0)) * size, x)
         gap = abs(x[:, None, :] - self.data)
         gap = ad.where(size > 0, ad.minimum(gap, size - gap), gap)
@@ -97,13 +100,21 @@ class KDTree:
         wanted = list(range(1, int(k) + 1)) if np.ndim(k) == 0 else [int(n) for n in k]
         if not wanted or min(wanted) < 1:
             raise ValueError("k must be an integer or a sequence of integers, 1 or more")
-        rows, most = x.reshape(-1, self.m), max(wanted)
-        step = max(1, _PAIRS // max(1, self.n * self.m))
-        parts = [self._nearest(rows[i:i + step], most, p, distance_upper_bound) for i in range(0, len(rows), step)] or [
-            (ad.empty((0, most)), ad.empty((0, most), np.int64))]
+        found = self._find_nearest(x.reshape(-1, self.m), max(wanted), float(p), float(distance_upper_bound))
+        if np.ndim(k) == 0:
+            shape = x.shape[:-1] if k == 1 else (*x.shape[:-1], len(wanted))
+            return tuple(part.reshape(shape) for part in found)
         pick = np.array(wanted) - 1
-        found = [ad.concatenate(list(part))[:, pick].reshape(*x.shape[:-1], len(wanted)) for part in zip(*parts)]
-        return tuple(part[..., 0].copy() if np.ndim(k) == 0 and k == 1 else part.copy() for part in found)
+        return tuple(part[:, pick].reshape(*x.shape[:-1], len(wanted)) for part in found)
+
+    def _find_nearest(self, rows, most, p, bound):
+        """Distances (rows, most) and places of the nearest points."""
+        if most <= _FEW and self.boxsize is None:
+            return call("nearest_points", (self.data, rows), (most, p, bound), dtype=np.float64)
+        step = max(1, _PAIRS // max(1, self.n * self.m))
+        parts = [self._nearest(rows[i:i + step], most, p, bound) for i in range(0, len(rows), step)] or [
+            (ad.empty((0, most)), ad.empty((0, most), np.int64))]
+        return [ad.concatenate(list(part)) for part in zip(*parts)]
 
     def _nearest(self, rows, most, p, bound):
         near, order = _find_least(self._distances(rows, p), most)

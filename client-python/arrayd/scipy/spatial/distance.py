@@ -1,39 +1,27 @@
-"""Distances of points, as scipy.spatial.distance has them, on the server: pairs are taken in blocks that fit its memory."""
-import functools
+"""Distances of points, as scipy.spatial.distance has them, on the server: those of pairs are a call of it."""
 import math
-import operator
 
 import numpy as np
 
 import arrayd as ad
 
+from ..._base import call
+
 __all__ = ["cdist", "pdist", "squareform", "distance_matrix", "braycurtis", "canberra", "chebyshev", "cityblock",
            "correlation", "cosine", "euclidean", "hamming", "hellinger", "jensenshannon", "kl_divergence", "minkowski",
            "russellrao", "sqeuclidean"]
-_BLOCK = 1 << 24       # elements of a block of differences
-_MOST_COLUMNS = 64     # that are joined one by one
+# As pair_distances numbers them.
+_ROWS = {name: number for number, name in enumerate(
+    "sqeuclidean euclidean cityblock chebyshev minkowski canberra braycurtis hamming russellrao cosine jensenshannon "
+    "kl_divergence hellinger".split())}
 _TINY = float(np.finfo(np.float64).smallest_subnormal)
-_PARTS = 8             # of the pairs of points of one array: of pairs of the points of a part half are made for nothing
+_MANY_COLUMNS = 64  # beyond which products of matrices take less time than pair by pair
 
 
-# ---- metrics: of x (..., d) and y (..., d), which are broadcast ----
-
-def _join(term, x, y, join=operator.add, reduce=ad.sum):
-    """The terms of all columns, joined. Those of many pairs of points are never stored: each column's are one chain of
-    operations with the columns before it."""
-    if x.ndim < 3 or not 0 < x.shape[-1] <= _MOST_COLUMNS:
-        return reduce(term(x, y), axis=-1)
-    columns = ad.moveaxis(y, -1, 0).copy()
-    return functools.reduce(join, (term(x[..., k], column) for k, column in enumerate(columns)))
-
-
-def _multiply_pairs(x, y):
-    """The sums of products of each pair of points."""
-    return x[:, 0] @ y[0].T if x.ndim == 3 else (x * y).sum(axis=-1)
-
+# ---- metrics of two vectors ----
 
 def _take_sqeuclidean(x, y):
-    return _join(lambda x, y: ad.square(x - y), x, y)
+    return ad.square(x - y).sum()
 
 
 def _take_euclidean(x, y):
@@ -41,45 +29,43 @@ def _take_euclidean(x, y):
 
 
 def _take_cityblock(x, y):
-    return _join(lambda x, y: abs(x - y), x, y)
+    return abs(x - y).sum()
 
 
 def _take_chebyshev(x, y):
-    return _join(lambda x, y: abs(x - y), x, y, ad.maximum, ad.max)
+    return abs(x - y).max()
+
+
+def _name_minkowski(p):
+    """The metric that minkowski is for this p."""
+    if not p > 0:
+        raise ValueError("p must be greater than 0")
+    return {1: "cityblock", 2: "euclidean", math.inf: "chebyshev"}.get(p, "minkowski")
 
 
 def _take_minkowski(x, y, p=2):
-    if p <= 0:
-        raise ValueError("p must be greater than 0")
-    if p == math.inf:
-        return _take_chebyshev(x, y)
-    if p in (1, 2):
-        return _take_cityblock(x, y) if p == 1 else _take_euclidean(x, y)
-    return _join(lambda x, y: abs(x - y) ** p, x, y) ** (1.0 / p)
-
-
-def _divide_by_sizes(x, y):
-    return abs(x - y) / ad.maximum(abs(x) + abs(y), _TINY)  # where both are 0 the difference is, too
+    name = _name_minkowski(p)
+    return (abs(x - y) ** p).sum() ** (1.0 / p) if name == "minkowski" else _METRICS[name](x, y)
 
 
 def _take_canberra(x, y):
-    return _join(_divide_by_sizes, x, y)
+    return (abs(x - y) / ad.maximum(abs(x) + abs(y), _TINY)).sum()  # where both are 0 the difference is, too
 
 
 def _take_braycurtis(x, y):
-    return _join(lambda x, y: abs(x - y), x, y) / _join(lambda x, y: abs(x + y), x, y)
+    return abs(x - y).sum() / abs(x + y).sum()
 
 
 def _take_hamming(x, y):
-    return _join(lambda x, y: (x != y).astype(x.dtype), x, y) / x.shape[-1]
+    return (x != y).mean()
 
 
 def _take_cosine(x, y):
-    return 1 - _multiply_pairs(x, y) / ad.sqrt((x * x).sum(axis=-1) * (y * y).sum(axis=-1))
+    return 1 - (x * y).sum() / ad.sqrt((x * x).sum() * (y * y).sum())
 
 
 def _take_correlation(x, y):
-    return _take_cosine(x - x.mean(axis=-1, keepdims=True), y - y.mean(axis=-1, keepdims=True))
+    return _take_cosine(x - x.mean(), y - y.mean())
 
 
 def _relative_entropy(x, y):
@@ -90,22 +76,22 @@ def _relative_entropy(x, y):
 
 
 def _take_jensenshannon(x, y):
-    x, y = x / x.sum(axis=-1, keepdims=True), y / y.sum(axis=-1, keepdims=True)
+    x, y = x / x.sum(), y / y.sum()
     middle = (x + y) / 2
-    both = (_relative_entropy(x, middle) + _relative_entropy(y, middle)).sum(axis=-1)
+    both = (_relative_entropy(x, middle) + _relative_entropy(y, middle)).sum()
     return ad.sqrt(ad.maximum(both, 0) / 2)
 
 
 def _take_kl_divergence(x, y):
-    return _relative_entropy(x, y).sum(axis=-1)
+    return _relative_entropy(x, y).sum()
 
 
 def _take_hellinger(x, y):
-    return ad.sqrt(((ad.sqrt(x) - ad.sqrt(y)) ** 2).sum(axis=-1)) / math.sqrt(2)
+    return ad.sqrt(((ad.sqrt(x) - ad.sqrt(y)) ** 2).sum()) / math.sqrt(2)
 
 
 def _take_russellrao(x, y):
-    return 1 - _join(lambda x, y: ((x != 0) & (y != 0)).astype(x.dtype), x, y) / x.shape[-1]
+    return 1 - ((x != 0) & (y != 0)).mean()
 
 
 _METRICS = {name[len("_take_"):]: function for name, function in list(globals().items()) if name.startswith("_take_")}
@@ -116,6 +102,7 @@ _ALIASES = {alias: name for name, aliases in {
 
 
 def _find_metric(metric, kwargs):
+    """The name of a metric, and p of minkowski."""
     if callable(metric):
         raise NotImplementedError("a function as metric is not supported: give the name of one")
     if not isinstance(metric, str):
@@ -125,7 +112,33 @@ def _find_metric(metric, kwargs):
         raise ValueError(f"Unknown Distance Metric: {metric}")
     if set(kwargs) - ({"p"} if name == "minkowski" else set()):
         raise TypeError(f"{name} has no parameters {sorted(kwargs)}")
-    return lambda x, y: _METRICS[name](x, y, **kwargs)
+    p = kwargs.get("p", 2)
+    return _name_minkowski(p) if name == "minkowski" else name, float(p)
+
+
+def _prepare_rows(name, x):
+    """Rows as pair_distances takes them for a metric."""
+    if name == "correlation":
+        x = x - x.mean(axis=-1, keepdims=True)
+    if name in ("cosine", "correlation"):
+        return x / ad.sqrt(ad.square(x).sum(axis=-1, keepdims=True))
+    return x / x.sum(axis=-1, keepdims=True) if name == "jensenshannon" else x
+
+
+def _measure_pairs(points, metric, kwargs, shape, out):
+    """Distances of the rows of two arrays, or of each two rows of one."""
+    name, p = _find_metric(metric, kwargs)
+    if out is not None and out.shape != shape:
+        raise ValueError("Output array has incorrect shape.")
+    points = [_prepare_rows(name, x.astype(np.float64, copy=False)) for x in points]
+    row = "cosine" if name == "correlation" else name
+    if row == "cosine" and len(points) == 2 and points[0].shape[1] > _MANY_COLUMNS:
+        far = 1 - ad.clip(points[0] @ points[1].T, -1, 1)
+        if out is None:
+            return far
+        out[...] = far
+        return out
+    return call("pair_distances", tuple(points), (_ROWS[row], p), out=out, dtype=np.float64)
 
 
 def _as_points(X, what):
@@ -147,15 +160,7 @@ def cdist(XA, XB, metric="euclidean", *, out=None, **kwargs):
     XA, XB = _as_points(XA, "XA"), _as_points(XB, "XB")
     if XA.shape[1] != XB.shape[1]:
         raise ValueError("XA and XB must have the same number of columns (i.e. feature dimension.)")
-    function, (m, d), n = _find_metric(metric, kwargs), XA.shape, XB.shape[0]
-    if out is not None and out.shape != (m, n):
-        raise ValueError("Output array has incorrect shape.")
-    result = ad.empty((m, n)) if out is None else out
-    XA, XB = XA.astype(np.float64, copy=False), XB.astype(np.float64, copy=False)
-    step = max(1, _BLOCK // max(1, n * d))
-    for first in range(0, m, step):
-        result[first:first + step] = function(XA[first:first + step, None, :], XB[None])
-    return result
+    return _measure_pairs((XA, XB), metric, kwargs, (XA.shape[0], XB.shape[0]), out)
 
 
 def pdist(X, metric="euclidean", *, out=None, **kwargs):
@@ -167,28 +172,9 @@ def pdist(X, metric="euclidean", *, out=None, **kwargs):
     Source: scipy.spatial.distance.pdist
     Differs: as cdist.
     """
-    X = _as_points(X, "X").astype(np.float64, copy=False)
-    function, (m, d), end = _find_metric(metric, kwargs), X.shape, 0
-    shape = (m * (m - 1) // 2,)
-    if out is not None and out.shape != shape:
-        raise ValueError("Output array has incorrect shape.")
-    result = ad.empty(shape) if out is None else out
-    step = max(1, min(_BLOCK // max(1, m * d), -(-m // _PARTS)))
-    for first in range(0, m - 1, step):
-        last = min(first + step, m - 1)
-        chosen = _choose_later(function(X[first:last, None, :], X[None, first + 1:]))
-        result[end:end + chosen.size] = chosen
-        end += chosen.size
-    return result
-
-
-def _choose_later(distances):
-    """The elements on and right of the diagonal, row by row."""
-    rows, n = np.arange(distances.shape[0]), distances.shape[1]
-    counts = n - rows
-    steps = ad.ones(int(counts.sum()), np.int64)  # from one place to the next; to a row's first one as many as are left out
-    steps[np.cumsum(counts) - counts] = rows + (rows > 0)
-    return distances.reshape(-1)[ad.cumsum(steps)]
+    X = _as_points(X, "X")
+    m = X.shape[0]
+    return _measure_pairs((X,), metric, kwargs, (m * (m - 1) // 2,), out)
 
 
 def squareform(X):
@@ -210,13 +196,7 @@ def squareform(X):
     n = max(n, 1)
     if n * (n - 1) != X.size * 2:
         raise ValueError("Incompatible vector size. It must be a binomial coefficient n choose 2 for some integer n >= 2.")
-    if X.size == 0:
-        return ad.zeros((n, n), X.dtype)
-    place = ad.arange(n)
-    before = place * (2 * n - place - 1) // 2 - place - 1  # of the pairs of a row the place, but for the column
-    upper = X[before[:, None] + place]  # right of the diagonal; what else is read is not used
-    row, zero = place[:, None], ad.zeros((), X.dtype)
-    return ad.where(row < place, upper, ad.where(row > place, upper.T, zero))
+    return call("squareform", (X,))
 
 
 def distance_matrix(x, y, p=2.0, threshold=1000000):
