@@ -2,6 +2,8 @@
 
 group_member.py SIZE RANK PORT PROGRAM...       port 0: MPI has started the processes, and says their ranks
 """
+import os
+import signal
 import sys
 
 import numpy as np
@@ -102,6 +104,84 @@ def try_fetched(group, size, rank):
     equal(got, np.repeat(all_data[size - 1 - rank], 4, 0)[:3000])
 
 
+def try_direct(group, size, rank):
+    """What NCCL does: no elements go over the links. Operations of the server before are seen by NCCL, and its results after."""
+    assert group.transport == "nccl", group.transport_reason
+    sends = {link: link.send for link in group._links.values()}
+
+    def send_no_elements(link):
+        def send(arrays, **facts):
+            assert not arrays, facts
+            sends[link](arrays, **facts)
+        return send
+
+    for link in sends:
+        link.send = send_no_elements(link)
+    shape = size, 70_001
+    for dtype in [each for each in TYPES if each != "bool"] + ["complex128"]:
+        all_data = [data_of(r, dtype, shape) for r in range(size)]
+        a = ad.zeros(shape, dtype)
+        for _ in range(5):
+            a += ad.asarray(all_data[rank])
+        group.all_reduce(a, a)
+        equal(a * 2, (np.add.reduce(all_data, dtype=dtype) * 5 * 2).astype(dtype))
+        mine, row = ad.asarray(all_data[rank]), ad.zeros(shape[1:], dtype)
+        group.reduce_scatter(mine, row, row.size)
+        equal(row, np.add.reduce(all_data, dtype=dtype)[rank])
+        for root in range(size):
+            group.reduce(mine, out := ad.zeros(shape, dtype), root)
+            equal(out, np.add.reduce(all_data, dtype=dtype) if rank == root else np.zeros(shape, dtype))
+            group.broadcast(b := ad.asarray(all_data[rank]), root)
+            equal(b, all_data[root])
+            group.scatter(mine, row, root)
+            equal(row, all_data[root][rank])
+            group.gather(row, rows := ad.zeros(shape, dtype), root)
+            equal(rows, all_data[root] if rank == root else np.zeros(shape, dtype))
+        group.all_gather(row, rows, row.size)
+        equal(rows, all_data[size - 1])
+        group.all_to_all(mine, rows)
+        equal(rows, np.stack([each[rank] for each in all_data]))
+    for link, send in sends.items():
+        link.send = send
+
+
+def try_why(group, size, rank):
+    print(group.transport_reason)
+
+
+def try_refused(group, size, rank):
+    """Operations that NCCL lacks go over the links, and so do mistakes, which are told there."""
+    short, read = data_of(rank, "int16"), ad.asarray(data_of(rank))
+    group.all_reduce(ad.asarray(short), out := ad.zeros((3, 4), "int16"))
+    equal(out, np.add.reduce([data_of(r, "int16") for r in range(size)], dtype="int16"))
+    read.flags.writeable = False
+    group.all_reduce(read, out := ad.zeros((3, 4)))
+    equal(out, np.add.reduce([data_of(r) for r in range(size)]))
+    group.all_gather(whole := ad.zeros(0), whole, 0)
+    expect(ValueError, "of float64", group.all_reduce, a := ad.zeros(3 + rank), a)
+
+
+def try_broken(group, size, rank):
+    """A member ends, or NCCL fails at one: the others are told, also those that call later."""
+    a = ad.ones(1000)
+    for _ in range(2):
+        try:
+            group.all_reduce(a, a)
+        except ConnectionError as error:
+            print(error)
+
+
+def try_killed(group, size, rank):
+    """Rank 1 is killed behind its first sum, and the others wait for it in the next one."""
+    a = ad.ones(1 << 20, "float32")
+    group.all_reduce(a, a)
+    equal(a, np.full(1 << 20, size, "float32"))
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    expect(ConnectionError, "rank 1 of the group has ended", group.all_reduce, a, a)
+    print("rank 1 of the group has ended")
+
+
 def matrix_of(rank, format):
     return sparse.random(6, 6, density=0.3, format=format, dtype="float64", random_state=rank)
 
@@ -177,6 +257,9 @@ def run(size, rank, port, *programs):
     for program in programs:
         globals()["try_" + program](group, size, rank)
     link = group._links[min(group._links)] if group._links else None
+    if group.transport == "nccl":
+        print("by NCCL")
+        return
     print("by handle" if link is None or link._one_server else "by servers" if link._fetched else "by value")
 
 

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import shutil
 import socket
 import subprocess
 import sys
@@ -27,11 +28,12 @@ def start_member(size, rank, port, program, **environment):
                             stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
 
 
-def run_members(size, program, urls=(None,)):
+def run_members(size, program, urls=(None,), **environment):
     """Return what the processes of a group print, when all have ended well."""
     port = free_port()
     urls = [os.environ["ARRAYD_URL"] if url is None else url for url in urls]
-    members = [start_member(size, rank, port, program, ARRAYD_URL=urls[rank % len(urls)]) for rank in reversed(range(size))]
+    members = [start_member(size, rank, port, program, ARRAYD_URL=urls[rank % len(urls)], **environment)
+               for rank in reversed(range(size))]
     try:
         results = [each.communicate(timeout=PATIENCE) for each in members]
     finally:
@@ -125,9 +127,85 @@ def connect(make):
             pass
 
 
+# ---- NCCL ----
+
+@pytest.fixture(scope="module")
+def stand_in(tmp_path_factory):
+    """A library that does what NCCL does, in memory of the host."""
+    if os.environ.get("ARRAYD_TEST_BACKEND", "cpu") != "cpu" or not shutil.which("cc"):
+        pytest.skip("the library is compiled, for the CPU backend")
+    library = tmp_path_factory.mktemp("nccl") / "libnccl.so"
+    subprocess.run(["cc", "-std=gnu11", "-O1", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", library,
+                    MEMBER.with_name("nccl_stand_in.c"), "-lpthread"], check=True)
+    return str(library)
+
+
+@pytest.fixture
+def second_url(tmp_path):
+    process, url = start_server(str(tmp_path))
+    yield url
+    process.kill()
+    process.wait()
+
+
+def run_with(library, size, program, urls=(None,), transport="nccl", **environment):
+    return run_members(size, program, urls, ARRAYD_NCCL_LIBRARY=library, ARRAYD_GROUP_TRANSPORT=transport, **environment)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_arrays_go_by_nccl(stand_in, size):
+    assert run_with(stand_in, size, OPERATIONS + "direct refused") == {"by NCCL"}
+
+
+def test_members_of_several_servers_choose_nccl(stand_in, second_url):
+    urls = [None, second_url]
+    assert run_with(stand_in, 2, "direct large sparse", urls, "auto") == {"by NCCL"}
+    assert run_with(stand_in, 2, "patterns", urls, "links") == {"by value"}
+    assert run_with(stand_in, 2, "why", [None], "auto") == {"all members use one server, which copies\nby handle"}
+
+
+def test_why_there_is_no_nccl(stand_in, second_url, tmp_path):
+    urls = [None, second_url]
+    told, = run_with(str(tmp_path / "none.so"), 2, "why patterns", urls, "auto")
+    assert "rank 0: " in told and "none.so" in told and told.endswith("by value")
+    told, = run_with(stand_in, 2, "why patterns", urls, "auto", NCCL_STAND_IN="init")
+    assert told == "rank 1: stand-in system error\nby value"
+    told, = run_with(stand_in, 2, "why", urls, "auto", NCCL_STAND_IN="twins")
+    assert told == "ranks 0 and 1 use one GPU\nby value"
+
+
+def test_nccl_that_cannot_be_had_is_an_error(stand_in):
+    with pytest.raises(AssertionError, match="transport='nccl' cannot be had: ranks 0 and 1 use one GPU; transport='links'"):
+        run_with(stand_in, 2, "types", NCCL_STAND_IN="twins")
+
+
+def test_a_member_that_is_killed_between_two_sums(stand_in):
+    port, chosen = free_port(), {"ARRAYD_NCCL_LIBRARY": stand_in, "ARRAYD_GROUP_TRANSPORT": "nccl"}
+    members = [start_member(2, rank, port, "killed", **chosen) for rank in range(2)]
+    results = [each.communicate(timeout=PATIENCE) for each in members]
+    assert [each.returncode for each in members] == [0, -9], results
+    assert "rank 1 of the group has ended" in results[0][0]
+
+
+@pytest.mark.parametrize("how, text", [("die", "rank 1 of the group has ended"), ("fail", "stand-in system error")])
+def test_a_member_that_fails_in_the_middle(stand_in, how, text):
+    port, fault = free_port(), {"NCCL_STAND_IN": how, "ARRAYD_NCCL_LIBRARY": stand_in, "ARRAYD_GROUP_TRANSPORT": "nccl"}
+    members = [start_member(3, rank, port, "broken", **fault) for rank in range(3)]
+    told = [each.communicate(timeout=PATIENCE)[0] for each in members]
+    ended = 3 if how == "die" else 0
+    assert [each.returncode for each in members] == [0, ended, 0]
+    for rank, each in enumerate(told):
+        lines = each.splitlines()
+        if rank == 1:
+            assert not lines if how == "die" else text in lines[0]
+        else:
+            assert len(lines) == 3 and "has ended" in lines[0] and "has ended" in lines[1], told
+
+
 @pytest.mark.parametrize("size, rank, more, text", [
     (0, 0, {}, "n_devices must be 1 or more"), (2, 2, {}, "rank must be from 0 to 1"),
-    (2, 0, {"backend": "gloo"}, "backend must be 'nccl'")])
+    (2, 0, {"backend": "gloo"}, "backend must be 'nccl'"),
+    (2, 0, {"transport": "ucx"}, "transport must be one of auto, nccl, links, not 'ucx'")])
 def test_wrong_arguments(size, rank, more, text):
     with pytest.raises(ValueError, match=text):
         distributed.init_process_group(size, rank, **more)

@@ -1,5 +1,6 @@
 """A group's operations: each is a pattern of messages between pairs, and arithmetic that the server does."""
 import contextlib
+import weakref
 
 import numpy as np
 
@@ -7,6 +8,7 @@ from ... import _core
 from ...cuda.device import Device
 from ...sharding._move import copying
 from . import _sparse
+from ._direct import Watch, choose, read_wish
 from ._link import Link
 from ._rendezvous import join_by_mpi, join_by_tcp
 
@@ -22,11 +24,12 @@ class NCCLBackend:
     the same order. Arrays are C- or F-contiguous, and their elements are taken in the order of memory. A stream is the
     one whose operations come before and after; None: the current one.
 
-    Attributes: rank: which process of the group this is.
+    Attributes: rank: which process of the group this is. transport: "nccl" or "links", how the arrays of collective operations
+    go. transport_reason: why, in words.
     Source: cupyx.distributed.NCCLBackend
     """
 
-    def __init__(self, n_devices, rank, host=DEFAULT_HOST, port=DEFAULT_PORT, use_mpi=False):
+    def __init__(self, n_devices, rank, host=DEFAULT_HOST, port=DEFAULT_PORT, use_mpi=False, *, transport=None):
         for name, number in (("n_devices", n_devices), ("rank", rank)):
             if not isinstance(number, (int, np.integer)):
                 raise TypeError(f"{name} must be an int, not {type(number).__name__}")
@@ -34,11 +37,41 @@ class NCCLBackend:
             raise ValueError(f"n_devices must be 1 or more, not {n_devices}")
         if not 0 <= rank < n_devices:
             raise ValueError(f"rank must be from 0 to {n_devices - 1}, as n_devices is {n_devices}, not {rank}")
-        self.rank, self._n_devices = rank, n_devices
+        wish = read_wish(transport)
+        self.rank, self._n_devices, self._direct = rank, n_devices, None
         found = join_by_mpi(n_devices, rank) if use_mpi else join_by_tcp(n_devices, rank, host, port)
         self._links = {theirs: Link(connection, theirs) for theirs, connection in found.items()}
         for theirs in self._partners():
             self._links[theirs].meet(asking=rank < theirs)
+        self._choose_transport(wish, found)
+
+    def _choose_transport(self, wish, connections):
+        spans = not all(link.is_at_one_server for link in self._links.values())
+        choice = choose(self._tell, self._n_devices, self.rank, wish, spans, Watch(connections))
+        if wish == "nccl" and choice.direct is None and self._n_devices > 1:
+            raise RuntimeError(f"transport='nccl' cannot be had: {choice.reason}; transport='links' goes without it")
+        self._direct, self.transport_reason = choice.direct, choice.reason
+        self.transport = "links" if choice.direct is None else "nccl"
+        if choice.direct:
+            weakref.finalize(self, choice.direct.closing)
+
+    def _tell(self, facts):
+        """Give all members this one's facts. Those of all, in the order of ranks."""
+        found = {theirs: message[1] for theirs, message in self._exchange(lambda _: ([], facts)).items()}
+        found[self.rank] = facts
+        return [found[theirs] for theirs in range(self._n_devices)]
+
+    def _try_direct(self, name, *args):
+        """Let NCCL do an operation. False: it goes over the links. Where it fails the group is over for all."""
+        if self._direct is None:
+            return False
+        try:
+            return getattr(self._direct, name)(*args)
+        except BaseException:
+            self._direct.abort()
+            for link in self._links.values():
+                link.close()
+            raise
 
     # ---- messages ----
 
@@ -143,6 +176,10 @@ class NCCLBackend:
         Source: cupyx.distributed.NCCLBackend.broadcast
         """
         self._check_peer(root, "root")
+        if self._direct and not _sparse.is_sparse(in_out_array):
+            with _on(stream):
+                if self._try_direct("broadcast", _flatten(in_out_array, "in_out_array"), root):
+                    return
         if self.rank != root:
             self.recv(in_out_array, root, stream)
             return
@@ -168,9 +205,12 @@ class NCCLBackend:
             flat = _flatten(in_array, "in_array")
             if self.rank == root:
                 _check_same(out_array, "out_array", flat, "in_array")
+            out = _flatten(out_array, "out_array") if self.rank == root else None
+            if self._try_direct("reduce", flat, out, op, root):
+                return
             found = self._collect(flat, root)
             if found is not None:
-                _flatten(out_array, "out_array")[...] = _combine(combine, found)
+                out[...] = _combine(combine, found)
 
     def all_reduce(self, in_array, out_array, op="sum", stream=None):
         """Combine the arrays of all processes, elementwise and in the order of ranks. All have the same result.
@@ -186,6 +226,8 @@ class NCCLBackend:
             combine, n = _operation(op, in_array), self._n_devices
             flat, out = _flatten(in_array, "in_array"), _flatten(out_array, "out_array")
             _check_same(out, "out_array", flat, "in_array")
+            if self._try_direct("all_reduce", flat, out, op):
+                return
             if n <= 2 or flat.nbytes <= _AT_ONCE:
                 _combine_into(out, combine, self._exchange_parts(lambda _: flat, flat))
                 return
@@ -211,6 +253,9 @@ class NCCLBackend:
             parts = _parts(in_array, count, self._n_devices, "in_array")
             out = _parts(out_array, count, 1, "out_array")[0]
             _check_same(out, "out_array", parts[0], "a part of in_array")
+            whole = _flatten(in_array, "in_array")[:count * self._n_devices]
+            if self._try_direct("reduce_scatter", whole, out, op):
+                return
             out[...] = _combine(combine, self._exchange_parts(lambda theirs: parts[theirs], out))
 
     def all_gather(self, in_array, out_array, count, stream=None):
@@ -228,6 +273,9 @@ class NCCLBackend:
             flat = _parts(in_array, count, 1, "in_array")[0]
             parts = _parts(out_array, count, self._n_devices, "out_array")
             _check_same(parts[0], "a part of out_array", flat, "in_array")
+            whole = _flatten(out_array, "out_array")[:count * self._n_devices]
+            if self._try_direct("all_gather", flat, whole):
+                return
             for theirs, a in self._exchange_parts(lambda _: flat, parts[0]).items():
                 parts[theirs][...] = a
 
@@ -239,14 +287,30 @@ class NCCLBackend:
         Source: cupyx.distributed.NCCLBackend.scatter
         """
         self._check_peer(root, "root")
+        if self.rank == root:
+            _check_rows(in_array, self._n_devices, "in_array")
+        if self._direct and not _sparse.is_sparse(out_array) and self._scatter_directly(in_array, out_array, root, stream):
+            return
         if self.rank != root:
             self.recv(out_array, root, stream)
             return
-        _check_rows(in_array, self._n_devices, "in_array")
         for theirs in self._partners():
             self.send(in_array[theirs], theirs, stream)
         with _on(stream):
             _copy_here(in_array[root], out_array)
+
+    def _scatter_directly(self, in_array, out_array, root, stream):
+        with _on(stream):
+            out, sent = _flatten(out_array, "out_array"), {}
+            if self.rank == root:
+                sent = {theirs: _flatten(in_array[theirs], "in_array") for theirs in self._partners()}
+                for row in sent.values():
+                    _check_same(out, "out_array", row, "a row of in_array")
+            received = {} if self.rank == root else {root: out}
+            done = self._try_direct("exchange", "scatter", out, sent, received, root)
+            if done and self.rank == root:
+                _copy_here(in_array[root], out_array)
+            return done
 
     def gather(self, in_array, out_array, root=0, stream=None):
         """Collect the arrays of all processes at one.
@@ -262,9 +326,22 @@ class NCCLBackend:
                 return
             if self.rank == root:
                 _check_rows(out_array, self._n_devices, "out_array")
+            if self._direct and self._gather_directly(_flatten(in_array, "in_array"), out_array, root):
+                return
             found = self._collect(_flatten(in_array, "in_array"), root)
             for theirs, a in (found or {}).items():
                 _flatten(out_array[theirs], "out_array")[...] = a
+
+    def _gather_directly(self, flat, out_array, root):
+        received = {}
+        if self.rank == root:
+            received = {theirs: _flatten(out_array[theirs], "out_array") for theirs in self._partners()}
+            for row in received.values():
+                _check_same(row, "a row of out_array", flat, "in_array")
+        done = self._try_direct("exchange", "gather", flat, {} if self.rank == root else {root: flat}, received, root)
+        if done and self.rank == root:
+            _copy_here(flat, out_array[root])
+        return done
 
     def all_to_all(self, in_array, out_array, stream=None):
         """Give each process its part of every process's array.
@@ -279,10 +356,23 @@ class NCCLBackend:
                 out_array += self._exchange_sparse(in_array)
                 return
             _check_rows(out_array, self._n_devices, "out_array")
+            if self._direct and self._swap_directly(in_array, out_array):
+                return
             found = self._exchange_parts(lambda theirs: _flatten(in_array[theirs], "in_array"),
                                          _flatten(out_array[0], "out_array"))
             for theirs, a in found.items():
                 _flatten(out_array[theirs], "out_array")[...] = a
+
+    def _swap_directly(self, in_array, out_array):
+        sent = {theirs: _flatten(in_array[theirs], "in_array") for theirs in self._partners()}
+        received = {theirs: _flatten(out_array[theirs], "out_array") for theirs in self._partners()}
+        like = _flatten(in_array[self.rank], "in_array")
+        for row in (*sent.values(), *received.values()):
+            _check_same(row, "a row", like, "that of this process")
+        done = self._try_direct("exchange", "all_to_all", like, sent, received)
+        if done:
+            _copy_here(in_array[self.rank], out_array[self.rank])
+        return done
 
     def barrier(self):
         """Wait until all processes of the group have come here. The call does not wait for the server.

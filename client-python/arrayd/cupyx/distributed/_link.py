@@ -19,6 +19,15 @@ class Link:
     def __init__(self, connection, rank):
         self._connection, self._rank, self._one_server, self._fetched = connection, rank, False, False
 
+    @property
+    def is_at_one_server(self):
+        """Whether both ends use one server."""
+        return self._one_server
+
+    def close(self):
+        """End the connection, so that the other end knows."""
+        self._connection.close()
+
     def meet(self, asking):
         """Find out whether both ends use one server: one publishes a random name, and the other looks for it. Else each
         looks whether its server fetches from the other's."""
@@ -89,7 +98,7 @@ class Link:
     def _call(self, do, *args):
         try:
             return do(*args)
-        except (EOFError, BrokenPipeError, ConnectionResetError):
+        except (EOFError, OSError):
             raise ConnectionError(f"rank {self._rank} of the group has ended") from None
 
 
