@@ -256,3 +256,40 @@ def test_eye(format):
         ours = sp.eye(*shape, k=k, format=format)
         assert ours.format == format
         np.testing.assert_array_equal(ours.toarray().get(), np.eye(*shape, k=k))
+
+
+@pytest.mark.parametrize("format", ["csr", "csc"])
+def test_lines_by_arrays(format):
+    """Indices of lines are checked by the server, where their pointers are read."""
+    rng = seed("lines", format)
+    a = ss.csr_array(make(rng, (9, 9), np.float64), shape=(9, 9)).asformat(format)
+    b = getattr(sp, format + "_array")(a)
+
+    def key(index):
+        return np.s_[index, :] if format == "csr" else np.s_[:, index]
+
+    for index in ([0, 8, -1, -9, 3], [], np.array([4, 4], np.uint8), np.array([1], np.uint64), np.arange(9)[::-1]):
+        same_parts(b[key(index)], a[key(index)])
+        same_parts(b[key(ad.asarray(index, dtype=None if len(index) else np.int64))], a[key(index)])
+    for wrong in ([9], [0, -10], np.array([2**63], np.uint64), np.array([2**64 - 1], np.uint64), [2**62]):
+        with pytest.raises(IndexError):
+            b[key(wrong)] # pylint: disable=pointless-statement
+        with pytest.raises(IndexError):
+            b[key(wrong)] = 1
+    same_parts(b, a)
+
+
+def test_scatter_joins_what_goes_to_one_place():
+    """Runs of one index, runs that come again, negative indices of the same place, and steps."""
+    rng = seed("joins")
+    for name in ("bool", "int8", "uint64", "float16", "float32", "complex64"):
+        x = rng.integers(0, 2 if name == "bool" else 5, 4000).astype(name)
+        index = np.repeat(rng.integers(0, 50, 400), 10)
+        index = np.where(rng.random(4000) < 0.5, index, index - 50)
+        for mode, function in ((1, np.add), (2, np.maximum), (3, np.minimum)):
+            for step in (1, 2):
+                out = ad.asarray(x[:100].copy())[::2]
+                call("scatter", (ad.asarray(x)[::step], ad.asarray(index[::step].copy())), (mode,), out=out, dtype=out.dtype)
+                wanted = x[:100:2].copy()
+                function.at(wanted, index[::step], x[::step])
+                np.testing.assert_array_equal(out.get(), wanted)

@@ -51,12 +51,37 @@ __attribute__((always_inline)) inline void pick(const ad_picked &p, int64_t begi
         move<S, Mode>(Scatter ? picked : plain, Scatter ? plain : picked);
     }
 }
+
+/* As pick, of elements that are joined to those that are there: what goes to one place one after another, as that of
+ * sorted indices does, is joined in a register. */
+template <class S, int Mode>
+__attribute__((always_inline)) inline void join(const ad_picked &p, int64_t begin, int64_t end) {
+    S *at = nullptr, joined{};
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t j = *reinterpret_cast<const int64_t *>(p.index + i * p.index_step);
+        S *place = reinterpret_cast<S *>(p.base + (j + (j < 0 ? p.size : 0)) * p.step);
+        if (place != at) {
+            if (at) *at = joined;
+            at = place;
+            joined = *place;
+        }
+        move<S, Mode>(&joined, reinterpret_cast<const S *>(p.plain + i * p.plain_step));
+    }
+    if (at) *at = joined;
+}
+
+template <class S, int Mode, bool Scatter>
+__attribute__((always_inline)) inline void pick_or_join(const ad_picked &p, int64_t begin, int64_t end) {
+    if constexpr (Scatter && Mode != AD_MOVE_SET) join<S, Mode>(p, begin, end);
+    else pick<S, Mode, Scatter>(p, begin, end);
+}
+
 /* Steps that the compiler knows save multiplications. */
 template <class S, int Mode, bool Scatter> void move_picked(const ad_picked *p, int64_t begin, int64_t end) {
     constexpr int64_t size = sizeof(S);
     if (p->step == size && p->index_step == 8 && p->plain_step == size)
-        pick<S, Mode, Scatter>({p->base, size, p->size, p->index, 8, p->plain, size}, begin, end);
-    else pick<S, Mode, Scatter>(*p, begin, end);
+        pick_or_join<S, Mode, Scatter>({p->base, size, p->size, p->index, 8, p->plain, size}, begin, end);
+    else pick_or_join<S, Mode, Scatter>(*p, begin, end);
 }
 
 template <class S, int Mode> constexpr ad_mover mover_of = {move_list<S, Mode>, move_run<S, Mode>,

@@ -116,23 +116,48 @@ struct band {
     bool diagonal;
 };
 
-/* Move the entries of rows first to last that are kept; how many there are. All are written, and those that are not
- * kept written over. */
+/* The columns of a row that are kept, as far as their type has them: low > high where none is. */
+template <class I> struct column_range { I low, high; };
+
+template <class I> inline column_range<I> find_range(const band &kept, int64_t row) {
+    constexpr int64_t most = I(uint64_t(-1) >> (65 - 8 * sizeof(I))), least = -most - 1;
+    const int64_t shift = kept.diagonal ? row : 0;
+    if (kept.low > INT64_MAX - shift) return {1, 0};
+    const int64_t low = kept.low + shift, high = kept.high > INT64_MAX - shift ? INT64_MAX : kept.high + shift;
+    if (low > high || low > most || high < least) return {1, 0};
+    return {I(std::max(low, least)), I(std::min(high, most))};
+}
+
+/* Move those of n entries that are kept; how many there are. One comparison says whether an entry is; in sorted rows
+ * those follow one another, which the processor foresees. */
 template <class W, class I>
-int64_t keep_entries(csr<W, I> m, band kept, int64_t first, int64_t last, W *data, I *indices, int64_t *ends) {
+int64_t keep_entries(const W *from, const I *columns, int64_t n, column_range<I> kept, W *data, I *indices) {
+    using U = typename std::make_unsigned<I>::type;
+    const U low = U(kept.low), width = U(kept.high) - low;
+    int64_t at = 0;
+    if (kept.low > kept.high) return 0;
+    for (int64_t e = 0; e < n; e++) {
+        const U j = U(columns[e]);
+        if (U(j - low) > width) continue;
+        data[at] = from[e];
+        indices[at++] = I(j);
+    }
+    return at;
+}
+
+/* Move the entries of rows first to last that are kept; how many there are. */
+template <class W, class I>
+int64_t keep_rows(csr<W, I> m, band kept, int64_t first, int64_t last, W *data, I *indices, int64_t *ends) {
     int64_t n = 0;
     for (int64_t i = first; i < last; i++) {
-        const uint64_t shift = kept.diagonal ? uint64_t(i) : 0;
+        const column_range<I> range = find_range<I>(kept, i);
         const int64_t behind = m.indptr[i + 1];
-        if (i % GRAIN == 0) ad_cpu_check_cancelled();
-        for (int64_t e = m.indptr[i]; e < behind; e++) {
-            const I j = m.indices[e];
-            const int64_t place = int64_t(uint64_t(int64_t(j)) - shift);
-            data[n] = m.data[e];
-            indices[n] = j;
-            n += (place >= kept.low) & (place <= kept.high);
-            if (e % CANCEL_EVERY == 0) ad_cpu_check_cancelled();
+        for (int64_t e = m.indptr[i], next; e < behind; e = next) {
+            next = std::min(behind, e + CANCEL_EVERY);
+            n += keep_entries(m.data + e, m.indices + e, next - e, range, data + n, indices + n);
+            if (next - e == CANCEL_EVERY) ad_cpu_check_cancelled();
         }
+        if (i % GRAIN == 0) ad_cpu_check_cancelled();
         ends[i] = n;
     }
     return n;
@@ -148,12 +173,29 @@ template <class W, class I> int keep_band(ad_call *c) {
              c, m.rows, [&](int64_t row) { return int64_t(m.indptr[row]); }, &p)))
         return status;
     fill_parts(&p, [&](int64_t first, int64_t last, W *data, I *indices) {
-        return keep_entries(m, kept, first, last, data, indices, p.ends);
+        return keep_rows(m, kept, first, last, data, indices, p.ends);
     });
     return give_parts(c, c->op->loop, p);
 }
 
 /* ---- rows of entries ---- */
+
+constexpr int64_t BURST = 16; /* entries that are written at once, of which the next rows' are written over */
+
+/* Write the rows of entries begin to end. */
+template <class I> void write_rows(const I *indptr, int64_t rows, int64_t begin, int64_t end, I *to) {
+    int64_t row = std::upper_bound(indptr, indptr + rows, I(begin)) - indptr - 1;
+    for (int64_t e = begin; e < end; row++) {
+        const int64_t behind = std::min<int64_t>(end, indptr[row + 1]);
+        int64_t i = e;
+        if (e + BURST <= end) {
+            for (int k = 0; k < BURST; k++) to[e + k] = I(row);
+            i += BURST;
+        }
+        for (; i < behind; i++) to[i] = I(row);
+        e = behind;
+    }
+}
 
 template <class I> int list_rows(ad_call *c, int64_t entries) {
     array in, out;
@@ -164,13 +206,7 @@ template <class I> int list_rows(ad_call *c, int64_t entries) {
     if ((status = check_indptr(c, m)) || (status = check_whole(c, m.indptr, m.rows, entries))) return status;
     I *to = reinterpret_cast<I *>(out.data);
     c->run->wrote = true;
-    ad_cpu_parallel(entries, GRAIN, [&](int64_t begin, int64_t end) {
-        int64_t row = std::upper_bound(m.indptr, m.indptr + m.rows, I(begin)) - m.indptr - 1;
-        for (int64_t e = begin; e < end; row++) {
-            const int64_t behind = std::min<int64_t>(end, m.indptr[row + 1]);
-            for (; e < behind; e++) to[e] = I(row);
-        }
-    });
+    ad_cpu_parallel(entries, GRAIN, [&](int64_t begin, int64_t end) { write_rows(m.indptr, m.rows, begin, end, to); });
     return ad_call_finish(c, 0, &out);
 }
 

@@ -5,8 +5,9 @@
 
 namespace {
 
+constexpr int64_t AHEAD = 4; /* entries whose rows of the second matrix are fetched before they are used */
 constexpr int64_t FEW = 24;         /* products of a row that need no table, and entries that are sorted by insertion */
-constexpr int64_t NARROW = 1 << 11; /* columns that have a cell each even if rows are short */
+constexpr int64_t NARROW = 1 << 16; /* columns that have a cell each even if rows are short */
 
 /* The place of a column in the table. It is of the row that has marked it, and otherwise free. */
 template <class T, class I> struct cell {
@@ -49,12 +50,21 @@ int64_t find_cell(const row_table<T, I> &t, int64_t mask, I mark, I column) {
     return at;
 }
 
+/* Have the row fetched that entry e of a is to be multiplied with. */
+template <class T, class I> inline void fetch_ahead(const sparse_product<T, I> &p, int64_t e) {
+    if (e >= p.a.entries) return;
+    const int64_t at = p.b.indptr[p.a.indices[e]];
+    __builtin_prefetch(p.b.indices + at);
+    __builtin_prefetch(p.b.data + at);
+}
+
 /* f(column, product) for the products of row i in their order. */
 template <class T, class I, class F> void go_through_products(const sparse_product<T, I> &p, int64_t i, F f) {
     int64_t products = 0;
     for (int64_t e = p.a.indptr[i]; e < int64_t(p.a.indptr[i + 1]); e++) {
         const int64_t k = p.a.indices[e], begin = p.b.indptr[k], end = p.b.indptr[k + 1];
         const T factor = p.a.data[e];
+        fetch_ahead(p, e + AHEAD);
         for (int64_t g = begin; g < end; g++) f(p.b.indices[g], factor * p.b.data[g]);
         if ((products += end - begin) < CANCEL_EVERY) continue;
         products = 0;

@@ -260,8 +260,12 @@ class CompressedBase(ExtremeMethods, SparseBase):
         """The k-th diagonal as a dense array."""
         self._check_two_dimensions("diagonal")
         rows, cols = self.shape
-        inside = -rows < k < cols
-        return SparseBase.diagonal(self._keep_band(k, k, True) if inside and self.data.size else self, k)
+        if not (-rows < k < cols and self.data.size):
+            return SparseBase.diagonal(self, k)
+        kept = self._keep_band(k, k, True)
+        before = max(0, -k if self._major == 0 else k)  # lines that the diagonal does not meet
+        lines = kept._majors() - before if before else kept._majors()
+        return _entries.scatter_add(min(rows + min(k, 0), cols - max(k, 0)), lines, kept.data)
 
     # ---- conversions ----
 

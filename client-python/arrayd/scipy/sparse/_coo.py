@@ -77,6 +77,7 @@ class CooBase(ExtremeMethods, SparseBase):
             raise ValueError(f"{type(self).__name__} has no {coo.ndim}-D format")
         coords = coo.coords if hasattr(coo, "coords") else (coo.row, coo.col)
         self._take_coordinates(coo.data, coords, shape or coo.shape, None, True)
+        self.has_canonical_format = bool(getattr(coo, "has_canonical_format", False))
 
     def _take_empty(self, shape):
         self._shape = shape

@@ -126,9 +126,9 @@ def unique_entries(major, minor, shape):
 
 
 def sum_entries(major, minor, data, shape):
-    """Entries sorted, those of one place added up: copies. Waits."""
+    """Entries sorted, those of one place added up: copies, but for major where entries are sorted already. Waits."""
     if are_ordered(major, minor, False):
-        return major.copy(), minor.copy(), data.copy()
+        return major, minor.copy(), data.copy()
     order = order_entries(major, minor, shape)
     major, minor, data = major[order], minor[order], data[order]
     first = ad.ones(order.size, np.bool_)
@@ -145,17 +145,17 @@ def keep_rows(indptr, keep):
 
 
 def expand_ranges(starts, counts):
-    """The integers of ranges, one range after another: (where each range ends among them, number of the range, integer).
+    """The integers of ranges, one range after another: (where each range begins among them, and at last how many there are,
+    number of the range, integer).
 
     Waits.
     """
     pointers = pointers_from_counts(counts, _INT64)
-    ends = pointers[1:]
-    total = int(ends[-1]) if counts.size else 0
+    total = int(pointers[-1]) if counts.size else 0
     if total == 0:
-        return ends, ad.empty(0, np.int64), ad.empty(0, np.int64)
+        return pointers, ad.empty(0, np.int64), ad.empty(0, np.int64)
     number = rows_of_pointers(pointers, total, _INT64)
-    return ends, number, ad.arange(total) + (as_index(starts, _INT64) - pointers[:-1])[number]
+    return pointers, number, ad.arange(total) + (as_index(starts, _INT64) - pointers[:-1])[number]
 
 
 def find_entries(major, minor, shape, rows, columns):

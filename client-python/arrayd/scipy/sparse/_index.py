@@ -64,8 +64,9 @@ def _check_bounds(index, size):
     return ad.where(index < 0, index + size, index) if low < 0 else index
 
 
-def _parse_part(part, size, name):
-    """A part of a key as an int from 0 on, a slice, or an array of such ints."""
+def _parse_part(part, size, name, checked):
+    """A part of a key as an int from 0 on, a slice, or an array of such ints, which may be out of bounds or negative unless
+    it is to be checked."""
     if isinstance(part, slice):
         return part
     if isinstance(part, (ndarray, np.ndarray)) and part.ndim == 0 and part.dtype.kind in "iu" or is_integer(part):
@@ -80,6 +81,8 @@ def _parse_part(part, size, name):
         if array.size != size:
             raise IndexError(f"bool index {name} has shape {array.shape} instead of {(size,)}")
         return ad.nonzero(array)[0]
+    if not checked and array.dtype.kind in "iu" and array.dtype != np.uint64 and array.ndim == 1:
+        return array.astype(np.int64, copy=False)
     return _check_bounds(array, size)
 
 
@@ -104,7 +107,7 @@ def _mask_of(a, key):
     return None
 
 
-def _parse_key(a, key):
+def _parse_key(a, key, reads=True):
     """A key as (row, column) of the matrix that a is, or is seen as, and where None stood in it."""
     mask = _mask_of(a, key)
     if mask is not None:
@@ -113,7 +116,10 @@ def _parse_key(a, key):
     news = tuple(i for i, part in enumerate(parts) if part is None)
     parts = [part for part in parts if part is not None]
     names = ("row", "column") if a.ndim == 2 else ("column",)
-    parsed = [_parse_part(part, size, name) for part, size, name in zip(parts, a.shape, names)]
+    # Lines of a compressed format are found by pointers, where the server checks the index.
+    by_pointers = reads and a.format in ("csr", "csc") and a.ndim == 2 and isinstance(parts[1 - a._major], slice)
+    parsed = [_parse_part(part, size, name, not (by_pointers and axis == a._major))
+              for axis, (part, size, name) in enumerate(zip(parts, a.shape, names))]
     return ((0, *parsed) if a.ndim == 1 else tuple(parsed)), news
 
 
@@ -164,12 +170,10 @@ def _take_lines(a, part):
         taken = _take_successive(a, *part.indices(size)[:2])
     else:
         index = ad.arange(*part.indices(size)) if isinstance(part, slice) else part
-        starts = a.indptr[index].astype(np.int64)
-        counts = a.indptr[index + 1] - starts
-        ends, _, places = _entries.expand_ranges(starts, counts)
+        starts = a.indptr[:-1][index].astype(np.int64)
+        pointers, _, places = _entries.expand_ranges(starts, a.indptr[1:][index] - starts)
         kind = a.indptr.dtype if places.size <= np.iinfo(a.indptr.dtype).max else np.dtype(np.int64)
-        pointers = ad.concatenate([ad.zeros(1, kind), ends.astype(kind)])
-        taken = a.data[places], a.indices[places].astype(kind), pointers
+        taken = a.data[places], _entries.as_index(a.indices[places], kind), _entries.as_index(pointers, kind)
     lines = taken[2].size - 1
     shape = (lines, a._two[1]) if a._major == 0 else (a._two[0], lines)
     return type(a)._from_parts(*taken, shape, has_canonical_format=a._has_canonical_format,
@@ -357,7 +361,7 @@ def _places_of(a, row, col):
 
 def set_items(a, key, value):
     """a[key] = value."""
-    (row, col), _ = _parse_key(a, key)
+    (row, col), _ = _parse_key(a, key, False)
     rows, cols = _places_of(a, row, col)
     if is_host_sparse(value):
         value = a._like("coo")(value)
