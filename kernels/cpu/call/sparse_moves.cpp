@@ -129,7 +129,7 @@ template <class I> inline column_range<I> find_range(const band &kept, int64_t r
 }
 
 /* Move those of n entries that are kept; how many there are. One comparison says whether an entry is; in sorted rows
- * those follow one another, which the processor foresees. */
+ * those follow one another, so few branches are mispredicted. */
 template <class W, class I>
 int64_t keep_entries(const W *from, const I *columns, int64_t n, column_range<I> kept, W *data, I *indices) {
     using U = typename std::make_unsigned<I>::type;
