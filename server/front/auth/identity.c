@@ -224,7 +224,7 @@ int ad__entrance_check(const ad_front *f, ad_way way, int fd, ad_string token, c
     int status =
         way == AD_WAY_UNIX ? check_user(f, fd, out, fault) : check_stranger(f, way, token, certificate, out, fault);
     if (status) return status;
-    if (way == AD_WAY_UNIX || certificate) out->grants.may &= ~(uint64_t)AD_GRANT_PEER;
+    if (way == AD_WAY_UNIX || !token.size) out->grants.may &= ~(uint64_t)AD_GRANT_PEER; /* only tokens name others */
     apply_default_limits(f, out);
     if (out->grants.may & AD_GRANT_CONNECT) return 0;
     return ad__fault(fault, AD_E_DENIED, "%s may not connect to this server", out->who);
