@@ -395,3 +395,29 @@ Test(client_stream, outputs_of_questions_are_sized_by_the_answer) {
     ad_session_close(s);
     fake_stop(f);
 }
+
+/* Arrays that a graph reads or writes are freed once it is released, and others at once. */
+Test(client_stream, what_a_graph_holds_is_freed_with_it) {
+    static const double numbers[N];
+    ad_session *s;
+    ad_graph *g;
+    fake *f = fake_open(NULL, &s);
+    ad_array *held = upload_array(s, numbers, N), *other = upload_array(s, numbers, N), *sum = NULL;
+    cr_assert_eq(ad_graph_new(s, &g), 0);
+    ad_graph_record(g);
+    cr_assert_eq(ad_add(ad_of(held), ad_float(1), &sum), 0, "%s", ad_error_message());
+    ad_graph_record(NULL);
+    ad_array_release(held);
+    ad_array_release(other);
+    cr_assert_eq(ad_sync(s), 0);
+    cr_expect_eq(f->frees, 1, "%lu: the other one alone", (unsigned long)f->frees);
+    cr_assert_eq(ad_graph_launch(g, 0, 1), 0, "%s", ad_error_message());
+    cr_assert_eq(ad_sync(s), 0, "%s", ad_error_message());
+    cr_expect_eq(f->ufuncs, 1);
+    ad_graph_release(g);
+    ad_array_release(sum);
+    cr_assert_eq(ad_sync(s), 0);
+    cr_expect_eq(f->frees, 3);
+    ad_session_close(s);
+    fake_stop(f);
+}

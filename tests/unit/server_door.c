@@ -160,7 +160,8 @@ Test(door, who_is_refused_when_a_principal_is) {
 
 Test(door, who_goes_to_the_next_front) {
     char text[8];
-    int fd[6];
+    int fd[7], program[2];
+    const ad_entrant entrant = {.who = "uid:7", .grants = {.may = AD_GRANT_CONNECT}};
     fd[0] = open_client(AD_WAY_UNIX);
     fd[1] = open_client(AD_WAY_TCP);
     fd[2] = open_client(AD_WAY_TCP);
@@ -171,10 +172,13 @@ Test(door, who_goes_to_the_next_front) {
     fd[4] = open_and_say_hello(AD_WAY_TCP);
     make_tls(&front);
     fd[5] = open_client(AD_WAY_TLS);
-    cr_expect_eq(ad__handshake_pause(&front, true), 4);
+    make_connection(program);
+    ad__handshake_begin_as(&front, program[1], &entrant); /* one of ours, which the next front would not know */
+    fd[6] = program[0];
+    cr_expect_eq(ad__handshake_pause(&front, true), 5);
     send_to_front(&front, fd[0], "x", 1);
-    cr_expect_eq(ad__handshake_pause(&front, false), 4, "the byte is read later");
-    cr_expect_eq(ad__handshake_pause(&front, true), 4);
+    cr_expect_eq(ad__handshake_pause(&front, false), 5, "the byte is read later");
+    cr_expect_eq(ad__handshake_pause(&front, true), 5);
     fail_calloc(1);
     cr_expect_eq(ad__handshake_offer(&front), AD_E_MEMORY);
     restore_calls();
@@ -184,7 +188,7 @@ Test(door, who_goes_to_the_next_front) {
     cr_expect_lt(ad__inherit_any(&front, "hello-tcp", text, sizeof text), 0, "the others have said something");
     ad__handshake_end_busy(&front);
     cr_expect_eq(ad__handshake_count(&front), 2);
-    for (int i = 0; i < 6; i++) close(fd[i]);
+    for (int i = 0; i < 7; i++) close(fd[i]);
 }
 
 Test(door, sessions_that_cannot_be_given) {

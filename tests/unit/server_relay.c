@@ -216,6 +216,21 @@ Test(relay, a_worker_that_goes_before_it_has_read_all) {
     cr_expect_lt(read_client_end(), 0);
 }
 
+Test(relay, a_client_that_goes_before_the_worker_has_taken_all) {
+    open_secure_relay();
+    ad__relay_admit(relay);
+    let_worker_take_nothing();
+    cr_assert_eq(ad__tls_write(tls, "question", 8, NULL), 8);
+    run_front(&front);
+    close(client);
+    client = -1;
+    run_front(&front);
+    let_worker_take_all();
+    run_front(&front);
+    cr_expect_eq(read_text(inner, text, sizeof text), 8, "what came before the end is passed on");
+    cr_expect_eq(read_text(inner, text, sizeof text), -1, "and then the end");
+}
+
 /* Bytes that the worker has not read make its end one by an error. */
 static void end_worker_by_an_error(size_t bytes) {
     open_secure_relay();
