@@ -267,3 +267,23 @@ def test_counters(servers):
     x = ad.arange(100000, dtype="float32")
     ((x + 1) * 2 - x).get()
     assert not (counted() - before).any()
+
+
+def test_a_second_start_has_the_kernels_of_the_first(own_server, tmp_path):
+    """A chain that one server has compiled is fused by the next one, which reads it from disk and compiles nothing."""
+    def chain():
+        x = ad.arange(100000, dtype="float32")
+        return [((x + 3) * 2 - x) * 0.125 + ad.sqrt(x)]
+
+    found = []
+    for _ in range(2):
+        process, url = own_server(f"--kernels-cache={tmp_path}/kernels")
+        ad.connect(url)
+        got, _ = fused(chain)
+        assert got is not None
+        found.append((got[0], ad.stat()))
+        process.terminate()
+        process.wait(PATIENCE)
+    (one, first), (other, second) = found
+    assert same(one, other)
+    assert first["compiled"] >= 1 and second["compiled"] == 0 and second["compile_hits_disk"] >= 1
