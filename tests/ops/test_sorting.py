@@ -118,6 +118,31 @@ def test_partition(dtype):
                 assert_partitioned(x[order], x, kth)
 
 
+def sampled_places(n):
+    """The places that select_elements of the CPU and choose_keys of the GPU look at first."""
+    drawn, places = 1, []
+    for i in range(4096):
+        drawn = (drawn * 6364136223846793005 + 1442695040888963407) % 2**64
+        places.append(i * (n // 4096) + (drawn >> 33) % (n // 4096))
+    for i in range(16384):
+        mixed = (i + 1) * 0x9e3779b97f4a7c15 % 2**64
+        mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9 % 2**64
+        mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb % 2**64
+        places.append(i * (n // 16384) + (mixed ^ mixed >> 31) % (n // 16384))
+    return places
+
+
+def test_partition_of_misleading_numbers():
+    """Numbers of the sample are all less, or greater, than the one that is wanted."""
+    rng, n = seed("misleading"), 1 << 20
+    x = rng.random(n).astype("f4")
+    for value in (-1, 2):
+        x[sampled_places(n)] = value
+        for kth in (n // 2, n // 3):
+            assert_partitioned(ad.partition(ad.asarray(x), kth).get(), x, kth)
+            assert_partitioned(x[ad.argpartition(ad.asarray(x), kth).get()], x, kth)
+
+
 def test_partition_along_any_axis():
     """Several places, other axes, views, in place; more rows than one of a length that a GPU partitions."""
     rng = seed("partition along")

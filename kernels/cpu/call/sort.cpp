@@ -1,15 +1,20 @@
-/* sort and argsort. Short lanes of real types are sorted many at once (isa/sort.cpp). Else real types are sorted as
- * unsigned keys (call_order.h), by radix where there are many; complex ones by merging. */
+/* sort, argsort, partition and argpartition. Short lanes of real types are sorted many at once (isa/sort.cpp). Else
+ * real types are sorted as unsigned keys (call_order.h), by radix where there are many; complex ones by merging. Of
+ * long lanes that are only partitioned, few elements are sorted: those between two of a sample, which are likely to
+ * have the k-th one. */
 #include "kernels/call.h"
 
 #include <atomic>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utility>
 
 #include "kernels/call_order.h"
 #include "kernels/cpu/call/radix.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/backend/parallel.h"
+#include "protocol/rows_call.h"
 
 namespace {
 
@@ -19,6 +24,9 @@ constexpr int64_t RUN = 16;             /* elements that are sorted before mergi
 constexpr int64_t LONG_LANE = 1 << 16;  /* elements from which one lane is sorted by all threads */
 constexpr int64_t SORT_GRAIN = 1 << 12; /* elements */
 constexpr int MAX_ROOMS = 256;
+constexpr int64_t SAMPLE = 1 << 12;         /* elements that a lane's k-th one is estimated by */
+constexpr int64_t LEAST_SELECTED = 1 << 15; /* elements from which a lane is partitioned without sorting it */
+constexpr int64_t SPLIT_CHUNKS = 64;        /* of a lane, which threads take one by one */
 
 /* Scratch memory for each thread that sorts lanes. */
 struct rooms {
@@ -49,8 +57,8 @@ int rooms_init(ad_call *c, rooms *r, int64_t each, bool parallel) {
 struct lane {
     const char *from;
     char *to;
-    int64_t from_step, to_step, n;
-    bool divide; /* among threads */
+    int64_t from_step, to_step, n, kth; /* kth: the place to partition it at; -1: it is sorted */
+    bool divide;                        /* among threads */
 };
 
 /* ---- what is sorted, and how it comes from and goes back to elements ---- */
@@ -164,6 +172,76 @@ template <class E> E *sort_elements(E *a, E *b, int64_t n, radix_counts *counts,
     return merge_sort(a, b, n, divide);
 }
 
+/* ---- partitioning n elements of a, with room for as many in b, where the result lies ---- */
+
+/* Two elements between which the k-th is likely to be. The sample, sorted, lies in `room`, twice as large. */
+template <class E> struct pivots {
+    E low, high;
+    bool from_start, to_end; /* there is none below, or above */
+};
+template <class E> pivots<E> choose_pivots(const E *a, int64_t n, int64_t kth, E *room, radix_counts *counts) {
+    const int64_t part = n / SAMPLE;
+    uint64_t drawn = 1;
+    for (int64_t i = 0; i < SAMPLE; i++) {
+        drawn = drawn * 6364136223846793005u + 1442695040888963407u;
+        room[i] = a[i * part + int64_t((drawn >> 33) % uint64_t(part))];
+    }
+    const E *sorted = sort_elements(room, room + SAMPLE, SAMPLE, counts, false);
+    const double share = (double(kth) + 0.5) / double(n), mean = share * SAMPLE;
+    const double margin = 4 * sqrt(mean * (1 - share)) + 8;
+    const bool from_start = mean < margin, to_end = mean + margin >= SAMPLE - 1;
+    return {sorted[from_start ? 0 : int64_t(mean - margin)], sorted[to_end ? SAMPLE - 1 : int64_t(mean + margin) + 1],
+            from_start, to_end};
+}
+
+template <class E> bool is_below(const pivots<E> &p, E e) { return !p.from_start & (e < p.low); }
+template <class E> bool is_above(const pivots<E> &p, E e) { return !p.to_end & (p.high < e); }
+
+/* f(chunk, begin, end) for each chunk of a lane. */
+template <class F> void for_chunks(int64_t n, bool divide, F f) {
+    const auto begin_of = [&](int64_t c) { return n / SPLIT_CHUNKS * c + std::min(c, n % SPLIT_CHUNKS); };
+    ad_cpu_parallel(SPLIT_CHUNKS, divide ? 1 : SPLIT_CHUNKS, [&](int64_t first, int64_t last) {
+        for (int64_t c = first; c < last; c++) {
+            ad_cpu_check_cancelled();
+            f(c, begin_of(c), begin_of(c + 1));
+        }
+    });
+}
+
+/* Move the elements of a to b: those below the pivots, those between them, those above. end: of each part. */
+template <class E> void split_parts(const E *a, E *b, int64_t n, const pivots<E> &p, bool divide, int64_t (&end)[3]) {
+    int64_t at[SPLIT_CHUNKS][3], before = 0;
+    for_chunks(n, divide, [&](int64_t c, int64_t first, int64_t last) {
+        int64_t below = 0, above = 0;
+        for (int64_t i = first; i < last; i++) {
+            below += is_below(p, a[i]);
+            above += is_above(p, a[i]);
+        }
+        at[c][0] = below;
+        at[c][1] = last - first - below - above;
+        at[c][2] = above;
+    });
+    for (int part = 0; part < 3; end[part++] = before)
+        for (int64_t c = 0; c < SPLIT_CHUNKS; c++) before += std::exchange(at[c][part], before);
+    for_chunks(n, divide, [&](int64_t c, int64_t first, int64_t last) {
+        int64_t to[3] = {at[c][0], at[c][1], at[c][2]};
+        for (int64_t i = first; i < last; i++) b[to[1 - is_below(p, a[i]) + is_above(p, a[i])]++] = a[i];
+    });
+}
+
+/* Partition, and sort the part that has the k-th element, wherever the sample was wrong. */
+template <class E> E *select_elements(E *a, E *b, int64_t n, int64_t kth, radix_counts *counts, bool divide) {
+    const pivots<E> p = choose_pivots(a, n, kth, b, counts);
+    int64_t end[3];
+    split_parts(a, b, n, p, divide, end);
+    const int part = kth < end[0] ? 0 : kth < end[1] ? 1 : 2;
+    const int64_t begin = part ? end[part - 1] : 0, count = end[part] - begin;
+    if (part == 1 && !p.from_start && !p.to_end && !(p.low < p.high)) return b; /* all are equal */
+    const E *sorted = sort_elements(b + begin, a + begin, count, counts, divide);
+    if (sorted != b + begin) memcpy(static_cast<void *>(b + begin), sorted, size_t(count) * sizeof(E));
+    return b;
+}
+
 /* ---- lanes ---- */
 
 /* Keys put -0.0 before 0.0; a stable sort keeps their order where both occur. */
@@ -191,11 +269,14 @@ template <class How, class S> void sort_lane(const lane *l, char *room, int64_t 
     ad_cpu_parallel(l->n, grain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; i++) a[i] = How::load(l, i);
     });
-    const E *sorted = sort_elements(a, b, l->n, counts, l->divide);
+    const bool select = has_key<E> && l->kth >= 0 && l->n >= LEAST_SELECTED;
+    const E *sorted =
+        select ? select_elements(a, b, l->n, l->kth, counts, l->divide) : sort_elements(a, b, l->n, counts, l->divide);
     ad_cpu_parallel(l->n, grain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; i++) How::store(l, i, sorted[i]);
     });
-    if constexpr (How::mends) mend_zeros<S>(l, sorted);
+    if constexpr (How::mends)
+        if (!select) mend_zeros<S>(l, sorted);
 }
 
 /* Choose lanes that are sorted where they go to, for rows that follow each other. A copy reads and writes memory in
@@ -211,8 +292,8 @@ ad_sort_lanes moved_rows(const ad_sort_lanes *l, int64_t size) {
 }
 
 /* A run of lanes; by the kernel, if there is one, where enough of them are left for it. */
-template <class How, class S>
-void sort_run(const ad_sort_lanes *run, const ad_sort_kernel *kernel, char *room, int64_t capacity, bool divide) {
+template <class How, class S> void sort_run(const ad_sort_lanes *run, const ad_sort_kernel *kernel, char *room,
+                                            int64_t capacity, int64_t kth, bool divide) {
     const int64_t width = kernel ? kernel->lanes : 1;
     for (int64_t j = 0; j < run->lanes; j += width) {
         const int64_t at = std::min(j, std::max<int64_t>(0, run->lanes - width)); /* the last ones once more */
@@ -225,7 +306,7 @@ void sort_run(const ad_sort_lanes *run, const ad_sort_kernel *kernel, char *room
             if (kernel->sort(&moved)) continue;
         }
         for (int64_t k = 0; k < l.lanes; k++) {
-            const lane one = {l.from + k * l.from_lane, l.to + k * l.to_lane, l.from_step, l.to_step, l.n, divide};
+            const lane one = {l.from + k * l.from_lane, l.to + k * l.to_lane, l.from_step, l.to_step, l.n, kth, divide};
             sort_lane<How, S>(&one, room, capacity);
         }
     }
@@ -234,6 +315,8 @@ void sort_run(const ad_sort_lanes *run, const ad_sort_kernel *kernel, char *room
 template <class How, class S>
 int sort_lanes(ad_call *c, int axis, const array *out, const array *x, const ad_sort_kernel *kernel) {
     using E = typename How::element;
+    const int64_t kth =
+        c->op->row == AD_CALL_partition || c->op->row == AD_CALL_argpartition ? c->op->param[1].as.i : -1;
     const walk<2> lanes = walk_of(*out, *x, axis);
     const int64_t n = out->shape[axis], capacity = (n + 7) / 8 * 8;
     const bool divide = n >= LONG_LANE && lanes.count < ad_cpu_parallel_threads();
@@ -257,7 +340,7 @@ int sort_lanes(ad_call *c, int axis, const array *out, const array *x, const ad_
                                        out->stride[axis],
                                        n,
                                        length};
-            sort_run<How, S>(&run, kernel, room, capacity, divide);
+            sort_run<How, S>(&run, kernel, room, capacity, kth, divide);
             return true;
         });
         r.leave(which);
@@ -324,6 +407,5 @@ int ad_call_sort_places(ad_call *c) {
 
 int ad_call_sort(ad_call *c) { return sort_call<false>(c); }
 int ad_call_argsort(ad_call *c) { return sort_call<true>(c); }
-/* Sorting partitions at every place. */
 int ad_call_partition(ad_call *c) { return sort_call<false>(c); }
 int ad_call_argpartition(ad_call *c) { return sort_call<true>(c); }
