@@ -4,8 +4,9 @@
     a = sparse.csr_matrix(ad.array([[0., 2.], [1., 0.]]))
     a @ ad.ones(2)
 
-Their parts (data, indices, indptr, row, col, offsets) are arrays of the server. Products run as calls of the server,
-which checks every index; all else is made of its sorts, searches and scatters.
+Their parts (data, indices, indptr, row, col, offsets) are arrays of the server. Products, functions of two
+matrices element by element, conversions between CSR and CSC, and parts by columns or diagonals run as calls of the server,
+which checks every index where it is used; all else is made of its sorts, searches and scatters.
 """
 import importlib as _importlib
 
