@@ -35,7 +35,7 @@ AD_DEFINE_1(ndtr, xsf::cephes::ndtr(x))
 AD_DEFINE_1(ndtri, xsf::cephes::ndtri(x))
 AD_DEFINE_1(gamma, xsf::cephes::Gamma(x))
 AD_DEFINE_1(gammaln, xsf::cephes::lgam(x))
-AD_DEFINE_1(j0, xsf::cephes::j0(x))
+AD_DEFINE_1(j0, xsf::cephes::j0(::fabs(x))) /* a sign that no branch waits for */
 AD_DEFINE_1(j1, xsf::cephes::j1(x))
 AD_DEFINE_1(y0, xsf::cephes::y0(x))
 AD_DEFINE_1(y1, xsf::cephes::y1(x))

@@ -31,7 +31,7 @@ AD_DEFINE_2(expn, x >= -2147483648.0 && x <= 2147483647.0 ? xsf::cephes::expn(in
 AD_BODY void sici(double x, double &si, double &ci) { xsf::cephes::sici(x, si, ci); }
 AD_BODY void shichi(double x, double &shi, double &chi) { xsf::cephes::shichi(x, shi, chi); }
 AD_DEFINE_1(sindg, xsf::cephes::sindg(x))
-AD_DEFINE_1(cosdg, xsf::cephes::cosdg(x))
+AD_DEFINE_1(cosdg, xsf::cephes::cosdg(::fabs(x)))
 AD_DEFINE_1(tandg, xsf::cephes::tandg(x))
 AD_DEFINE_1(cotdg, xsf::cephes::cotdg(x))
 AD_DEFINE_2(zeta, y >= -MOST_STEPS || x <= 1 ? xsf::cephes::zeta(x, y) : y == ::floor(y) ? HUGE_VAL : ::nan(""))

@@ -412,8 +412,10 @@ int ad_call_solve_triangular(ad_call *c) {
         return status;
     if (count(out) == 0) return 0;
     const array sides = linalg_broadcast(b, out);
-    status = linalg_copy(c, matrices(a) == 1 ? a : linalg_broadcast(a, out), c->op->loop, false, &triangle);
-    if (status) return status;
+    triangle = matrices(a) == 1 ? a : linalg_broadcast(a, out);
+    if ((triangle.dtype != c->op->loop || !is_packed(triangle)) &&
+        (status = linalg_copy(c, triangle, c->op->loop, false, &triangle)))
+        return status;
     c->run->wrote = true;
     if ((status = ad_call_copy(c, &out, &sides))) return status;
     status = visit_field(c->op->loop, [&](auto t) { return substitute<typename decltype(t)::type>(c, triangle, out); });

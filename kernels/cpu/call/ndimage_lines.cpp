@@ -69,12 +69,23 @@ template <class T> void load_tile(const lines *l, const tile *t, int64_t from, i
     }
 }
 
+/* Put n results of one lane where they belong, `step` bytes apart. */
+template <class T> void store_lane(char *to, int64_t step, const T *from, int64_t n) {
+    if (step == int64_t(sizeof(T))) memcpy(to, from, size_t(n) * sizeof(T));
+    else
+        for (int64_t i = 0; i < n; i++) *reinterpret_cast<T *>(to + i * step) = from[i];
+}
+
 /* Put the tile's results where they belong. */
 template <class T> void store_tile(const lines *l, const tile *t, const walk<1> *places, const T *from) {
     char *line = nullptr;
     places->runs(t->outer * l->inner + t->lane, t->outer * l->inner + t->lane + t->lanes,
                  [&](const int64_t(&at)[1], int64_t many, int64_t place) {
                      const int64_t lane = place - t->outer * l->inner - t->lane, step = l->out.stride[l->axis];
+                     if (t->lanes == 1) {
+                         store_lane(l->out.data + at[0] + t->first * step, step, from, t->count);
+                         return true;
+                     }
                      for (int64_t i = 0; i < t->count; i++) {
                          line = l->out.data + at[0] + (t->first + i) * step;
                          const T *v = from + i * t->lanes + lane;

@@ -226,16 +226,20 @@ void find_all(const ad_near_tree &t, const double *x, int k, double bound, const
 
 template <int SIZE> struct element_of { char byte[SIZE]; };
 
-/* Fill a square tile of the matrix, and the one that is turned. Rows of a tile lie close to each other in both. */
+/* Fill a square tile of the matrix, and the one that is turned. Rows of a tile lie close to each other in both. Sizes
+ * and steps are in registers, as the elements may be any memory for all that the compiler knows. */
 template <class T> void fill_square(const array &x, const array &out, int64_t i0, int64_t j0, int64_t side) {
-    const int64_t n = out.shape[0];
-    for (int64_t i = i0; i < std::min(n, i0 + side); i++) {
-        const int64_t before = i * n - i * (i + 1) / 2 - i - 1;
-        for (int64_t j = std::max(j0, i); j < std::min(n, j0 + side); j++) {
-            T v = {};
-            if (j > i) memcpy(&v, x.data + (before + j) * x.stride[0], sizeof v);
-            memcpy(out.data + i * out.stride[0] + j * out.stride[1], &v, sizeof v);
-            memcpy(out.data + j * out.stride[0] + i * out.stride[1], &v, sizeof v);
+    const int64_t n = out.shape[0], from = x.stride[0], down = out.stride[0], across = out.stride[1];
+    const int64_t i1 = std::min(n, i0 + side), j1 = std::min(n, j0 + side);
+    char *const to = out.data;
+    for (int64_t i = i0; i < i1; i++) {
+        const char *row = x.data + (i * n - i * (i + 1) / 2 - i - 1) * from;
+        if (j0 <= i) memset(to + i * down + i * across, 0, sizeof(T));
+        for (int64_t j = std::max(j0, i + 1); j < j1; j++) {
+            T v;
+            memcpy(&v, row + j * from, sizeof v);
+            memcpy(to + i * down + j * across, &v, sizeof v);
+            memcpy(to + j * down + i * across, &v, sizeof v);
         }
     }
 }

@@ -2,6 +2,9 @@
 
 Systems with a triangular matrix are solved in place by the server's BLAS; those of a large one by halves.
 """
+import functools
+import operator
+
 import numpy as np
 
 import arrayd as ad
@@ -17,12 +20,15 @@ def field_type(*arrays):
     return dtype if dtype.char in "fdFD" else np.dtype(np.float32 if dtype == np.float16 else np.float64)
 
 
-def check_values(a, check_finite):
-    """a as an array; ValueError where it has to be finite and is not (waits)."""
-    a = ad.asarray(a)
-    if check_finite and a.dtype.kind in "fc" and not bool(ad.isfinite(a).all()):
+def check_values(check_finite, *arrays):
+    """The arrays; ValueError where they have to be finite and are not (waits, once). A sum that is finite says so of all
+    that it is made of."""
+    arrays = [ad.asarray(a) for a in arrays]
+    checked = [a for a in arrays if a.dtype.kind in "fc"] if check_finite else []
+    if checked and not bool(ad.isfinite(functools.reduce(operator.add, (a.sum() for a in checked)))) and not all(
+            bool(ad.isfinite(a).all()) for a in checked):
         raise ValueError("array must not contain infs or NaNs")
-    return a
+    return arrays
 
 
 def solve_triangle(a, b, lower, unit):
@@ -51,7 +57,7 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_
     Raises: ValueError where shapes do not fit, LinAlgError for a zero on the diagonal, when the data is asked for.
     Source: scipy.linalg.solve_triangular
     """
-    a, b = check_values(a, check_finite), check_values(b, check_finite)
+    a, b = check_values(check_finite, a, b)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise ValueError("expected square matrix")
     if a.ndim > 2 and b.shape[:-2] != a.shape[:-2] and b.shape[:-1] != a.shape[:-2] or b.ndim == 0:
@@ -74,7 +80,7 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_
 # ---- LU ----
 
 def _check_matrix(a, check_finite):
-    a = check_values(a, check_finite)
+    a, = check_values(check_finite, a)
     if a.ndim != 2:
         raise ValueError("expected a matrix (ndim==2)")
     return a.astype(field_type(a), copy=False)
@@ -82,10 +88,10 @@ def _check_matrix(a, check_finite):
 
 def _rows_of_pivots(pivots, rows):
     """The order of rows that exchanging them one after another gives."""
-    order = np.arange(rows)
-    for i, j in enumerate(pivots):
+    order = list(range(rows))
+    for i, j in enumerate(pivots.tolist()):
         order[i], order[j] = order[j], order[i]
-    return order
+    return np.array(order, np.int64)
 
 
 def lu_factor(a, overwrite_a=False, check_finite=True):
@@ -110,7 +116,7 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
     Source: scipy.linalg.lu_solve
     """
     factors, pivots = lu_and_piv
-    b = check_values(b, check_finite)
+    b, = check_values(check_finite, b)
     if factors.ndim != 2 or factors.shape[0] != factors.shape[1]:
         raise ValueError("expected square matrix")
     if b.ndim not in (1, 2) or b.shape[0] != factors.shape[0]:
@@ -141,15 +147,18 @@ def lu(a, permute_l=False, overwrite_a=False, check_finite=True, p_indices=False
     m, n = a.shape
     k = min(m, n)
     factors, pivots = call("lu", (a,))
-    lower = ad.tril(factors[:, :k], -1) + ad.eye(m, k, dtype=a.dtype)
+    lower = ad.tril(factors[:, :k], -1)
+    lower.reshape(-1)[:k * k:k + 1] = 1
     upper = ad.triu(factors[:k])
-    places = ad.asarray(np.argsort(_rows_of_pivots(pivots.get(), m)))
+    places = np.argsort(_rows_of_pivots(pivots.get(), m))
     if permute_l:
-        return lower[places], upper
+        return lower[ad.asarray(places)], upper
     if p_indices:
-        return places, lower, upper
+        return ad.asarray(places), lower, upper
     real = a.dtype.char.lower() if (m, n) != (1, 1) else a.dtype.char  # as SciPy has it
-    return ad.eye(m, dtype=real)[places], lower, upper
+    permutation = ad.zeros((m, m), real)
+    permutation.reshape(-1)[ad.asarray(np.arange(m) * m + places)] = 1
+    return permutation, lower, upper
 
 
 # ---- Cholesky ----
@@ -179,7 +188,7 @@ def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
     Source: scipy.linalg.cho_solve
     """
     factor, lower = c_and_lower
-    b = check_values(b, check_finite)
+    b, = check_values(check_finite, b)
     if factor.ndim != 2 or factor.shape[0] != factor.shape[1]:
         raise ValueError("The factored matrix c is not square.")
     if b.ndim not in (1, 2) or b.shape[0] != factor.shape[0]:

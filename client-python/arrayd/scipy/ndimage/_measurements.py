@@ -516,11 +516,12 @@ def value_indices(arr, *, ignore_value=None, adaptive_index_dtype=False):
         raise ValueError("Parameter 'arr' must be an integer array")
     flat = arr.reshape(-1)
     order = call("argsort", (flat,), (0,))
-    values, counts = np.unique(call("gather", (flat, order)).get(), return_counts=True)
+    ordered = call("gather", (flat, order)).get()
+    begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[:ordered.size])
     kinds = [np.min_scalar_type(n) if adaptive_index_dtype else np.dtype(np.int64) for n in arr.shape]
     from ..._array.indexing import unravel_index
     places = [one.astype(kind) for one, kind in zip(unravel_index(order, arr.shape), kinds)]
-    ends = np.cumsum(counts).tolist()
+    bounds = [*begins.tolist(), ordered.size]
     return {value: tuple(one[begin:end] for one in places)
-            for value, begin, end in zip(values.tolist(), [0, *ends], ends)
+            for value, begin, end in zip(ordered[begins].tolist(), bounds, bounds[1:])
             if ignore_value is None or value != ignore_value}
