@@ -396,3 +396,17 @@ Test(door, servers_that_come_for_others_have_a_quarter_of_all_sessions) {
     close(second);
     close(third);
 }
+
+Test(door, those_who_wait_for_a_worker_count_as_well) {
+    int fd[5];
+    add_entry(5, ANONYMOUS, 0, shared);
+    shared->state = AD_DOMAIN_STARTING;
+    fd[0] = open_and_return(5); /* who comes back has a session already */
+    fd[1] = open_for("uid:1");
+    fd[2] = open_and_say_hello(AD_WAY_TCP);
+    check_end(open_and_say_hello(AD_WAY_TCP), "sessions: tcp:anonymous has 2");
+    for (int i = 3; i < 5; i++) fd[i] = open_for(ANONYMOUS);
+    check_end(open_for(ANONYMOUS), "sessions: tcp:anonymous has 2");
+    for (int i = 0; i < 5; i++) check_waits(fd[i]);
+    for (int i = 0; i < 5; i++) close(fd[i]);
+}
