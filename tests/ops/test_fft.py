@@ -96,7 +96,10 @@ def test_axes(shape):
             compare(transform(name, axis=axis), a)
         compare(transform("rfft", axis=axis), a.real.copy())
         compare(transform("irfft", axis=axis), a)
-        compare(transform("irfft", 5, axis=axis), a)
+        if shape[axis]:
+            compare(transform("irfft", 5, axis=axis), a)
+        else:  # NumPy's result is whatever its memory had
+            assert not ad.fft.irfft(ad.asarray(a), 5, axis=axis).get().any()
     sets = [axes for k in range(len(shape) + 1) for axes in itertools.combinations(range(len(shape)), k)]
     for axes in [None, *sets, tuple(reversed(range(len(shape))))]:
         compare(transform("fftn", axes=axes), a)
