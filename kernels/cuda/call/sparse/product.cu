@@ -1,19 +1,11 @@
-/* Products with sparse matrices. Of short rows a block has some, reads their entries one behind another, whatever row
- * they are of, and adds up the products of each row from shared memory. A warp has a longer row. Threads look at the
- * bounds of their rows themselves. Rows far too long for a warp are left to blocks that share them, so no block takes
- * long. */
+/* Products with sparse matrices. Some lanes of a warp, by the average length of rows, share a row, and look at its
+ * bounds themselves. Rows far too long for a warp are left to blocks that share them, so no block takes long. */
 #include "kernels/cuda/call/sparse/sparse.cuh"
-
-#include <algorithm>
 
 namespace {
 
 constexpr int64_t LONG = 8192; /* entries from which on a row is shared by blocks, and entries of such a block */
-constexpr int EACH = 4;        /* entries of a row that a thread has under way */
-constexpr int AHEAD = 8;       /* entries of a tile that a thread has under way */
-constexpr int TILE = THREADS * AHEAD;
-constexpr int SHORT = 128;   /* entries of a short row, on average */
-constexpr int64_t TILES = 4; /* that a block has at most; a warp has each of its rows where there are more */
+constexpr int EACH = 4;        /* entries that a thread has under way */
 
 /* Find the bounds of a row; none where it is wrong, or too long for the threads that ask. */
 template <class T, class I>
@@ -31,74 +23,36 @@ __device__ void find_bounds(const sparse_task<T, I> &t, int64_t row, int64_t *be
     }
 }
 
-/* Get the element of x that an entry is multiplied by; 0, reported, where there is none. */
-template <class T, class I> __device__ T get_factor(const sparse_task<T, I> &t, I j) {
-    if (uint64_t(int64_t(j)) < uint64_t(t.x.rows)) return t.x.data[j];
-    ad_cuda_report(t.check, AD_CHECK_sparse_index, j, t.x.rows, 0);
-    return T(0);
-}
-
-/* f(i, product) for each of N entries of this thread, `step` apart, that lie before `end`. All are read first. */
-template <int N, class T, class I, class F>
-__device__ void for_products(const sparse_task<T, I> &t, int64_t e, int64_t end, int step, F f) {
-    I j[N];
-    T v[N], x[N];
-#pragma unroll
-    for (int i = 0; i < N; i++) {
-        const bool there = e + i * step < end;
-        j[i] = there ? load_once(t.m.indices + e + i * step) : I(0);
-        v[i] = there ? load_once(t.m.data + e + i * step) : T(0);
-    }
-#pragma unroll
-    for (int i = 0; i < N; i++) x[i] = e + i * step < end ? get_factor(t, j[i]) : T(0);
-#pragma unroll
-    for (int i = 0; i < N; i++)
-        if (e + i * step < end) f(i, v[i] * x[i]);
-}
-
-/* Compute y[row] for one vector. All lanes of a warp call it. */
-template <class T, class I> __device__ void multiply_row(const sparse_task<T, I> &t, int64_t row) {
-    const int lane = int(threadIdx.x) % 32;
+/* Compute y[row] for one vector. */
+template <class T, class I, int Lanes> __global__ void __launch_bounds__(THREADS)
+    multiply_vector(const __grid_constant__ sparse_task<T, I> t) {
+    const int64_t row = (int64_t(blockIdx.x) * THREADS + threadIdx.x) / Lanes;
+    const int lane = int(threadIdx.x) % Lanes;
     int64_t begin, end;
     find_bounds(t, row, &begin, &end);
     T sum = T(0);
-    for (int64_t e = begin + lane; e < end; e += EACH * 32)
-        for_products<EACH>(t, e, end, 32, [&](int, T product) { sum = sum + product; });
-    sum = sum_lanes<32>(sum);
+    for (int64_t e = begin + lane; e < end; e += EACH * Lanes) {
+        I j[EACH];
+        T v[EACH], x[EACH];
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            const bool there = e + i * Lanes < end;
+            j[i] = there ? load_once(t.m.indices + e + i * Lanes) : I(0);
+            v[i] = there ? load_once(t.m.data + e + i * Lanes) : T(0);
+        }
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            x[i] = T(0);
+            if (e + i * Lanes >= end) continue;
+            if (uint64_t(int64_t(j[i])) < uint64_t(t.x.rows)) x[i] = t.x.data[j[i]];
+            else ad_cuda_report(t.check, AD_CHECK_sparse_index, j[i], t.x.rows, 0);
+        }
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+            if (e + i * Lanes < end) sum = sum + v[i] * x[i];
+    }
+    sum = sum_lanes<Lanes>(sum);
     if (lane == 0 && row < t.m.rows) t.y.data[row] = sum; /* 0 where the row is long */
-}
-
-template <class T, class I> __global__ void __launch_bounds__(THREADS)
-    multiply_vector(const __grid_constant__ sparse_task<T, I> t) {
-    multiply_row(t, (int64_t(blockIdx.x) * THREADS + threadIdx.x) / 32);
-}
-
-/* Compute `rows` elements of y, each by 2^shift lanes. */
-template <class T, class I> __global__ void __launch_bounds__(THREADS)
-    multiply_rows(const __grid_constant__ sparse_task<T, I> t, int rows, int shift) {
-    __shared__ T products[TILE];
-    const int64_t first_row = int64_t(blockIdx.x) * rows, last_row = min(first_row + rows, t.m.rows);
-    const int lanes = 1 << shift, own = int(threadIdx.x) >> shift, lane = int(threadIdx.x) & (lanes - 1);
-    const int64_t first = max(int64_t(t.m.indptr[first_row]), int64_t(0)), /* a wrong one is reported below */
-        last = min(int64_t(t.m.indptr[last_row]), t.m.entries);
-    if (last - first > TILES * TILE) {
-        for (int64_t row = first_row + threadIdx.x / 32; row < last_row; row += THREADS / 32) multiply_row(t, row);
-        return;
-    }
-    int64_t begin, end;
-    find_bounds(t, own < rows ? first_row + own : t.m.rows, &begin, &end);
-    T sum = T(0);
-    for (int64_t at = first; at < last; at += TILE) {
-        for_products<AHEAD>(t, at + threadIdx.x, last, THREADS,
-                            [&](int i, T product) { products[i * THREADS + threadIdx.x] = product; });
-        __syncthreads();
-        const int from = int(min(max(begin - at, int64_t(0)), int64_t(TILE))),
-                  to = int(min(max(min(end, last) - at, int64_t(0)), int64_t(TILE)));
-        for (int e = from + lane; e < to; e += lanes) sum = sum + products[e];
-        __syncthreads();
-    }
-    for (int by = lanes / 2; by > 0; by /= 2) sum = sum + shift_down(sum, by, lanes);
-    if (lane == 0 && own < rows && first_row + own < t.m.rows) t.y.data[first_row + own] = sum;
 }
 
 /* Compute y[row, column] for several vectors: neighbouring threads have neighbouring columns. */
@@ -158,15 +112,16 @@ template <class T, class I> __global__ void __launch_bounds__(THREADS)
 }
 
 template <class T, class I> void enqueue_vector(ad_call *c, const sparse_task<T, I> &t) {
-    const int64_t average = (t.m.entries + t.m.rows - 1) / t.m.rows;
-    if (average > SHORT) {
-        multiply_vector<<<count_blocks(t.m.rows, THREADS / 32), THREADS, 0, c->stream->cuda>>>(t);
-        return;
-    }
-    const int rows = int(std::min<int64_t>(THREADS, TILE * 15 / 16 / std::max<int64_t>(average, 1)));
-    int shift = 0;
-    while (rows << (shift + 1) <= THREADS && shift < 5) shift++;
-    multiply_rows<<<count_blocks(t.m.rows, rows), THREADS, 0, c->stream->cuda>>>(t, rows, shift);
+    const int64_t average = t.m.entries / t.m.rows;
+    const auto launch = [&](auto lanes) {
+        constexpr int Lanes = decltype(lanes)::value;
+        multiply_vector<T, I, Lanes><<<count_blocks(t.m.rows, THREADS / Lanes), THREADS, 0, c->stream->cuda>>>(t);
+    };
+    if (average <= 6) launch(lanes_of<2>{});
+    else if (average <= 16) launch(lanes_of<4>{});
+    else if (average <= 48) launch(lanes_of<8>{});
+    else if (average <= 96) launch(lanes_of<16>{});
+    else launch(lanes_of<32>{});
 }
 
 template <class T, class I> int enqueue_product(ad_call *c, const sparse_task<T, I> &t) {
