@@ -14,7 +14,10 @@ constexpr int64_t AD_FARTHEST = int64_t(1) << 61;
 namespace ad {
 inline namespace AD_ISA {
 
+/* The place within a period. A division takes a GPU longer than a window does, and next to the period needs none. */
 AD_HD int64_t wrap_place(int64_t i, int64_t period) {
+    if (i < 0 && i + period >= 0) return i + period;
+    if (i >= period && i - period < period) return i - period;
     const int64_t rest = i % period;
     return rest < 0 ? rest + period : rest;
 }
