@@ -49,6 +49,9 @@ def tests_of(source, cache, folders=()):
         archive.write_bytes(content)
         unpack(archive, source["sha256"], pathlib.Path(made, "unpacked"))
         os.rename(pathlib.Path(made, "unpacked"), folder)
+    except OSError:
+        if not folder.is_dir():  # another run was first
+            raise
     finally:
         shutil.rmtree(made)
     return folder
