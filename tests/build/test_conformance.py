@@ -179,6 +179,8 @@ def test_scores_beside_cupy():
     assert (math.passed, math.failed, math.apart["not passed by CuPy"]) == (0, 1, 2)
     assert math.under_cupy == pytest.approx(2 / 3)
     assert total.under_cupy == pytest.approx(4 / 5) and total.score == 0.5
+    del cupys[MIXED[0]["id"]]  # its run has not reached this one
+    assert judge.count_rows(MIXED, judge.Rules(RULES), cupys)[0][0].passed == 1
 
 
 def test_the_worst_that_came_of_a_test_counts():

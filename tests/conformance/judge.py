@@ -126,7 +126,7 @@ def _rows_of(name, rows, sums):
 def count_rows(results, rules, cupys=None):
     """Rows by folder, and the sums: of each of the two packages of tests, and of everything, which is the last.
 
-    With the outcomes of CuPy itself, {id: outcome}, what it does not pass is not counted.
+    With the outcomes of CuPy itself, {id: outcome}, what it does not pass is not counted. What its run has not reached is.
     """
     rows, sums = {}, {}
     for result in results:
@@ -134,7 +134,7 @@ def count_rows(results, rules, cupys=None):
         apart = result["outcome"] if result["outcome"] in NOT_COUNTED else None
         if rule and not rules.classes[rule["class"]]["counts"]:
             apart = rule["class"]
-        if cupys is not None and cupys.get(result["id"]) != "passed":
+        if cupys is not None and cupys.get(result["id"], "passed") != "passed":
             apart = "not passed by CuPy"
         for row in _rows_of(result["id"], rows, sums):
             row.add(result["outcome"], apart)

@@ -164,12 +164,14 @@ def describe_gpu():
     return ", " + listed.stdout.partition("\n")[0]
 
 
-def about_run(source, times, jobs, oracle):
+def about_run(source, times, jobs, reached):
+    """What the page's head says. reached: how many of the tests CuPy itself has run; None: it cannot run here."""
     names = ("numpy", "scipy", "pytest")
     took = ", ".join(f"{'CuPy' if under == 'cupy' else under} {wall:.0f} s ({processors:.0f} s of the processors)"
                      for under, (wall, processors) in sorted(times.items())) or "several runs, one for some folders each"
-    text = ("CuPy itself ran here, too: what it does not pass is not counted, and its own score stands beside.\n"
-            if oracle else "CuPy itself could not run there, so nothing says which of the tests it would pass.\n")
+    text = (f"CuPy itself ran {reached} of them there, too: what it does not pass is not counted, and its own score stands "
+            "beside.\n" if reached is not None else
+            "CuPy itself could not run there, so nothing says which of the tests it would pass.\n")
     return {"version": source["version"], "sha256": source["sha256"], "date": datetime.date.today().isoformat(),
             "machine": describe_machine(), "took": took, "jobs": jobs, "oracle": text,
             "software": f"Python {platform.python_version()}, " + ", ".join(
@@ -242,7 +244,8 @@ def conclude(options, source_of, source, work, rules, baseline, folders, results
     if not options.folder and not broken and not options.check:
         path = work / f"times{_SUFFIX}.json"
         times = json.loads(path.read_text()) if path.exists() else {}
-        about = about_run(source_of, times, options.jobs, cupys is not None)
+        reached = None if cupys is None else sum(one["id"] in cupys for one in results)
+        about = about_run(source_of, times, options.jobs, reached)
         PAGE.write_text(report.write_page(about, rows, sums, rules, results))
         for rule in rules.unused():
             print(f"a rule that fits no failing test any more: {rule['class']}: {rule['why']}")
