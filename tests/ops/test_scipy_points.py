@@ -92,6 +92,20 @@ def test_square_of_distances():
     near(distance.squareform(ad.asarray(np.arange(12.0))[::2]), sd.squareform(np.arange(0, 12.0, 2)))
 
 
+@pytest.mark.parametrize("columns", [1024, 1025, 2050])
+def test_points_of_many_coordinates(columns):
+    """Coordinates are taken in pieces, between which the operation may be given up."""
+    a, b = draw(3, columns), draw(35, columns)
+    for metric, more in ("euclidean", {}), ("chebyshev", {}), ("braycurtis", {}), ("minkowski", {"p": 1.5}), ("hamming", {}):
+        near(distance.cdist(ad.asarray(a), ad.asarray(b), metric, **more), sd.cdist(a, b, metric, **more))
+        near(distance.pdist(ad.asarray(b), metric, **more), sd.pdist(b, metric, **more))
+    for p in (2, 1.5):
+        far, place = spatial.KDTree(ad.asarray(b)).query(ad.asarray(a), 3, p=p)
+        expected = scipy.spatial.KDTree(b).query(a, 3, p=p)
+        near(far, expected[0])
+        near(place, expected[1])
+
+
 def test_shapes_of_distances():
     a, b = draw(7, 4), draw(6, 4)
     near(distance.squareform(distance.pdist(ad.asarray(a))), sd.squareform(sd.pdist(a)))

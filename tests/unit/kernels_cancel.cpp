@@ -4,6 +4,8 @@
 #include <new>
 
 #include "kernels/cpu/backend/parallel.h"
+#include "kernels/cpu/isa/pairs.h"
+#include "kernels/cpu/kernels.h"
 #include "tests/unit/kernels_call.h"
 #include "protocol/rows_call.h"
 
@@ -42,6 +44,62 @@ Test(kernels_cancel, nothing_is_left_of_it) {
     cr_assert_eq(cancelled_call(AD_CALL_matmul, AD_FLOAT32, {out}, {a, b}, {boolean(false)}), AD_E_INTERRUPTED);
     host h(2);
     cr_assert_eq(h.call(AD_CALL_matmul, AD_FLOAT32, {out}, {a, b}, {boolean(false)}), 0, "%s", h.fault.text);
+}
+
+/* Few points, whose distances are one piece of work, may have any number of coordinates. */
+Test(kernels_cancel, distances_of_long_points) {
+    nd<double> x({1, 1500}), y({1, 1500}), out({1, 1});
+    for (int metric : {1, 4}) /* in vectors, and number by number */
+        cr_assert_eq(cancelled_call(AD_CALL_pair_distances, AD_FLOAT64, {out}, {x, y}, {integer(metric), number(1.5)}),
+                     AD_E_INTERRUPTED);
+}
+
+/* One query may look at any number of points. */
+Test(kernels_cancel, a_query_of_many_points) {
+    static const int now = 1;
+    constexpr int64_t blocks = 1100, points = blocks * AD_PAIR_LANES;
+    host h(1);
+    std::vector<double> coordinates(points, 1.0);
+    std::vector<int64_t> place(points);
+    const double x = 0;
+    double far;
+    int64_t found;
+    ad_near_tree tree = {1, {coordinates.data()}, {blocks}, points, 1, place.data(), 2};
+    const ad_near_query query = {&x, 1, __builtin_huge_val(), &far, &found};
+    bool thrown = false;
+    const ad_cpu_cancel_scope scope(&now);
+    try {
+        ad_cpu_kernels_get()->pairs->find(&tree, &query);
+    } catch (const ad_cpu_cancelled &) {
+        thrown = true;
+    }
+    cr_assert(thrown);
+}
+
+/* Sparse matrices may have any number of rows without entries. */
+Test(kernels_cancel, empty_rows) {
+    constexpr int64_t rows = 20000;
+    nd<double> data({2});
+    nd<int32_t> indices({2}), indptr({rows + 1}), out({2});
+    for (int64_t i = 1; i <= rows; i++) indptr[i] = i < rows ? 1 : 2;
+    cr_assert_eq(cancelled_call(AD_CALL_spunion, AD_FLOAT64,
+                                {arg::sized(AD_FLOAT64), arg::sized(AD_INT32), arg::sized(AD_INT32)},
+                                {data, indices, indptr, data, indices, indptr}, {integer(0)}),
+                 AD_E_INTERRUPTED);
+    cr_assert_eq(cancelled_call(AD_CALL_sprows, AD_INT32, {out}, {indptr}, {integer(2)}), AD_E_INTERRUPTED);
+}
+
+/* The first entry that is moved gives it up. */
+Test(kernels_cancel, empty_rows_between_entries_that_are_moved) {
+    constexpr int64_t rows = 20000;
+    nd<int32_t> data({2}), indices({2}), indptr({rows + 1}), moved({2}), places({2}), columns({2});
+    host h(2);
+    data[0] = data[1] = 7;
+    for (int64_t i = 1; i <= rows; i++) indptr[i] = i < rows ? 1 : 2;
+    h.run.cancelled = &moved[0];
+    cr_assert_eq(h.call(AD_CALL_sptranspose, AD_INT32, {moved, places, columns}, {data, indices, indptr}, {integer(1)}),
+                 AD_E_INTERRUPTED);
+    cr_assert(moved[0] == 7 && moved[1] == 0);
 }
 
 /* A piece that fails ends the others, and its exception reaches who asked. */

@@ -73,6 +73,7 @@ template <class W, class I> void move_entries(const transposing<W, I> &t) {
         int64_t row = std::upper_bound(m.indptr, m.indptr + m.rows, I(begin)) - m.indptr - 1;
         for (int64_t e = begin; e < end; row++) {
             const int64_t behind = std::min<int64_t>(end, m.indptr[row + 1]);
+            if (row % GRAIN == 0) ad_cpu_check_cancelled();
             for (; e < behind; e++) {
                 const I at = next[m.indices[e]]++;
                 data[at] = m.data[e];
@@ -188,6 +189,7 @@ template <class I> void write_rows(const I *indptr, int64_t rows, int64_t begin,
     for (int64_t e = begin; e < end; row++) {
         const int64_t behind = std::min<int64_t>(end, indptr[row + 1]);
         int64_t i = e;
+        if (row % GRAIN == 0) ad_cpu_check_cancelled();
         if (e + BURST <= end) {
             for (int k = 0; k < BURST; k++) to[e + k] = I(row);
             i += BURST;

@@ -81,6 +81,7 @@ template <int Function, class T, class I> int unite_matrices(ad_call *c, const c
     fill_parts(&p, [&](int64_t first, int64_t last, auto *data, I *indices) {
         row_writer<Function, T, I> to = {data, indices};
         for (int64_t i = first; i < last; i++) {
+            if (i % GRAIN == 0) ad_cpu_check_cancelled();
             to = unite_row(a, b, i, to);
             p.ends[i] = to.n;
             if (to.ascends) continue;

@@ -1,5 +1,6 @@
 /* Distances of points from blocks of points: a point of the block in each lane, so that no lane waits for another. */
 #include "kernels/cpu/isa/pairs.h"
+#include "kernels/cpu/backend/parallel.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/accumulate.h"
 
@@ -11,6 +12,8 @@ inline namespace AD_ISA {
 constexpr int LANES = AD_PAIR_LANES;
 /* Rows that are measured at once, as many as there are registers for. */
 constexpr int ROWS = AD_VECTOR_BYTES == 64 ? 2 : 1;
+/* Coordinates of a block's points after which an operation can be given up. A few points may have millions. */
+constexpr int64_t PIECE = 1 << 10;
 
 /* What a metric's terms are added up in: vectors, or number by number. */
 template <class M, bool = M::VECTORS> struct unit_of { using type = vec<double>; };
@@ -41,6 +44,20 @@ inline void add_terms(block_sums<V> *sums, const double *x, int64_t columns, con
     memcpy(sums, own, sizeof own);
 }
 
+/* Add the terms of one row of many coordinates, piece by piece, in the same order. */
+template <class M, class V> __attribute__((noinline)) void add_long_terms(block_sums<V> *sums, const double *x,
+                                                                          int64_t columns, const double *y, double p) {
+    constexpr int N = block_sums<V>::N, STEP = LANES / N;
+    *sums = {};
+    for (int64_t k = 0, end; k < columns;) {
+        block_sums<V> own = *sums;
+        for (end = columns - k < PIECE ? columns : k + PIECE; k < end; k++, y += LANES)
+            for (int i = 0; i < N; i++) M::add(&own.sum[i], V{} + x[k], load_unit<V>(y + i * STEP), p);
+        *sums = own;
+        ad_cpu_check_cancelled();
+    }
+}
+
 /* The distances that the terms make. */
 template <class M, class V> inline void end_terms(const block_sums<V> *sums, double p, int64_t columns, double *out) {
     constexpr int N = block_sums<V>::N, STEP = LANES / N;
@@ -59,8 +76,19 @@ template <class M, int R> inline void measure_rows(const ad_pair_tile *t, int64_
     for (int r = 0; r < R; r++) end_terms<M>(&sums[r], t->p, t->columns, t->out + (row + r) * LANES);
 }
 
+/* Rows of many coordinates, one by one. */
+template <class M> __attribute__((noinline)) void measure_long_rows(const ad_pair_tile *t) {
+    using V = typename unit_of<M>::type;
+    for (int64_t row = 0; row < t->rows; row++) {
+        block_sums<V> sums;
+        add_long_terms<M, V>(&sums, t->x + row * t->columns, t->columns, t->y, t->p);
+        end_terms<M>(&sums, t->p, t->columns, t->out + row * LANES);
+    }
+}
+
 template <class M> void measure_tile(const ad_pair_tile *t) {
     int64_t row = 0;
+    if (t->columns > PIECE) return measure_long_rows<M>(t);
     for (; row + ROWS <= t->rows; row += ROWS) measure_rows<M, ROWS>(t, row);
     for (; row < t->rows; row++) measure_rows<M, 1>(t, row);
 }
@@ -73,6 +101,7 @@ template <class M> class near_search {
     const ad_near_tree *t;
     const ad_near_query *q;
     double worst; /* the furthest one that counts as near */
+    int64_t left; /* blocks of points until somebody may have given it up */
 
     /* Put a point where it belongs among those found, if it is near enough. */
     void insert(double distance, int64_t place) {
@@ -93,6 +122,16 @@ template <class M> class near_search {
     bool measure_points(int64_t block, double *out) const {
         block_sums<V> sums;
         add_terms<M, V, 1>(&sums, q->x, t->columns, t->level[0] + block * t->columns * LANES, t->p);
+        return store_near(sums, out);
+    }
+
+    __attribute__((noinline)) bool measure_long_points(int64_t block, double *out) const {
+        block_sums<V> sums;
+        add_long_terms<M, V>(&sums, q->x, t->columns, t->level[0] + block * t->columns * LANES, t->p);
+        return store_near(sums, out);
+    }
+
+    bool store_near(const block_sums<V> &sums, double *out) const {
         bool near = false;
         constexpr int N = block_sums<V>::N;
         for (int i = 0; i < N; i++) {
@@ -117,9 +156,15 @@ template <class M> class near_search {
         for (int i = 0; i < N; i++) memcpy(out + i * STEP, &sums.sum[i].a, sizeof(V));
     }
 
+    int64_t blocks_of_piece() const { return t->columns < 1 ? PIECE : PIECE / t->columns; }
+
     void look_at_points(int64_t block) {
         double distance[LANES];
-        if (!measure_points(block, distance)) return;
+        if (--left <= 0) {
+            left = blocks_of_piece();
+            ad_cpu_check_cancelled();
+        }
+        if (!(t->columns > PIECE ? measure_long_points(block, distance) : measure_points(block, distance))) return;
         for (int l = 0; l < LANES && block * LANES + l < t->points; l++)
             if (distance[l] <= worst) insert(distance[l], t->place[block * LANES + l]);
     }
@@ -144,7 +189,8 @@ template <class M> class near_search {
     }
 
   public:
-    near_search(const ad_near_tree *tree, const ad_near_query *query) : t(tree), q(query), worst(0) {}
+    near_search(const ad_near_tree *tree, const ad_near_query *query)
+        : t(tree), q(query), worst(0), left(blocks_of_piece()) {}
 
     /* bound: as a sum of terms. */
     void run(double bound) {
