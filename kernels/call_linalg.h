@@ -48,11 +48,12 @@ inline int linalg_scratch(ad_call *c, array *a) {
     return !a->data ? AD_E_MEMORY : 0;
 }
 
-/* As ad_call_output, but packed. */
+/* As ad_call_output, but packed, and at a multiple of an element's size: a view of complex numbers need not be. */
 inline int linalg_output(ad_call *c, int index, int dtype, array *out) {
     int status = ad_call_output(c, index, dtype, out);
     if (status) return status;
-    if (!is_packed(*out)) return linalg_scratch(c, out);
+    if (!is_packed(*out) || reinterpret_cast<uintptr_t>(out->data) % uintptr_t(itemsize(dtype)) != 0)
+        return linalg_scratch(c, out);
     pack(out);
     return 0;
 }

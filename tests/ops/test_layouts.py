@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import arrayd as ad
+from arrayd._base import call
 from oracle import check, seed
 
 DTYPES = [np.dtype(name) for name in ("int8", "float16", "int32", "float32", "float64", "complex64", "complex128")]
@@ -99,6 +100,25 @@ def test_transposes(dtype):
             y = numbers(rng, dtype, shape[::-1])
             check(lambda xp, a, b: a + b.T, x, y)
             check(lambda xp, a, b: xp.add(a.T, 1) * b, x, y)
+
+
+@pytest.mark.parametrize("name", ["complex64", "complex128"])
+def test_complex_numbers_at_half_places(name):
+    """A complex number lies where its parts can be read, which need not be a multiple of its size."""
+    dtype = np.dtype(name)
+
+    def half(shape):
+        return ad.zeros(2 * int(np.prod(shape)) + 1, dtype.char.lower())[1:].view(dtype).reshape(shape)
+    pairs, a = half((6,)), half((3, 3))
+    pairs[...] = np.arange(6) + 1j
+    a[...] = values = np.array([[4, 1j, 0], [-1j, 5, 2], [0, 2, 6]], dtype)
+    square = np.zeros((4, 4), dtype)
+    square[np.triu_indices(4, 1)] = np.arange(6) + 1j
+    assert np.array_equal(call("squareform", (pairs,), (), out=half((4, 4))).get(), square + square.T)
+    assert np.allclose(call("inv", (a,), (), out=half((3, 3))).get(), np.linalg.inv(values), atol=1e-6)
+    assert np.allclose(call("cholesky", (a,), (False,), out=half((3, 3))).get(), np.linalg.cholesky(values), atol=1e-6)
+    q, r = call("qr", (a,), (False,), out=(half((3, 3)), half((3, 3))))
+    assert np.allclose((q @ r).get(), values, atol=1e-5)
 
 
 def test_misaligned_rows():

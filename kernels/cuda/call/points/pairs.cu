@@ -86,7 +86,8 @@ void launch_metric(const pair_plan &p, int64_t metric, cudaStream_t stream) {
 
 /* ---- squareform ---- */
 
-template <int SIZE> struct alignas(SIZE) element_of { char byte[SIZE]; };
+/* A complex number lies where its parts can be read: one of 16 bytes at a multiple of 8. */
+template <int SIZE> struct alignas(SIZE < 16 ? SIZE : 8) element_of { char byte[SIZE]; };
 
 /* The pairs of n points, and their matrix. Steps in bytes. */
 struct square_plan {
