@@ -284,6 +284,7 @@ def test_a_second_start_has_the_kernels_of_the_first(own_server, tmp_path):
         found.append((got[0], ad.stat()))
         process.terminate()
         process.wait(PATIENCE)
+    ad.connect(os.environ["ARRAYD_URL"])
     (one, first), (other, second) = found
     assert same(one, other)
     assert first["compiled"] >= 1 and second["compiled"] == 0 and second["compile_hits_disk"] >= 1
