@@ -65,11 +65,18 @@ static bool is_all_sent(const ad_session *s) {
            s->output.gathered.size == 0;
 }
 
-/* Send all output. True: it has been sent, or will be sent over another connection. */
+/* Tell whether the connection was lost so lately that another one is likely to be there soon, as behind a migration. */
+static bool is_coming_back(const ad_session *s) {
+    const uint64_t lost_at = s->resume.deadline - s->welcome.resume * 1000000u;
+    return s->resume.lost && ad__now() < lost_at + PATIENCE;
+}
+
+/* Send all output. A lost connection is waited for: a parent that ends behind the fork would not send its message
+ * again. True: the output has been sent, or will be sent over another connection. */
 static bool flush_before_fork(ad_session *s) {
     while (!is_all_sent(s) && !s->dead && ad__now() < ad__fork_deadline) {
-        if (s->output.writing) ad__wait_changed(s);
-        else if (s->resume.lost || ad__push_output(s)) break;
+        if (s->output.writing || is_coming_back(s)) ad__wait_changed(s);
+        else if (s->resume.lost || (ad__push_output(s) && !s->resume.lost)) break;
     }
     return (is_all_sent(s) || s->resume.enabled) && !s->dead;
 }

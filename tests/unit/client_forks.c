@@ -86,6 +86,41 @@ Test(client_forks, forks_while_a_thread_writes_for_long) {
     program_end();
 }
 
+static atomic_bool fork_is_over;
+
+/* Take the session up again once a thread waits for that. */
+static void *return_once_awaited(void *unused) {
+    bool awaited = false;
+    while (!awaited && !atomic_load(&fork_is_over)) {
+        pthread_mutex_lock(&program.s->lock);
+        awaited = program.s->waiting.threads > 0;
+        pthread_mutex_unlock(&program.s->lock);
+        sched_yield();
+    }
+    fake_return(program.f, program.f->taken);
+    return unused;
+}
+
+/* The parent may end behind the fork, and then nobody would send its message again. */
+Test(client_forks, forks_wait_for_a_connection_that_was_just_lost) {
+    pthread_t thread;
+    program_begin(&(fake_options){.resume = RESUME_MS});
+    program_lose();
+    program_move_loss(LONG);
+    cr_assert_eq(pthread_create(&thread, NULL, return_once_awaited, NULL), 0);
+    const pid_t pid = fork();
+    if (pid == 0) _exit(0);
+    pthread_mutex_lock(&program.s->lock);
+    const bool lost = program.s->resume.lost;
+    pthread_mutex_unlock(&program.s->lock);
+    atomic_store(&fork_is_over, true);
+    pthread_join(thread, NULL);
+    cr_expect_not(lost);
+    cr_expect_eq(waitpid(pid, NULL, 0), pid);
+    program_check();
+    program_end();
+}
+
 /* The server breaks the protocol while a fork waits for it. */
 Test(client_forks, forks_during_which_the_session_ends) {
     static const uint8_t nonsense[16] = {255, 255, 255, 255};

@@ -57,6 +57,13 @@ static bool notice_loss(ad_session *s) {
 void program_lose(void) {
     shutdown(program.f->fd, SHUT_RDWR);
     while (!notice_loss(program.s)) sched_yield();
+    program_move_loss(-LONG);
+}
+
+void program_move_loss(int64_t ns) {
+    pthread_mutex_lock(&program.s->lock);
+    program.s->resume.deadline += (uint64_t)ns;
+    pthread_mutex_unlock(&program.s->lock);
 }
 
 int program_pass_window(int *fd) {

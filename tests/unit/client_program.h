@@ -24,8 +24,11 @@ void program_begin_full(const fake_options *options);
 void program_end(void);
 /* Check that the server has the array. */
 void program_check(void);
-/* Close the connection, and let the session find it. */
+/* Close the connection, and let the session find it. To the session it was LONG ago: no fork waits for another one. */
+#define LONG INT64_C(10000000000)
 void program_lose(void);
+/* Move the time at which the connection was lost by so many ns. */
+void program_move_loss(int64_t ns);
 /* Pass a new window. *fd: its descriptor; NULL: nobody wants to know. Returns the library's status. */
 int program_pass_window(int *fd);
 /* Tell whether the process has the descriptor. */
