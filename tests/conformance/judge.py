@@ -126,7 +126,8 @@ def _rows_of(name, rows, sums):
 def count_rows(results, rules, cupys=None):
     """Rows by folder, and the sums: of each of the two packages of tests, and of everything, which is the last.
 
-    With the outcomes of CuPy itself, {id: outcome}, what it does not pass is not counted. What its run has not reached is.
+    With the outcomes of CuPy itself, {id: outcome}, what it does not pass is not counted. Tests that its run has not
+    reached are.
     """
     rows, sums = {}, {}
     for result in results:

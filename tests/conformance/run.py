@@ -165,7 +165,7 @@ def describe_gpu():
 
 
 def about_run(source, times, jobs, reached):
-    """What the page's head says. reached: how many of the tests CuPy itself has run; None: it cannot run here."""
+    """The page's head. reached: how many of the tests CuPy itself has run; None: it cannot run here."""
     names = ("numpy", "scipy", "pytest")
     took = ", ".join(f"{'CuPy' if under == 'cupy' else under} {wall:.0f} s ({processors:.0f} s of the processors)"
                      for under, (wall, processors) in sorted(times.items())) or "several runs, one for some folders each"
