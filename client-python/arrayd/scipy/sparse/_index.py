@@ -47,6 +47,14 @@ def _as_array(part):
     return ad.asarray(found)
 
 
+def _check_ends(low, high, size):
+    """Check the least and the greatest of some indices. IndexError."""
+    if high >= size:
+        raise IndexError(f"index ({high}) out of range")
+    if low < -size:
+        raise IndexError(f"index ({low}) out of range")
+
+
 def _check_bounds(index, size):
     """An integer array as one of indices from 0 on. IndexError; waits."""
     if index.dtype.kind not in "iu":
@@ -56,17 +64,14 @@ def _check_bounds(index, size):
     if index.size == 0:
         return index.astype(np.int64)
     low, high = ad.stack([index.min(), index.max()]).get().tolist()
-    if high >= size:
-        raise IndexError(f"index ({high}) out of range")
-    if low < -size:
-        raise IndexError(f"index ({low}) out of range")
+    _check_ends(low, high, size)
     index = index.astype(np.int64)
     return ad.where(index < 0, index + size, index) if low < 0 else index
 
 
 def _parse_part(part, size, name, checked):
-    """A part of a key as an int from 0 on, a slice, or an array of such ints, which may be out of bounds or negative unless
-    it is to be checked."""
+    """A part of a key as an int from 0 on, a slice, or an array of such ints. Unless it is to be checked, those that the server
+    has may be out of bounds, and all may be negative."""
     if isinstance(part, slice):
         return part
     if isinstance(part, (ndarray, np.ndarray)) and part.ndim == 0 and part.dtype.kind in "iu" or is_integer(part):
@@ -82,6 +87,8 @@ def _parse_part(part, size, name, checked):
             raise IndexError(f"bool index {name} has shape {array.shape} instead of {(size,)}")
         return ad.nonzero(array)[0]
     if not checked and array.dtype.kind in "iu" and array.dtype != np.uint64 and array.ndim == 1:
+        if array.size and not isinstance(part, ndarray):
+            _check_ends(np.min(part), np.max(part), size)
         return array.astype(np.int64, copy=False)
     return _check_bounds(array, size)
 
