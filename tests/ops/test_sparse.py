@@ -224,6 +224,15 @@ def test_unions_of_places(format):
     same(send(x).multiply(send(y)), x.multiply(y))
 
 
+@pytest.mark.parametrize("one, other", [("uint8", "int8"), ("bool", "int8"), ("int16", "float32"), ("int32", "float32"), ("int8", "int8")])
+def test_places_stored_twice_are_added_up_in_the_type_of_the_result(one, other):
+    a = ss.csr_matrix((np.array([100, 100, 1]).astype(one), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 3))
+    b = ss.csr_matrix((np.array([100, 100, 2]).astype(other), np.array([2, 2, 0]), np.array([0, 2, 3])), shape=(2, 3))
+    for function in operator.add, operator.sub, lambda x, y: x.multiply(y), lambda x, y: x.maximum(y), operator.gt, operator.ne:
+        same(function(send(a), send(b)), function(a, b))
+        same(function(send(b), send(a)), function(b, a))
+
+
 def test_order_of_rows_is_seen():
     """Entries may fall from one row to the next, not within one; rows without entries are anywhere."""
     for indptr, indices, is_sorted, canonical in (

@@ -13,11 +13,11 @@ _UNIONS = {ad.add: 0, ad.subtract: 1, ad.multiply: 2, ad.maximum: 3, ad.minimum:
 EITHER = 8  # what the first matrix has, or where it has nothing the second one
 
 
-def _as_canonical(a, format):
-    """a in a compressed format, no place of it stored twice."""
+def _as_canonical(a, format, dtype=None):
+    """a in a compressed format, no place of it stored twice: what is added up becomes of a type first, where one is given."""
     a = a.asformat(format)
     if not a.has_canonical_format:
-        a = a.copy()
+        a = a.copy() if dtype is None else a.astype(dtype)
         a.sum_duplicates()
     return a
 
@@ -29,8 +29,9 @@ def _as_parts(a, index, dtype):
 
 def unite(a, b, number):
     """The function of that number, in the server's call spunion, of two matrices in one compressed format and of one shape."""
-    a, b = (_as_canonical(m, m.format) for m in (a, b))
-    dtype, index = upcast(a.dtype, b.dtype), _entries.index_type(*a._two, a.data.size + b.data.size, like=(a.indices, b.indices))
+    dtype = upcast(a.dtype, b.dtype)
+    a, b = (_as_canonical(m, m.format, dtype) for m in (a, b))
+    index = _entries.index_type(*a._two, a.data.size + b.data.size, like=(a.indices, b.indices))
     loop = dtype if dtype.char in "fdFD" or dtype == np.uint64 else np.dtype(np.int64)
     data, indices, indptr = call("spunion", (*_as_parts(a, index, loop), *_as_parts(b, index, loop)), (number,), dtype=loop)
     if data.dtype == loop != dtype:
