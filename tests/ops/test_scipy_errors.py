@@ -493,6 +493,8 @@ spatial:
     distance.cdist(a,a,'x')
     distance.cdist(an,a)
     distance.cdist(z20,z20)
+    distance.cdist(a*1j,a)
+    distance.pdist(a*1j)
     ~ distance.cdist(a,a,'seuclidean',V=[1])
     ~ distance.pdist(v)
     distance.pdist(a,'x')

@@ -145,6 +145,8 @@ def _as_points(X, what):
     X = ad.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"{what} must be a 2-dimensional array.")
+    if X.dtype.kind == "c":
+        raise ValueError(f"Unsupported dtype {X.dtype}")
     return X.astype(X.dtype if X.dtype.char in "fd" else np.float64, copy=False)
 
 
