@@ -76,6 +76,35 @@ Test(kernels_cancel, a_query_of_many_points) {
     cr_assert(thrown);
 }
 
+/* Points are put in order by places, which lie in the second piece of scratch memory. When the first place has changed,
+ * all points are not halved yet. */
+Test(kernels_cancel, an_order_of_many_points) {
+    constexpr int64_t points = 6 << 20, queries = 1000;
+    static std::vector<int64_t> place;
+    nd<double> x({points, 1}), q({queries, 1}), far({queries, 1});
+    nd<int64_t> found({queries, 1});
+    host h(1);
+    place.assign(points + AD_PAIR_LANES + 1, 0);
+    for (int64_t i = 0; i < points; i++) x[i] = double(i * 1000003 % points);
+    h.run.cancelled = reinterpret_cast<const int *>(place.data());
+    h.run.workspace = [](ad_run *r, uint64_t size) -> void * {
+        host::engine *e = static_cast<host::engine *>(r);
+        if (e->scratch.size() == 1) {
+            e->scratch.emplace_back();
+            return place.data();
+        }
+        e->scratch.emplace_back(new char[size]);
+        return e->scratch.back().get();
+    };
+    cr_assert_eq(h.call(AD_CALL_nearest_points, AD_FLOAT64, {far, found}, {x, q},
+                        {integer(1), number(2), number(__builtin_huge_val())}),
+                 AD_E_INTERRUPTED);
+    int64_t before = 0;
+    for (int64_t i = 0; i < points / 2; i++) before += x[place[size_t(i)]] < double(points / 2);
+    cr_assert_neq(place[0], 0);
+    cr_assert_neq(before, points / 2);
+}
+
 /* Sparse matrices may have any number of rows without entries. */
 Test(kernels_cancel, empty_rows) {
     constexpr int64_t rows = 20000;
