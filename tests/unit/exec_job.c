@@ -1,6 +1,8 @@
 /* One operation: operands, memory, failures, and checks that fail later, on a device in this process. */
 #include <criterion/criterion.h>
 
+#include "protocol/rows_call.h"
+#include "server/worker/device/cost.h"
 #include "server/worker/io/input.h"
 #include "server/worker/io/output.h"
 #include "tests/unit/worker/ops.h"
@@ -64,6 +66,29 @@ Test(exec, operands_are_checked) {
     cr_assert_not_null(s->progress.pending);
     ad__poison_release(s->progress.pending);
     end_worker(s);
+}
+
+/* Estimate the ns that distances between rows, or neighbours of others, take a device. */
+static int64_t estimate_points(int row, int64_t points, int64_t others, int64_t columns) {
+    const int64_t shape[3][2] = {{points, others}, {points, columns}, {others, columns}}, strides[2] = {0, 0};
+    ad_operand operand[3] = {0};
+    for (int i = 0; i < 3; i++)
+        operand[i].desc =
+            (ad_desc){.dtype = AD_FLOAT64, .form = AD_VIEW, .ndim = 2, .shape = shape[i], .strides = strides};
+    ad_op op = {
+        .opcode = AD_REQ_CALL, .row = (uint16_t)row, .loop = AD_FLOAT64, .nout = 1, .nin = 2, .operand = operand};
+    return ad__device_cost(&op);
+}
+
+/* One block of threads goes through all coordinates of a few pairs, and one through all points for a query, so a GPU
+ * takes as long as for as many as it computes at a time. */
+Test(exec, a_device_is_not_divided_among_few_points) {
+    const int64_t many = 1 << 30, tile = 1 << 9, second = 1000000000;
+    const int64_t full = estimate_points(AD_CALL_pair_distances, tile, 2 * tile, many);
+    const int64_t alone = estimate_points(AD_CALL_pair_distances, 1, 1, many);
+    cr_expect(alone > 100 * second && alone <= full && full < 2 * alone, "%ld ns", (long)alone);
+    cr_expect_gt(estimate_points(AD_CALL_nearest_points, many, 1, 10), second);
+    cr_expect_lt(estimate_points(AD_CALL_pair_distances, 1000, 1000, 3), second / 10000);
 }
 
 Test(exec, a_check_fails_later) {

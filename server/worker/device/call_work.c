@@ -65,7 +65,8 @@ static int64_t estimate_sections(const ad_op *op) {
 }
 
 /* Each entry of the first sparse matrix meets a row of the second one, inputs 3 to 5. How long rows are only the server
- * sees later. A row may have all entries, so what could take long counts as long, and otherwise rows of equal length. */
+ * sees later. A row may have all entries, so what could take long counts as long, and otherwise rows of equal length.
+ */
 static int64_t estimate_sparse_product(const ad_op *op) {
     const int64_t entries = count_input(op, 0), others = count_input(op, 3), rows = count_input(op, 5),
                   most = ad__size_product(entries, others),
@@ -96,6 +97,19 @@ static int64_t estimate_pairs(const ad_op *op) {
     if (!x || x->ndim != 2) return 0;
     const int64_t rows = y && y->ndim == 2 ? y->shape[0] : x->shape[0] / 2;
     return ad__size_product(ad__desc_count(x), rows > BLOCK_OF_POINTS ? rows : BLOCK_OF_POINTS);
+}
+
+/* Few pairs of points are a block of a GPU's threads, which goes through the coordinates of a tile of pairs, or of all
+ * points for a query, while the rest of the GPU has nothing to do. So the time is that of many. */
+#define LEAST_PAIRS (1 << 19)
+#define LEAST_QUERIES 128
+
+int64_t ad__call_least_on_device(const ad_op *op) {
+    const ad_desc *x = find_input(op, 0);
+    if (ad__call(op->row)->work != AD_WORK_PAIRS || !x || x->ndim != 2) return 0;
+    const int64_t tile = ad__size_product(x->shape[1], LEAST_PAIRS),
+                  query = ad__size_product(ad__desc_count(x), LEAST_QUERIES);
+    return tile > query ? tile : query;
 }
 
 int64_t ad__call_more_work(const ad_op *op) {

@@ -181,7 +181,8 @@ int64_t ad__device_cost(const ad_op *op) {
     if (op->opcode == AD_REQ_UFUNC) return 1 + estimate_device_ufunc(op, elements);
     if (op->opcode != AD_REQ_CALL) return 1 + moves / MOVES;
     if (ad__op_decomposes(op)) return 1 + estimate_call(op) / DECOMPOSES;
-    return 1 + estimate_call(op) / (ad__call(op->row)->work == AD_WORK_PRODUCT ? MULTIPLIES : MOVES);
+    const int64_t work = estimate_call(op), least = ad__call_least_on_device(op);
+    return 1 + (work > least ? work : least) / (ad__call(op->row)->work == AD_WORK_PRODUCT ? MULTIPLIES : MOVES);
 }
 
 int64_t ad__op_cost(const ad_op *op) {
