@@ -4,9 +4,7 @@
  * read once for EACH of them. Of lanes that lie side by side neighbouring threads read neighbours, some lanes each, and
  * what others of a block have read is in the cache. Of lanes that lie one behind another a block copies a tile into
  * shared memory: some lanes, some elements of each, and what windows reach beyond them. Lanes that are longer than a
- * tile, or windows that are, take several. Where windows are short and vectors fit into lanes, a thread makes one
- * vector of results there instead, and reads those that its windows reach itself: neighbours read the same ones from
- * the cache, and nobody waits for others. */
+ * tile, or windows that are, take several. */
 #include "kernels/cuda/backend/divide.h"
 #include "kernels/cuda/call/ndimage/keys.cuh"
 #include "kernels/cuda/call/ndimage/ndimage.h"
@@ -19,7 +17,6 @@ using namespace ad;
 
 constexpr int THREADS = 256, EACH = 8, RESULTS = THREADS * EACH;
 constexpr int ACROSS = 32;            /* threads side by side, where lanes are */
-constexpr int SHORT = 256;            /* elements of a short window, at most */
 constexpr int64_t SHARED = 48 * 1024; /* bytes */
 constexpr int64_t MOST_BLOCKS = int64_t(1) << 30;
 
@@ -259,75 +256,6 @@ template <class Op> __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* ---- short windows over lanes that lie one behind another ---- */
-
-/* Read a vector of a lane: those that begin where its length divides them are inside or beyond as a whole. */
-template <class Op, int Wide, class T>
-__device__ several<T, Wide> load_vector(const lines<T> &l, const T *lane, int64_t at) {
-    if (at >= 0 && at < l.n) return load_several<Op, Wide>(l, lane + at);
-    several<T, Wide> v;
-#pragma unroll
-    for (int k = 0; k < Wide; k++) {
-        const int64_t place = find_edge(at + k, l.n, l.mode);
-        v.v[k] = Op::load(l, place < 0 ? l.value : lane[place]);
-    }
-    return v;
-}
-
-/* Take Wide taps, of which the first one meets element k of two vectors for result k; only those from `begin` to `end`.
- */
-template <class Op, bool Whole, int Wide, class W, class T>
-__device__ void take_vector(const several<W, Wide> &w, const several<T, Wide> &v, const several<T, Wide> &next,
-                            int begin, int end, several<T, Wide> &sum) {
-#pragma unroll
-    for (int u = 0; u < Wide; u++) {
-        if (!Whole && (u < begin || u >= end)) continue;
-#pragma unroll
-        for (int k = 0; k < Wide; k++)
-            sum.v[k] = Op::take(sum.v[k], w.v[u], u + k < Wide ? v.v[u + k] : next.v[(u + k) % Wide]);
-    }
-}
-
-/* Make the vector of results that begins at `first`. The weights lie `shift` behind the start of `weight`, as the first
- * tap's element does behind the start of a vector. */
-template <class Op, int Wide, class W, class T> __device__ several<T, Wide>
-filter_vector(const lines<T> &l, const T *lane, int64_t first, const several<W, Wide> *weight, int shift) {
-    const int end = shift + int(l.size);
-    const int64_t from = first - l.before - shift;
-    several<T, Wide> sum, v = load_vector<Op, Wide>(l, lane, from);
-#pragma unroll
-    for (int k = 0; k < Wide; k++) sum.v[k] = Op::begin(l);
-    for (int j = 0; j < end; j += Wide) {
-        several<T, Wide> next = v;
-        if (j + 1 < end) next = load_vector<Op, Wide>(l, lane, from + j + Wide);
-        const several<W, Wide> w = weight[j / Wide];
-        if (j >= shift && j + Wide <= end) take_vector<Op, true>(w, v, next, 0, Wide, sum);
-        else take_vector<Op, false>(w, v, next, shift - j, end - j, sum);
-        v = next;
-    }
-#pragma unroll
-    for (int k = 0; k < Wide; k++) sum.v[k] = Op::store(l, sum.v[k]);
-    return sum;
-}
-
-/* Wide divides n, and l.length is how many vectors a lane has. */
-template <class Op, int Wide> __global__ void __launch_bounds__(THREADS)
-    filter_vectors(const __grid_constant__ lines<typename Op::type> l, uint32_t vectors) {
-    using T = typename Op::type;
-    using W = decltype(Op::get_weight(l, 0));
-    __shared__ several<W, Wide> weight[SHORT / Wide + 2];
-    const int shift = int((Wide - l.before % Wide) % Wide);
-    for (int i = int(threadIdx.x); i < int(l.size); i += THREADS)
-        weight[(i + shift) / Wide].v[(i + shift) % Wide] = Op::get_weight(l, i);
-    __syncthreads();
-    const uint32_t i = blockIdx.x * THREADS + threadIdx.x;
-    if (i >= vectors) return;
-    uint32_t at;
-    const int64_t lane = int64_t(l.length.divide(i, &at)) * l.n, first = int64_t(at) * Wide;
-    *reinterpret_cast<several<T, Wide> *>(l.out + lane + first) =
-        filter_vector<Op, Wide, W>(l, l.x + lane, first, weight, shift);
-}
-
 /* ---- launching ---- */
 
 /* Cut an array whose lanes lie one behind another; the size of the shared memory of a block. */
@@ -357,13 +285,6 @@ template <class Op> int launch_tiles(ad_call *c, lines<typename Op::type> *l) {
     return ad_cuda_launched("a filter along an axis", c->fault);
 }
 
-template <class Op, int Wide> int launch_vectors(ad_call *c, lines<typename Op::type> *l) {
-    const uint32_t vectors = uint32_t(l->lanes * (l->n / Wide));
-    l->length.set(l->n / Wide);
-    filter_vectors<Op, Wide><<<(vectors + THREADS - 1) / THREADS, THREADS, 0, c->stream->cuda>>>(*l, vectors);
-    return ad_cuda_launched("a filter along an axis", c->fault);
-}
-
 template <class Op, int Wide> int launch_columns(ad_call *c, lines<typename Op::type> *l) {
     l->tile = THREADS / ACROSS * EACH;
     l->chunks = (l->n + l->tile - 1) / l->tile;
@@ -375,12 +296,10 @@ template <class Op, int Wide> int launch_columns(ad_call *c, lines<typename Op::
 template <class Op> int launch_lines(ad_call *c, lines<typename Op::type> *l) {
     using T = typename Op::type;
     constexpr int WIDE = sizeof(T) > 8 ? 1 : sizeof(T) == 8 ? 2 : 4;
+    if (l->inner == 1) return launch_tiles<Op>(c, l);
     const uintptr_t places = reinterpret_cast<uintptr_t>(l->x) | reinterpret_cast<uintptr_t>(l->out);
-    const bool wide = (l->inner == 1 ? l->n : l->inner) % WIDE == 0 && places % (WIDE * sizeof(T)) == 0;
-    if (l->inner > 1) return wide ? launch_columns<Op, WIDE>(c, l) : launch_columns<Op, 1>(c, l);
-    if constexpr (WIDE > 1)
-        if (wide && l->size <= SHORT && l->lanes * (l->n / WIDE) <= INT32_MAX) return launch_vectors<Op, WIDE>(c, l);
-    return launch_tiles<Op>(c, l);
+    const bool wide = l->inner % WIDE == 0 && places % (WIDE * sizeof(T)) == 0;
+    return wide ? launch_columns<Op, WIDE>(c, l) : launch_columns<Op, 1>(c, l);
 }
 
 template <class T> void set_lines(lines<T> *l, const array *x, const array *out, int axis) {
