@@ -148,6 +148,7 @@ def test_neighbours(monkeypatch):
         assert ours.query_ball_point(ad.asarray(x[None]), 0.3).shape == (1, 10)
         assert ours.query_pairs(0.2) == theirs.query_pairs(0.2)
         assert ours.count_neighbors(ours, 0.3) == theirs.count_neighbors(theirs, 0.3)
+    assert all(part.flags.c_contiguous for part in ours.query(ad.asarray(x), [1, 3]))
     for wrong in (lambda m, t: t.query(m.ones((2, 2))), lambda m, t: t.query(m.ones((2, 3)) * np.nan),
                   lambda m, t: t.query(m.ones((2, 3)), 0)):
         for m, t in ((np, theirs), (ad, ours)):

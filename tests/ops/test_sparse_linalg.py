@@ -139,9 +139,13 @@ def test_least_squares():
                 near(ours[0], theirs[0], 1e-6)
                 options["maxiter"] = 200
                 near(linalg.lsmr(A, ad.asarray(b), **options)[0], sl.lsmr(a, b, **options)[0], 1e-6)
-    for f in (linalg.lsqr, linalg.lsmr):
+    for name in ("lsqr", "lsmr"):
+        ours, theirs = getattr(linalg, name), getattr(sl, name)
+        for right in (b, np.zeros(50)):
+            few = right.astype("float32")
+            assert ours(sp.csr_matrix(a.astype("float32")), ad.asarray(few))[0].dtype == theirs(a.astype("float32"), few)[0].dtype
         with pytest.raises(ValueError):
-            f(sp.csr_matrix(a), ad.ones(51))
+            ours(sp.csr_matrix(a), ad.ones(51))
 
 
 @pytest.mark.parametrize("name", ("lsqr", "lsmr"))

@@ -105,7 +105,7 @@ class KDTree:
             shape = x.shape[:-1] if k == 1 else (*x.shape[:-1], len(wanted))
             return tuple(part.reshape(shape) for part in found)
         pick = np.array(wanted) - 1
-        return tuple(part[:, pick].reshape(*x.shape[:-1], len(wanted)) for part in found)
+        return tuple(part[:, pick].copy("C").reshape(*x.shape[:-1], len(wanted)) for part in found)
 
     def _find_nearest(self, rows, most, p, bound):
         """Distances (rows, most) and places of the nearest points."""

@@ -13,6 +13,11 @@ def _square(x):
     return (x * x if x.dtype.kind == "f" else abs(x) ** 2).sum()
 
 
+def _widen(x):
+    """An array as float64 or complex128, as which SciPy adds up solutions."""
+    return x.astype(np.result_type(x.dtype, np.float64), copy=False)
+
+
 def _norm(x):
     return float(ad.sqrt(_square(x)))
 
@@ -114,7 +119,7 @@ def lsqr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, iter_lim=None, show=F
     arnorm, anorm, acond, ddnorm, res2, xxnorm, xnorm = g.alpha * g.beta, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     c2, s2, z, istop, itn = -1.0, 0.0, 0.0, 0, 0
     if arnorm == 0:
-        return x, 0, 0, r1norm, r2norm, anorm, acond, arnorm, xnorm, variance
+        return _widen(x), 0, 0, r1norm, r2norm, anorm, acond, arnorm, xnorm, variance
     eps = float(np.finfo(np.float64).eps)
     while itn < limit and istop == 0:
         steps, rows, products = g.take_steps(limit - itn, w)
@@ -156,7 +161,7 @@ def lsqr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, iter_lim=None, show=F
                 break
         more, w = _add_rows(rows, x_of, w_of)
         x = x + more
-    return x, istop, itn, r1norm, r2norm, anorm, acond, arnorm, xnorm, variance
+    return _widen(x), istop, itn, r1norm, r2norm, anorm, acond, arnorm, xnorm, variance
 
 
 def _why_end(tests):
@@ -184,9 +189,9 @@ def lsmr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, maxiter=None, show=Fa
     norm_a2, largest, smallest = g.alpha ** 2, 0.0, 1e100
     normr, normar, norma, conda, normx, istop, itn = g.beta, g.alpha * g.beta, g.alpha, 1.0, 0.0, 0, 0
     if normar == 0:
-        return x, 0, 0, normr, normar, norma, conda, _norm(x)
+        return _widen(x), 0, 0, normr, normar, norma, conda, _norm(x)
     if g.b_norm == 0:
-        return ad.zeros_like(x), 0, 0, normr, normar, norma, conda, 0.0
+        return ad.zeros_like(_widen(x)), 0, 0, normr, normar, norma, conda, 0.0
     while itn < limit and istop == 0:
         steps, rows, products = g.take_steps(limit - itn, x, h, hbar)
         units = np.eye(len(products))
@@ -229,4 +234,4 @@ def lsmr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, maxiter=None, show=Fa
             if istop:
                 break
         x, h, hbar = _add_rows(rows, x_of, h_of, hbar_of)
-    return x, istop, itn, normr, normar, norma, conda, _norm(x)
+    return _widen(x), istop, itn, normr, normar, norma, conda, _norm(x)
