@@ -86,7 +86,7 @@ def make_configuration(source, out):
                   {"Guides": ["docs/guide/README.md", *({titles[name]: f"docs/guide/{name}.md"} for name in GUIDES)]},
                   {"Examples": "docs/examples/index.md"},
                   {"Reference": ["reference/index.md", "docs/python.md", "docs/client-c.md", "docs/coverage.md",
-                                 "docs/conformance.md", *list_reference(source)]},
+                                 "docs/conformance.md", "docs/conformance-cuda.md", *list_reference(source)]},
                   {"Running it": ["docs/operations.md", "docs/performance.md", "SECURITY.md", "protocol/wire.md"]},
                   {"Inside": ["CONTRIBUTING.md", *internals]}, {"Changes": "CHANGELOG.md"}]
     return {"site_name": "arrayd", "docs_dir": str(source), "site_dir": str(out), "use_directory_urls": False,
