@@ -27,8 +27,8 @@ DRIVER = pathlib.Path("/proc/driver/nvidia/version")
 ROUNDS = 200
 # Variables that the client reads; the others are called as the server's options.
 _PREFIX = "ARRAYD_"
-VARIABLES = [_PREFIX + name for name in "URL NAME BIN TOKEN TOKEN_FILE CA CERT KEY GROUP_KEY PINNED TF32 SITES PROGRESS "
-                                          "IMPLICIT TOP_SECONDS FUSE".split()]
+VARIABLES = [_PREFIX + name for name in "URL NAME BIN TOKEN TOKEN_FILE CA CERT KEY GROUP_KEY GROUP_TRANSPORT "
+                                          "NCCL_LIBRARY PINNED TF32 SITES PROGRESS IMPLICIT TOP_SECONDS FUSE".split()]
 
 
 def find_version(package):

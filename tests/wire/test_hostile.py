@@ -85,7 +85,7 @@ BROKEN = {
     "an unknown ufunc": frame(msgpack.packb([UFUNC, 255, 11, [[1, 11, [4]]], [1.0], []])),
     "a ufunc beyond all": frame(msgpack.packb([UFUNC, 2**40, 11, [[1, 11, [4]]], [1.0], []])),
     "an unknown reduction": frame(msgpack.packb([REDUCE, 63, 11, [[1, 11, []]], [[2, 11, 0, [4]]], [1, None, None]])),
-    "an unknown call": frame(msgpack.packb([CALL, 200, 11, [[1, 11, []]], [[2, 11, 0, [4]]], []])),
+    "an unknown call": frame(msgpack.packb([CALL, 255, 11, [[1, 11, []]], [[2, 11, 0, [4]]], []])),
     "an unknown loop": frame(msgpack.packb([UFUNC, 1, 15, [[1, 11, [4]]], [1.0, 2.0], []])),
     "an unknown dtype": frame(msgpack.packb([NEW, [1, 15, [4]]])),
     "too many inputs": frame(msgpack.packb([UFUNC, 1, 11, [[1, 11, [4]]], [1.0] * 4, []])),
