@@ -14,7 +14,7 @@ import tokenize
 TOP = pathlib.Path(__file__).resolve().parent.parent
 LONGEST = 40  # words of a sentence, between its semicolons
 AVERAGE = 20
-MADE = {"conformance.md", "coverage.md"}  # by the tests and from docstrings
+MADE = {"conformance.md", "conformance-cuda.md", "coverage.md"}  # by the tests and from docstrings
 _BLOCK = re.compile(r"^( *)```.*?^\1```", re.M | re.S)
 _ASIDE = re.compile(r"<!--.*?-->", re.S)
 _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
