@@ -105,9 +105,8 @@ static_assert(slow() != 0, "");
 """
 
 
-@pytest.mark.parametrize("gone", ["arrayd-prelude.h", "kernel.cu", "include/late.h"])
-def test_files_that_somebody_removes(gone):
-    """tmpreaper and its likes remove files. The compiler has begun, and has not read yet what comes last."""
+def compile_while_files_go(gone):
+    """Remove a file, and a header that is read last, once the compiler has begun; its result."""
     running = Running(job(SLOW + "#include <late.h>\n", prelude="#define PRELUDE\n", headers=[("late.h", "int a;\n")],
                           own_options=["-fconstexpr-ops-limit=2000000000", "-fconstexpr-loop-limit=2000000000"], seconds=60))
     result = []
@@ -120,10 +119,20 @@ def test_files_that_somebody_removes(gone):
                       if (p / "include/late.h").exists() and (p / "include/late.h").stat().st_size]
         return folders or result
     wait_until(is_there, "the files are there")
-    (folders[0] / "include/late.h").unlink()
-    (folders[0] / gone).unlink(missing_ok=True)
+    if folders:
+        (folders[0] / "include/late.h").unlink(missing_ok=True)
+        (folders[0] / gone).unlink(missing_ok=True)
     waiting.join()
-    assert result[0].kind == "refused" and "removed" in result[0].log, (result[0].kind, result[0].log)
+    return result[0]
+
+
+@pytest.mark.parametrize("gone", ["arrayd-prelude.h", "kernel.cu", "include/late.h"])
+def test_files_that_somebody_removes(gone):
+    """tmpreaper and its likes remove files. The compiler has begun, and has not read yet what comes last. On a machine that
+    is busy it may have: then it is tried again."""
+    results = iter(lambda: compile_while_files_go(gone), None)
+    result = next(r for n, r in enumerate(results) if r.kind != "made" or n == 4)
+    assert result.kind == "refused" and "removed" in result.log, (result.kind, result.log)
 
 
 @pytest.mark.parametrize("said", ["No space left on device", "Too many open files", "cannot execute"])
