@@ -5,6 +5,7 @@
 #include "kernels/call_linalg.h"
 #include "kernels/math.h"
 #include "kernels/math_complex.h"
+#include "kernels/words.h"
 #include "protocol/sparse.h"
 
 namespace ad {
@@ -81,18 +82,19 @@ template <class T> AD_HD T unite(int function, T x, T y, bool first) {
     }
 }
 
-/* The bytes of an element that is moved and no more. */
-template <int Size> struct words { uint64_t word[Size / 8]; };
-
 /* f(tag<W>{}, tag<I>{}) for words as large as elements of the loop, and the type of the indices. */
 template <class F> inline int visit_moved(const ad_call *c, F &&f) {
-    switch (itemsize(c->op->loop)) {
-    case 1: return visit_indices(c, tag<uint8_t>{}, f);
-    case 2: return visit_indices(c, tag<uint16_t>{}, f);
-    case 4: return visit_indices(c, tag<uint32_t>{}, f);
-    case 8: return visit_indices(c, tag<uint64_t>{}, f);
-    default: return visit_indices(c, tag<words<16>>{}, f);
-    }
+    return visit_words(c->op->loop, [&](auto word) { return visit_indices(c, word, f); });
+}
+
+/* Which entries spband keeps: those of some columns, or of some diagonals (the differences of columns and rows). */
+struct band {
+    int64_t low, high;
+    bool diagonal;
+};
+
+inline band get_band(const ad_call *c) {
+    return {c->op->param[0].as.i, c->op->param[1].as.i, c->op->param[2].as.b};
 }
 
 /* Outputs 0 to 2 of a call whose result is a matrix of so many entries, which it replies. AD_E_MEMORY, AD_E_VALUE where

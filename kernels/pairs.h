@@ -4,19 +4,7 @@
 
 #include "kernels/math_libm.h"
 #include "kernels/types.h"
-
-/* Metrics, as pair_distances numbers them. */
-#define AD_PAIR_METRICS(X)                                                                                           \
-    X(sqeuclidean)                                                                                                   \
-    X(euclidean) X(cityblock) X(chebyshev) X(minkowski) X(canberra) X(braycurtis) X(hamming) X(russellrao) X(cosine) \
-        X(jensenshannon) X(kl_divergence) X(hellinger)
-
-enum ad_pair_metric {
-#define X(name) AD_PAIRS_##name,
-    AD_PAIR_METRICS(X)
-#undef X
-        AD_NPAIR_METRICS
-};
+#include "protocol/points.h"
 
 namespace ad {
 inline namespace AD_ISA {

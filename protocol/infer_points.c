@@ -3,9 +3,8 @@
 
 #include <inttypes.h>
 
-#define NMETRICS 13
-#define MINKOWSKI 4
-#define MOST_NEAREST 16
+#include "protocol/points.h"
+
 #define MOST_POINTS (INT64_C(1) << 31) /* fewer points than this have pairs that can be counted */
 
 /* Get a number of the parameters that may be whole. */
@@ -40,9 +39,9 @@ int ad__infer_pair_distances(const ad_op *op, ad_result *result, ad_fault *fault
     const ad_desc *x, *y = NULL;
     int status = op->nin > 1 ? check_both(op, &x, &y, fault) : check_points(op, 0, &x, fault);
 
-    if (!status && (metric < 0 || metric >= NMETRICS))
+    if (!status && (metric < 0 || metric >= AD_NPAIR_METRICS))
         status = ad__fault(fault, AD_E_VALUE, "pair_distances: no such metric: %" PRId64, metric);
-    if (!status && metric == MINKOWSKI && !(get_number(&op->param[1]) > 0))
+    if (!status && metric == AD_PAIRS_minkowski && !(get_number(&op->param[1]) > 0))
         status = ad__fault(fault, AD_E_VALUE, "pair_distances: p must be above 0");
     if (status) return status;
     const int64_t m = x->shape[0];
@@ -57,9 +56,9 @@ int ad__infer_nearest_points(const ad_op *op, ad_result *result, ad_fault *fault
     const ad_desc *points, *queries;
     int status = check_both(op, &points, &queries, fault);
 
-    if (!status && (k < 1 || k > MOST_NEAREST))
-        status =
-            ad__fault(fault, AD_E_VALUE, "nearest_points: %" PRId64 " neighbours; it must be 1 to %d", k, MOST_NEAREST);
+    if (!status && (k < 1 || k > AD_MOST_NEAREST))
+        status = ad__fault(fault, AD_E_VALUE, "nearest_points: %" PRId64 " neighbours; it must be 1 to %d", k,
+                           AD_MOST_NEAREST);
     if (!status && !(p >= 1)) status = ad__fault(fault, AD_E_VALUE, "nearest_points: p must be 1 or more");
     if (!status && get_number(&op->param[2]) != get_number(&op->param[2]))
         status = ad__fault(fault, AD_E_VALUE, "nearest_points: the bound must be a number");

@@ -2,10 +2,11 @@
  * have one in each lane of a vector (kernels/cpu/isa/pairs.cpp). */
 #include <algorithm>
 
-#include "kernels/call.h"
+#include "kernels/call_points.h"
 #include "kernels/cpu/backend/parallel.h"
 #include "kernels/cpu/isa/pairs.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/words.h"
 
 #include <string.h>
 
@@ -88,6 +89,13 @@ void measure_all(const pair_plan &p) {
             ad_cpu_check_cancelled();
         }
     });
+}
+
+/* Change the sides of distances that are the same both ways. Few points fill no block, and many do. */
+void turn_pairs(array *x, array *y, array *out) {
+    std::swap(*x, *y);
+    std::swap(out->shape[0], out->shape[1]);
+    std::swap(out->stride[0], out->stride[1]);
 }
 
 /* ---- nearest_points ---- */
@@ -240,8 +248,6 @@ void find_all(const ad_near_tree &t, const double *x, int k, double bound, const
 
 /* ---- squareform ---- */
 
-template <int SIZE> struct element_of { char byte[SIZE]; };
-
 /* Fill a square tile of the matrix, and the one that is turned. Rows of a tile lie close to each other in both. Sizes
  * and steps are in registers, as the elements may be any memory for all that the compiler knows. */
 template <class T> void fill_square(const array &x, const array &out, int64_t i0, int64_t j0, int64_t side) {
@@ -271,23 +277,12 @@ template <class T> void fill_squares(const array &x, const array &out) {
 
 } // namespace
 
-/* Change the sides of distances that are the same both ways. Few points fill no block, and many do. */
-void turn_pairs(array *x, array *y, array *out) {
-    std::swap(*x, *y);
-    std::swap(out->shape[0], out->shape[1]);
-    std::swap(out->stride[0], out->stride[1]);
-}
-
 int ad_call_pair_distances(ad_call *c) {
     const bool joined = c->op->nin == 1;
     array x, y;
     pair_plan p = {};
-    int status;
-    if ((status = ad_call_input_packed(c, 0, AD_FLOAT64, &x)) || (status = ad_call_output(c, 0, AD_FLOAT64, &p.out)))
-        return status;
-    y = x;
-    if (!joined && (status = ad_call_input_packed(c, 1, AD_FLOAT64, &y))) return status;
-    if (count(p.out) == 0) return 0;
+    const int status = get_pairs(c, &x, &y, &p.out);
+    if (status || count(p.out) == 0) return status;
     const array out = p.out;
     const int64_t metric = c->op->param[0].as.i;
     if (!joined && y.shape[0] < std::min(LANES, x.shape[0]) && metric != AD_PAIRS_kl_divergence)
@@ -311,12 +306,8 @@ int ad_call_pair_distances(ad_call *c) {
 int ad_call_nearest_points(ad_call *c) {
     array points, queries, far, place;
     ad_near_tree t = {};
-    int status;
-    if ((status = ad_call_input_packed(c, 0, AD_FLOAT64, &points)) ||
-        (status = ad_call_input_packed(c, 1, AD_FLOAT64, &queries)) ||
-        (status = ad_call_output(c, 0, AD_FLOAT64, &far)) || (status = ad_call_output(c, 1, AD_INT64, &place)))
-        return status;
-    if (count(far) == 0) return 0;
+    int status = get_nearest(c, &points, &queries, &far, &place);
+    if (status || count(far) == 0) return status;
     if ((status = open_tree(c, points, queries.shape[0], &t))) return status;
     t.p = ad_scalar_number(&c->op->param[1]);
     t.points = points.shape[0];
@@ -337,12 +328,6 @@ int ad_call_squareform(ad_call *c) {
     if ((status = ad_call_input(c, 0, c->op->loop, &x)) || (status = ad_call_output(c, 0, c->op->loop, &out)))
         return status;
     c->run->wrote = true;
-    switch (itemsize(out.dtype)) {
-    case 1: fill_squares<element_of<1>>(x, out); break;
-    case 2: fill_squares<element_of<2>>(x, out); break;
-    case 4: fill_squares<element_of<4>>(x, out); break;
-    case 8: fill_squares<element_of<8>>(x, out); break;
-    default: fill_squares<element_of<16>>(x, out);
-    }
+    visit_words(out.dtype, [&](auto word) { fill_squares<typename decltype(word)::type>(x, out); });
     return ad_call_finish(c, 0, &out);
 }

@@ -111,12 +111,6 @@ template <class W, class I> int transpose_matrix(ad_call *c) {
 
 /* ---- columns and diagonals ---- */
 
-/* What is kept: columns, or differences of columns and rows. */
-struct band {
-    int64_t low, high;
-    bool diagonal;
-};
-
 /* The columns of a row that are kept, as far as their type has them: low > high where none is. */
 template <class I> struct column_range { I low, high; };
 
@@ -165,7 +159,7 @@ int64_t keep_rows(csr<W, I> m, band kept, int64_t first, int64_t last, W *data, 
 }
 
 template <class W, class I> int keep_band(ad_call *c) {
-    const band kept = {c->op->param[0].as.i, c->op->param[1].as.i, c->op->param[2].as.b};
+    const band kept = get_band(c);
     csr<W, I> m;
     row_parts<W, I> p;
     int status;

@@ -21,7 +21,6 @@ struct ad_pair_tile {
 /* Blocks of points, and above them boxes: a block of level i + 1 has the boxes of so many blocks of level i, coordinate
  * by coordinate the lower ends and then the upper ones. Points that only fill a block are infinitely far away. */
 constexpr int AD_NEAR_LEVELS = 8;
-constexpr int AD_MOST_NEAREST = 16; /* points that a query finds, at most */
 struct ad_near_tree {
     int levels;                          /* 1: there are no boxes, and all blocks are looked at */
     const double *level[AD_NEAR_LEVELS]; /* its blocks */

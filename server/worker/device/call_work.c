@@ -65,8 +65,7 @@ static int64_t estimate_sections(const ad_op *op) {
 }
 
 /* Each entry of the first sparse matrix meets a row of the second one, inputs 3 to 5. How long rows are only the server
- * sees later. A row may have all entries, so what could take long counts as long, and otherwise rows of equal length.
- */
+ * sees later. A row may have all entries. So what could take long counts as long, and else rows of equal length. */
 static int64_t estimate_sparse_product(const ad_op *op) {
     const int64_t entries = count_input(op, 0), others = count_input(op, 3), rows = count_input(op, 5),
                   most = ad__size_product(entries, others),

@@ -185,8 +185,8 @@ static bool has_child(const ad_worker_session *parent, uint64_t key) {
     return s;
 }
 
-/* Tell whether two sessions count together: those of one principal do, and those of servers that come for it do apart.
- */
+/* Tell whether two sessions count together: those of one principal do, and apart from them those of servers that come
+ * for it. */
 static bool counts_with(const ad_worker_session *s, const ad_worker_session *of) {
     return !strcmp(s->principal, of->principal) && !((s->grants.may ^ of->grants.may) & AD_GRANT_PEER);
 }

@@ -1,6 +1,6 @@
 /* nearest_points. A block of threads looks for the nearest points of a query: each thread among every so many, and then
  * all choose the best of what they have found. */
-#include "kernels/call.h"
+#include "kernels/call_points.h"
 #include "kernels/cuda/backend/device.h"
 #include "kernels/pairs.h"
 
@@ -10,7 +10,7 @@ namespace {
 
 using namespace ad;
 
-constexpr int THREADS = 128, WARPS = THREADS / 32, MOST_NEAREST = 16;
+constexpr int THREADS = 128, WARPS = THREADS / 32;
 constexpr int64_t MOST_BLOCKS = int64_t(1) << 30;
 
 struct near_plan {
@@ -71,7 +71,7 @@ template <class M> __device__ void write_found(const near_plan &p, int64_t query
 template <class M> __global__ void __launch_bounds__(THREADS) find_nearest(const __grid_constant__ near_plan p) {
     __shared__ candidate best[WARPS];
     for (int64_t query = blockIdx.x; query < p.m; query += gridDim.x) {
-        candidate list[MOST_NEAREST];
+        candidate list[AD_MOST_NEAREST];
         for (int i = 0; i < p.k; i++) list[i] = {p.bound, -1};
         for (int64_t i = threadIdx.x; i < p.n; i += THREADS)
             insert(list, p.k, {measure_point<M>(p, p.queries + query * p.columns, i), i});
@@ -92,12 +92,8 @@ template <class M> void launch_search(near_plan p, double bound, cudaStream_t st
 
 int ad_call_nearest_points(ad_call *c) {
     array points, queries, far, place;
-    int status;
-    if ((status = ad_call_input_packed(c, 0, AD_FLOAT64, &points)) ||
-        (status = ad_call_input_packed(c, 1, AD_FLOAT64, &queries)) ||
-        (status = ad_call_output(c, 0, AD_FLOAT64, &far)) || (status = ad_call_output(c, 1, AD_INT64, &place)))
-        return status;
-    if (count(far) == 0) return 0;
+    int status = get_nearest(c, &points, &queries, &far, &place);
+    if (status || count(far) == 0) return status;
     near_plan p = {reinterpret_cast<const double *>(points.data),
                    reinterpret_cast<const double *>(queries.data),
                    points.shape[0],

@@ -1,8 +1,9 @@
 /* pair_distances and squareform. A block of threads measures the pairs of SIDE points and SIDE others, whose
  * coordinates lie in shared memory, a few at a time. A thread has EACH times EACH of the pairs. */
-#include "kernels/call.h"
+#include "kernels/call_points.h"
 #include "kernels/cuda/backend/device.h"
 #include "kernels/pairs.h"
+#include "kernels/words.h"
 
 #include <algorithm>
 
@@ -86,9 +87,6 @@ void launch_metric(const pair_plan &p, int64_t metric, cudaStream_t stream) {
 
 /* ---- squareform ---- */
 
-/* A complex number lies where its parts can be read: one of 16 bytes at a multiple of 8. */
-template <int SIZE> struct alignas(SIZE < 16 ? SIZE : 8) element_of { char byte[SIZE]; };
-
 /* The pairs of n points, and their matrix. Steps in bytes. */
 struct square_plan {
     const char *x;
@@ -116,14 +114,10 @@ template <class T> void launch_square(const square_plan &p, cudaStream_t stream)
 
 int ad_call_pair_distances(ad_call *c) {
     array x, y, out;
-    int status;
-    if ((status = ad_call_input_packed(c, 0, AD_FLOAT64, &x)) || (status = ad_call_output(c, 0, AD_FLOAT64, &out)))
-        return status;
-    y = x;
     pair_plan p = {};
+    int status = get_pairs(c, &x, &y, &out);
+    if (status || count(out) == 0) return status;
     p.joined = c->op->nin == 1;
-    if (!p.joined && (status = ad_call_input_packed(c, 1, AD_FLOAT64, &y))) return status;
-    if (count(out) == 0) return 0;
     p.x = reinterpret_cast<const double *>(x.data);
     p.y = reinterpret_cast<const double *>(y.data);
     p.m = x.shape[0];
@@ -148,13 +142,7 @@ int ad_call_squareform(ad_call *c) {
         return status;
     const square_plan p = {x.data, out.data, out.shape[0], x.stride[0], {out.stride[0], out.stride[1]}};
     c->run->wrote = true;
-    switch (itemsize(out.dtype)) {
-    case 1: launch_square<element_of<1>>(p, c->stream->cuda); break;
-    case 2: launch_square<element_of<2>>(p, c->stream->cuda); break;
-    case 4: launch_square<element_of<4>>(p, c->stream->cuda); break;
-    case 8: launch_square<element_of<8>>(p, c->stream->cuda); break;
-    default: launch_square<element_of<16>>(p, c->stream->cuda);
-    }
+    visit_words(out.dtype, [&](auto word) { launch_square<typename decltype(word)::type>(p, c->stream->cuda); });
     if ((status = ad_cuda_launched("squareform", c->fault))) return status;
     return ad_call_finish(c, 0, &out);
 }

@@ -116,12 +116,6 @@ template <class W, class I> int transpose_matrix(ad_call *c) {
 
 /* ---- columns and diagonals ---- */
 
-/* What is kept: columns, or differences of columns and rows. */
-struct band {
-    int64_t low, high;
-    bool diagonal;
-};
-
 template <class W, class I> __global__ void __launch_bounds__(THREADS)
     mark_band(const csr<W, I> m, const band kept_band, const int *stop, int64_t *kept) {
     const int64_t e = int64_t(blockIdx.x) * THREADS + threadIdx.x;
@@ -143,7 +137,7 @@ template <class W, class I> int keep_band(ad_call *c) {
     k.indices = m.indices;
     if ((status = begin_kept(c, &k, &of_device, &stop))) return status;
     look_through(c, m, stop, of_device);
-    const band kept = {c->op->param[0].as.i, c->op->param[1].as.i, c->op->param[2].as.b};
+    const band kept = get_band(c);
     if (m.entries) mark_band<<<count_blocks(m.entries, THREADS), THREADS, 0, c->stream->cuda>>>(m, kept, stop, k.kept);
     if ((status = ad_cuda_launched("spband", c->fault))) return status;
     return give_kept(c, c->op->loop, k, of_device, m.indptr, static_cast<const I *>(nullptr), m.rows);

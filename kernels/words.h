@@ -1,0 +1,28 @@
+/* Elements that are moved and no more, as unsigned words of their size. */
+#ifndef AD_KERNELS_WORDS_H
+#define AD_KERNELS_WORDS_H
+
+#include "kernels/types.h"
+
+namespace ad {
+inline namespace AD_ISA {
+
+/* A complex number of 16 bytes lies where its parts can be read: at a multiple of 8. */
+struct two_words {
+    uint64_t word[2];
+};
+
+/* f(tag<W>{}) for words as large as elements of a dtype. */
+template <class F> inline auto visit_words(int dtype, F &&f) {
+    switch (itemsize(dtype)) {
+    case 1: return f(tag<uint8_t>{});
+    case 2: return f(tag<uint16_t>{});
+    case 4: return f(tag<uint32_t>{});
+    case 8: return f(tag<uint64_t>{});
+    default: return f(tag<two_words>{});
+    }
+}
+
+} // namespace AD_ISA
+} // namespace ad
+#endif
