@@ -76,7 +76,7 @@ static bool is_told(const char *what) {
 static void pause_shortly(void) { nanosleep(&(struct timespec){0, 20000}, NULL); }
 
 /* Wait until all members are here. False: the communicator is over. */
-static bool meet(comm *c) {
+static bool meet_others(comm *c) {
     const unsigned turn = atomic_load(&c->s->turn);
     if (atomic_fetch_add(&c->s->arrived, 1) + 1 == (unsigned)c->size) {
         atomic_store(&c->s->arrived, 0);
@@ -104,7 +104,7 @@ static bool meet(comm *c) {
         break;                                                        \
     }
 
-static void combine(int type, int op, void *into, const void *from, size_t n) {
+static void combine_elements(int type, int op, void *into, const void *from, size_t n) {
     switch (type) {
     case 0: COMBINE(int8_t)
     case 1: COMBINE(uint8_t)
@@ -126,29 +126,29 @@ static size_t size_of(int type) {
 /* ---- patterns ---- */
 
 /* Combine `count` elements at `at` of all members' sources. Members that do not want it have no target. */
-static bool reduce(comm *c, const call *k, size_t at, size_t count, char *target) {
+static bool reduce_chunks(comm *c, const call *k, size_t at, size_t count, char *target) {
     const size_t size = size_of(k->type), step = CHUNK / size;
     for (size_t done = 0; done < count; done += step) {
         const size_t n = count - done < step ? count - done : step;
         memcpy(c->s->slots[c->rank].chunk, k->source + (at + done) * size, n * size);
-        if (!meet(c)) return false;
+        if (!meet_others(c)) return false;
         for (int r = 0; r < c->size && target; r++) {
             if (r == 0) memcpy(target + done * size, c->s->slots[0].chunk, n * size);
-            else combine(k->type, k->op, target + done * size, c->s->slots[r].chunk, n);
+            else combine_elements(k->type, k->op, target + done * size, c->s->slots[r].chunk, n);
         }
-        if (!meet(c)) return false;
+        if (!meet_others(c)) return false;
     }
     return true;
 }
 
 /* Give all members what one has. */
-static bool spread(comm *c, int from, const char *source, char *target, size_t bytes) {
+static bool spread_bytes(comm *c, int from, const char *source, char *target, size_t bytes) {
     for (size_t done = 0; done < bytes; done += CHUNK) {
         const size_t n = bytes - done < CHUNK ? bytes - done : CHUNK;
         if (c->rank == from) memcpy(c->s->slots[from].chunk, source + done, n);
-        if (!meet(c)) return false;
+        if (!meet_others(c)) return false;
         memcpy(target + done, c->s->slots[from].chunk, n);
-        if (!meet(c)) return false;
+        if (!meet_others(c)) return false;
     }
     return true;
 }
@@ -160,12 +160,12 @@ static const call *find_call(const comm *c, enum kind kind, int peer) {
 }
 
 /* Sends and receptions of all members, a pair at a time. */
-static bool pass(comm *c) {
+static bool pass_bytes(comm *c) {
     for (int to = 0; to < c->size; to++) {
         const call *k = find_call(c, SEND, to);
         c->s->slots[c->rank].bytes[to] = k ? k->count : 0;
     }
-    if (!meet(c)) return false;
+    if (!meet_others(c)) return false;
     for (int pair = 0; pair < c->size * c->size; pair++) {
         const int from = pair / c->size, to = pair % c->size;
         const size_t bytes = c->s->slots[from].bytes[to];
@@ -174,12 +174,12 @@ static bool pass(comm *c) {
         for (size_t done = 0; done < bytes; done += CHUNK) {
             const size_t n = bytes - done < CHUNK ? bytes - done : CHUNK;
             if (sent) memcpy(c->s->slots[from].chunk, sent->source + done, n);
-            if (!meet(c)) return false;
+            if (!meet_others(c)) return false;
             if (got) memcpy(got->target + done, c->s->slots[from].chunk, n);
-            if (!meet(c)) return false;
+            if (!meet_others(c)) return false;
         }
     }
-    return meet(c);
+    return meet_others(c);
 }
 
 static bool run_call(comm *c, const call *k) {
@@ -191,22 +191,22 @@ static bool run_call(comm *c, const call *k) {
             atomic_store(&c->state, SYSTEM_ERROR);
             return false;
         }
-        return reduce(c, k, 0, k->count, k->target);
-    case REDUCE: return reduce(c, k, 0, k->count, c->rank == k->peer ? k->target : NULL);
+        return reduce_chunks(c, k, 0, k->count, k->target);
+    case REDUCE: return reduce_chunks(c, k, 0, k->count, c->rank == k->peer ? k->target : NULL);
     case REDUCE_SCATTER:
         for (int r = 0; r < c->size; r++)
-            if (!reduce(c, k, (size_t)r * k->count, k->count, r == c->rank ? k->target : NULL)) return false;
+            if (!reduce_chunks(c, k, (size_t)r * k->count, k->count, r == c->rank ? k->target : NULL)) return false;
         return true;
-    case BROADCAST: return spread(c, k->peer, k->source, k->target, bytes);
+    case BROADCAST: return spread_bytes(c, k->peer, k->source, k->target, bytes);
     case ALL_GATHER:
         for (int r = 0; r < c->size; r++)
-            if (!spread(c, r, k->source, k->target + (size_t)r * bytes, bytes)) return false;
+            if (!spread_bytes(c, r, k->source, k->target + (size_t)r * bytes, bytes)) return false;
         return true;
-    default: return pass(c);
+    default: return pass_bytes(c);
     }
 }
 
-static void *work(void *user) {
+static void *work_off_calls(void *user) {
     comm *c = user;
     atomic_fetch_add(&c->s->joined, 1);
     while (atomic_load(&c->s->joined) < (unsigned)c->size && !c->aborted) pause_shortly();
@@ -248,7 +248,7 @@ int ncclCommInitRankConfig(comm **out, int size, id unique, int rank, const conf
     c->size = size;
     c->rank = rank;
     c->state = IN_PROGRESS;
-    pthread_create(&c->thread, NULL, work, c);
+    pthread_create(&c->thread, NULL, work_off_calls, c);
     *out = the_one = c;
     return IN_PROGRESS;
 }
@@ -284,7 +284,7 @@ int ncclGroupStart(void) {
     return SUCCESS;
 }
 
-static int add(comm *c, call k) {
+static int add_call(comm *c, call k) {
     if (!depth || ngroup == CALLS || c != the_one) return INVALID;
     group[ngroup++] = k;
     return SUCCESS;
@@ -301,37 +301,37 @@ int ncclGroupEnd(void) {
 
 int ncclAllReduce(const char *s, char *t, size_t n, int type, int op, comm *c, void *stream) {
     (void)stream;
-    return add(c, (call){ALL_REDUCE, s, t, n, type, op, 0});
+    return add_call(c, (call){ALL_REDUCE, s, t, n, type, op, 0});
 }
 
 int ncclReduce(const char *s, char *t, size_t n, int type, int op, int root, comm *c, void *stream) {
     (void)stream;
-    return add(c, (call){REDUCE, s, t, n, type, op, root});
+    return add_call(c, (call){REDUCE, s, t, n, type, op, root});
 }
 
 int ncclReduceScatter(const char *s, char *t, size_t n, int type, int op, comm *c, void *stream) {
     (void)stream;
-    return add(c, (call){REDUCE_SCATTER, s, t, n, type, op, 0});
+    return add_call(c, (call){REDUCE_SCATTER, s, t, n, type, op, 0});
 }
 
 int ncclBroadcast(const char *s, char *t, size_t n, int type, int root, comm *c, void *stream) {
     (void)stream;
-    return add(c, (call){BROADCAST, s, t, n, type, 0, root});
+    return add_call(c, (call){BROADCAST, s, t, n, type, 0, root});
 }
 
 int ncclAllGather(const char *s, char *t, size_t n, int type, comm *c, void *stream) {
     (void)stream;
-    return add(c, (call){ALL_GATHER, s, t, n, type, 0, 0});
+    return add_call(c, (call){ALL_GATHER, s, t, n, type, 0, 0});
 }
 
 int ncclSend(const char *s, size_t n, int type, int peer, comm *c, void *stream) {
     (void)stream;
-    return add(c, (call){SEND, s, NULL, n, type, 0, peer});
+    return add_call(c, (call){SEND, s, NULL, n, type, 0, peer});
 }
 
 int ncclRecv(char *t, size_t n, int type, int peer, comm *c, void *stream) {
     (void)stream;
-    return add(c, (call){RECV, NULL, t, n, type, 0, peer});
+    return add_call(c, (call){RECV, NULL, t, n, type, 0, peer});
 }
 
 /* ---- the driver ---- */

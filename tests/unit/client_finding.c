@@ -19,6 +19,7 @@
 #include "client-c/client.h"
 #include "protocol/text.h"
 #include "tests/unit/client_fake.h"
+#include "tests/unit/text_file.h"
 
 /* ---- the calls ---- */
 
@@ -431,14 +432,6 @@ static int try_embedding(const char *path, call c, int error, int n) {
     return status;
 }
 
-static void write_program(const char *path, const char *script, mode_t mode) {
-    FILE *f = fopen(path, "w");
-    cr_assert_not_null(f);
-    fputs(script, f);
-    fclose(f);
-    chmod(path, mode);
-}
-
 Test(client_finding, programs_that_may_be_embedded) {
     char program[100], path[300];
     static const char *const none[] = {NULL, "", ":::", "/nowhere:/no/such/folder:", "/bin/false"};
@@ -456,13 +449,13 @@ Test(client_finding, programs_that_may_be_embedded) {
     cr_assert_eq(mkdir(program, 0755), 0);
     cr_expect_eq(try_embedding("", CALL_dladdr, 0, 1), AD_E_CONNECTION, "a folder is no program");
     rmdir(program);
-    write_program(program, "nothing", 0644);
+    write_text(program, "nothing", 0644);
     cr_expect_eq(try_embedding("", CALL_dladdr, 0, 1), AD_E_CONNECTION);
     static const struct {
         const char *script, *expected;
     } ends[] = {{"#!/bin/sh\nexit 7\n", "exited with status 7"}, {"#!/bin/sh\nkill -9 $$\n", "ended by signal 9"}};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        write_program(program, ends[i].script, 0755);
+        write_text(program, ends[i].script, 0755);
         cr_expect_eq(try_embedding("/bin", CALL_dladdr, 0, 1), AD_E_CONNECTION);
         cr_expect_not_null(strstr(ad_error_message(), ends[i].expected), "%s", ad_error_message());
         for (int error = 0; error < 2; error++) try_embedding("/bin", CALL_syscall, error ? ENOSYS : EMFILE, 1);
@@ -490,7 +483,7 @@ Test(client_finding, places_beside_the_library) {
 /* A program that does not end when its connection is closed is killed. */
 Test(client_finding, a_program_that_does_not_end) {
     snprintf(text, sizeof text, "%s/arrayd", folder);
-    write_program(text, "#!/bin/sh\nexec 3>&- 4>&-\nexec sleep 1000\n", 0755);
+    write_text(text, "#!/bin/sh\nexec 3>&- 4>&-\nexec sleep 1000\n", 0755);
     setenv("ARRAYD_BIN", text, 1);
     for (int i = 0; i < 2; i++) {
         cr_expect_eq(try_embedding("/bin:/usr/bin", i ? CALL_syscall : CALL_poll, i ? EMFILE : 0, 1), AD_E_CONNECTION);

@@ -8,6 +8,7 @@
 
 #include "server/common/secret.h"
 #include "server/front/auth/principals.h"
+#include "tests/unit/text_file.h"
 
 static char folder[] = "/tmp/arrayd-test-XXXXXX", tokens[64], principals[64];
 static ad_principals *p;
@@ -31,18 +32,10 @@ static void tear_down(void) {
 
 TestSuite(auth, .init = set_up, .fini = tear_down);
 
-static void write_file(const char *path, const char *text) {
-    FILE *f = fopen(path, "w");
-    cr_assert_not_null(f);
-    fputs(text, f);
-    fclose(f);
-    cr_assert_eq(chmod(path, 0600), 0);
-}
-
 /* NULL: no such file is named. */
 static int load_files(const char *token_text, const char *principal_text) {
-    if (token_text) write_file(tokens, token_text);
-    if (principal_text) write_file(principals, principal_text);
+    if (token_text) write_text(tokens, token_text, 0600);
+    if (principal_text) write_text(principals, principal_text, 0600);
     ad__principals_free(p);
     p = NULL;
     memset(&fault, 0, sizeof fault);
@@ -336,7 +329,7 @@ Test(auth, long_lines_and_wrong_files) {
     text[sizeof text - 1] = 0;
     cr_assert_eq(load_files(text, NULL), AD_E_VALUE);
     cr_assert_not_null(strstr(fault.text, "too long"));
-    write_file(tokens, "");
+    write_text(tokens, "", 0600);
     cr_assert_eq(chmod(tokens, 0620), 0);
     cr_assert_eq(ad__principals_load(tokens, "", &p, &fault), AD_E_DENIED);
     cr_assert_eq(ad__principals_load("/no/such/file", "", &p, &fault), AD_E_SYSTEM);
