@@ -4,8 +4,9 @@
  *  1. a row in protocol/call.def, with an id that was never used;
  *  2. ad__infer_<infer> in protocol/infer_call.c, unless an existing one fits: operand types and shapes;
  *  3. `int ad_call_<name>(ad_call *c)` in kernels/cpu/call_<subject>.cpp and kernels/cuda/call_<subject>.cu: the work.
- * The row declares the function and puts it into the dispatch table of each backend; nothing else has to be touched.
- * kernels/call.cpp, compiled into both backends, has the functions below.
+ * The row declares the function and puts it into the dispatch table of each backend. An ASK row whose outputs are not
+ * of n elements in one dimension also has a function for their shapes in client-c/array/call.c; nothing else has to be
+ * touched. kernels/call.cpp, compiled into both backends, has the functions below.
  *
  * ad_call_<name> may rely on this: ad__check_op has passed, so counts, parameters, dtypes and shapes are those of the
  * row; every operand that is an array has an address, inside its buffer; outputs do not overlap inputs. Arrays may be

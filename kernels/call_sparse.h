@@ -93,9 +93,7 @@ struct band {
     bool diagonal;
 };
 
-inline band get_band(const ad_call *c) {
-    return {c->op->param[0].as.i, c->op->param[1].as.i, c->op->param[2].as.b};
-}
+inline band get_band(const ad_call *c) { return {c->op->param[0].as.i, c->op->param[1].as.i, c->op->param[2].as.b}; }
 
 /* Outputs 0 to 2 of a call whose result is a matrix of so many entries, which it replies. AD_E_MEMORY, AD_E_VALUE where
  * the type of the indices does not count so far. */

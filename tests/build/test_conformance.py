@@ -240,10 +240,11 @@ def test_a_baseline_holds_what_it_was_made_from():
 def test_the_page():
     rules = judge.Rules(RULES)
     about = {"version": "1", "sha256": "2", "date": "3", "machine": "4", "software": "5", "took": "6", "jobs": 7,
-             "oracle": "", "server": "2G", "limit": 60}
+             "oracle": "", "server": "2G", "limit": 60, "baseline": "failures-8.txt"}
     rows, sums = judge.count_rows(MIXED, rules)
     text = report.write_page(about, [*rows, judge.Row("cupyx_tests/late_tests")], sums, rules, MIXED)
     assert "| cupyx_tests/late_tests |  |  |  |  | left out of this run |" in text
+    assert text.count("failures-8.txt`") == 2
     assert "| cupy_tests/math_tests | 4 | 1 | 1 | 50.0 % | private 1, skipped 1 |" in text
     assert "| sums | 1 | test_a::test_sum 1 |" in text and "### private: 1 tests" in text
 

@@ -5,7 +5,7 @@ MOST = 8  # groups of tests that a cause names
 
 _HEAD = """# CuPy's own tests
 
-*`make conformance` writes this page; `tests/conformance/failures.txt` has all the ids.*
+*`make conformance` writes this page; `tests/conformance/{baseline}` has all the ids.*
 
 The tests of CuPy {version}, as its source distribution has them, with `arrayd.cupy` as their `cupy`. Nothing of them is
 in this repository: they are fetched from where pip is configured to look, by their SHA-256,
@@ -34,7 +34,7 @@ _HOW = """
   before they test something else, such as whether this is AMD's platform.
 - Every process of tests has a server of its own with {server} of memory, and each test {limit} s.
 - A failing test has a class by the first rule of `tests/conformance/rules.toml` that fits it. `make conformance` fails
-  when a test has none, or fails and is not in `failures.txt`. It names tests of that list that pass, which
+  when a test has none, or fails and is not in `{baseline}`. It names tests of that list that pass, which
   `tests/conformance/run.py --update` removes from it.
 - Not part of it: array-api-tests, of which the package registry has no release.
 """

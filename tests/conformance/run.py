@@ -176,7 +176,7 @@ def about_run(source, times, jobs, reached):
             "machine": describe_machine(), "took": took, "jobs": jobs, "oracle": text,
             "software": f"Python {platform.python_version()}, " + ", ".join(
                 f"{name} {importlib.metadata.version(name)}" for name in names),
-            "server": MEMORY, "limit": LIMIT}
+            "server": MEMORY, "limit": LIMIT, "baseline": BASELINE.name}
 
 
 def settle(results, drops, source, work, options):

@@ -5,7 +5,8 @@
     group.all_reduce(gradient, gradient)                # both have the sum now
 
 Processes of one user at one server hand each other handles, and the server copies. Between servers, also of several
-hosts, the elements go over a TCP connection of the two processes. Where each process has a GPU of its own, and NCCL, they go by that (_direct.py).
+hosts, the elements go over a TCP connection of the two processes. Where each process has a GPU of its own, and NCCL, they
+go by that (_direct.py).
 
     rank 0 ─── rank 1        every process has a connection to every other
        ╲       ╱             a message is a line of JSON: handles of arrays, or their types, and then the elements
@@ -27,11 +28,12 @@ def init_process_group(n_devices, rank, *, backend="nccl", host=None, port=None,
     by mpi4py instead. transport: how the arrays of collective operations go. "nccl": from GPU to GPU by NCCL in these
     processes, each of which has a GPU of its own; "links": by the server, or over the connections; "auto": NCCL where members
     are at several servers and all have it, else the links; None: the environment's ARRAYD_GROUP_TRANSPORT, else "auto". The
-    group's `transport` and `transport_reason` say what was chosen. Where the environment has ARRAYD_GROUP_KEY, only processes with the same key may join; without it
-    whoever reaches the port may join, or keep the others waiting.
+    group's `transport` and `transport_reason` say what was chosen. Where the environment has ARRAYD_GROUP_KEY, only processes
+    with the same key may join; without it whoever reaches the port may join, or keep the others waiting.
     Returns: NCCLBackend.
-    Raises: RuntimeError with "nccl" where that cannot be had; ValueError for a number of processes, a rank or a backend that cannot be, and for a rank that is taken;
-    TimeoutError when rank 0 is not there within 60 seconds; multiprocessing.AuthenticationError for another key.
+    Raises: RuntimeError with "nccl" where that cannot be had; ValueError for a number of processes, a rank, a backend or a
+    transport that cannot be, and for a rank that is taken; TimeoutError when rank 0 is not there within 60 seconds;
+    multiprocessing.AuthenticationError for another key.
     Source: cupyx.distributed.init_process_group
     """
     if backend != "nccl":
