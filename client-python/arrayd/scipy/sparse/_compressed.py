@@ -13,8 +13,6 @@ from ._types import check_dtype, check_shape, is_host_sparse, is_shape, issparse
 
 _MOST_COUNTED = 8  # columns for each entry, up to which entries are sorted by turning the matrix twice
 
-_FAR = 1 << 62  # beyond each diagonal
-
 
 class CompressedBase(ExtremeMethods, SparseBase):
     """The common base of CSR and CSC. _major: the axis along which entries are gathered."""
@@ -251,7 +249,8 @@ class CompressedBase(ExtremeMethods, SparseBase):
 
     def _keep_band(self, low, high, diagonal=False):
         """The matrix without entries but those in columns (rows) low to high, or (diagonal) on diagonals low to high. Waits."""
-        low, high = (max(min(end, _FAR), -_FAR) for end in ((-high, -low) if diagonal and self._major else (low, high)))
+        far = _entries.FAR
+        low, high = (max(min(end, far), -far) for end in ((-high, -low) if diagonal and self._major else (low, high)))
         parts = call("spband", (self.data, self.indices, self.indptr), (low, high, diagonal))
         return self._from_parts(*parts, self._shape, has_canonical_format=self._has_canonical_format,
                                 has_sorted_indices=self._has_sorted_indices)

@@ -481,13 +481,13 @@ def find(A):
     return A.row[keep], A.col[keep], A.data[keep]
 
 
-def _keep_triangle(A, low, high, format):
-    """Diagonals low to high, of which one is None for all."""
+def _keep_diagonals(A, format, low=-_entries.FAR, high=_entries.FAR):
+    """The elements on diagonals low to high."""
     if issparse(A) and A.format in ("csr", "csc") and A.ndim == 2:
-        return A._keep_band(-(1 << 62) if low is None else low, 1 << 62 if high is None else high, True).asformat(format or "coo")
+        return A._keep_band(low, high, True).asformat(format or "coo")
     A = _as_sparse(A, "coo")
-    keeps = (lambda diagonal: diagonal <= high) if low is None else lambda diagonal: diagonal >= low
-    keep = ad.nonzero(keeps(A.col.astype(np.int64) - A.row))[0]
+    diagonal = A.col.astype(np.int64) - A.row
+    keep = ad.nonzero((low <= diagonal) & (diagonal <= high))[0]
     return A._make(A.row[keep], A.col[keep], A.data[keep], A.shape).asformat(format)
 
 
@@ -499,7 +499,7 @@ def tril(A, k=0, format=None):
     Raises: ValueError for what has more than two dimensions.
     Source: scipy.sparse.tril
     """
-    return _keep_triangle(A, None, k, format)
+    return _keep_diagonals(A, format, high=k)
 
 
 def triu(A, k=0, format=None):
@@ -510,7 +510,7 @@ def triu(A, k=0, format=None):
     Raises: ValueError for what has more than two dimensions.
     Source: scipy.sparse.triu
     """
-    return _keep_triangle(A, k, None, format)
+    return _keep_diagonals(A, format, low=k)
 
 
 def matrix_transpose(A):

@@ -12,6 +12,7 @@ _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 _MOST = np.iinfo(np.int32).max
 _LARGEST_KEY = np.iinfo(np.int64).max
 _UINT32 = np.dtype(np.uint32)
+FAR = 1 << 62  # beyond each diagonal
 
 
 def index_type(*sizes, like=()):
