@@ -356,6 +356,34 @@ Test(memory, a_slab_of_another_worker_stays_until_streams_have_passed) {
     cr_assert_eq(m.slab_bytes, 0);
 }
 
+/* A device whose slabs are multiples of 4 MiB. */
+static int create_coarse_slab(ad_device *device, uint64_t size, ad_slab_map *out, ad_fault *fault) {
+    return slab_create(device, (size + 4 * MIB - 1) / (4 * MIB) * (4 * MIB), out, fault);
+}
+
+Test(memory, an_account_pays_for_what_a_device_rounds_up) {
+    const ad_backend coarse = {.slab_create = create_coarse_slab, .slab_close = slab_close};
+    ad_memory m = open_memory(8 * MIB, 64 * MIB);
+    ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);
+    ad_account *account = ad__stream_arena_account(e);
+    ad_block a, b, c;
+    ad_fault fault = {0};
+    m.backend = &coarse;
+    ad__account_grant(account, &(ad_grants){.memory = 11 * MIB});
+    cr_assert_eq(ad__memory_take_apart(e, 1000, &a, NULL), 0);
+    cr_assert_eq(ad__memory_take_apart(e, 1000, &b, NULL), 0);
+    cr_expect_eq(ad__memory_take_apart(e, 1000, &c, &fault), AD_E_MEMORY);
+    cr_expect(strstr(fault.text, "4.0 MiB more are above the 11 MiB"), "%s", fault.text);
+    ad__memory_give(e, &b);
+    cr_expect_eq(ad__memory_take(e, 5 * MIB, &c, &fault), AD_E_MEMORY);
+    cr_expect(strstr(fault.text, "8.0 MiB more"), "%s", fault.text);
+    cr_expect_eq(account->total, 4 * MIB);
+    ad__memory_give(e, &a);
+    ad__stream_arena_close(e);
+    cr_expect_eq(m.slab_bytes, 0);
+    cr_expect_eq(created, closed);
+}
+
 Test(memory, what_was_exported_is_open_for_good) {
     ad_memory m = open_memory(8 * MIB, 64 * MIB);
     ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);

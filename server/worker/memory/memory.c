@@ -296,17 +296,24 @@ static ad_slab *find_spare(ad_stream_arena *e, uint64_t size) {
     return best && ad__account_has_room(e->account, best->map.size) ? best : NULL;
 }
 
+/* Create a slab for one block alone. The device may round its size up, and the account pays for all of it. */
+static ad_slab *create_own_slab(ad_stream_arena *e, uint64_t size, bool plain, ad_fault *fault) {
+    ad_slab *s = create_slab(e, size, plain, fault);
+    if (!s) return NULL;
+    const uint64_t all = s->map.size;
+    e->bytes += all;
+    if (ad__account_has_room(e->account, all)) return s;
+    close_slab(e, s);
+    ad__account_refuse(e->account, all, fault);
+    return NULL;
+}
+
 /* size: a multiple of OWN_GRAIN. */
 static int take_own_slab(ad_stream_arena *e, uint64_t size, ad_block *out, ad_fault *fault) {
     ad_fault why = {0};
     ad_slab *s = find_spare(e, size);
-    if (s) {
-        unlink_spare(e, s);
-    } else if (!(s = create_slab(e, size, false, &why))) {
-        return ad__fault(fault, why.code, "%s", why.text);
-    } else {
-        e->bytes += s->map.size;
-    }
+    if (s) unlink_spare(e, s);
+    else if (!(s = create_own_slab(e, size, false, &why))) return ad__fault(fault, why.code, "%s", why.text);
     *out = (ad_block){.slab = s, .address = s->map.base, .size = s->map.size, .clean = s->fresh == s->map.size};
     s->fresh = 0;
     return 0;
@@ -382,9 +389,8 @@ static int take_apart(ad_stream_arena *e, uint64_t size, bool plain, ad_block *o
     ad_fault why = {0};
     int status = size > AD_HEAP_MOST ? report_full(e, size, fault) : ad__account_check(e->account, size, fault);
     if (status) return status;
-    ad_slab *s = create_slab(e, size, plain, &why);
+    ad_slab *s = create_own_slab(e, size, plain, &why);
     if (!s) return ad__fault(fault, why.code, "%s", why.text);
-    e->bytes += s->map.size;
     s->fresh = 0;
     *out = (ad_block){.slab = s, .address = s->map.base, .size = s->map.size, .clean = true};
     charge_block(e, AD_USE_BUFFER, out);
