@@ -78,7 +78,10 @@ struct ad_front {
     ad_spin spin;
     ad_upgrade upgrade;
     ad_inherited *inherited; /* sockets of the previous front */
-    ad_session_entry *session_entries[AD_SESSION_ENTRY_CHAINS];
+    struct {
+        ad_session_entry *chains[AD_SESSION_ENTRY_CHAINS];
+        ad_session_entry *first, *last; /* those whose token expires, the next to expire first */
+    } entries;
     bool ready, stopping;
     bool embedded; /* it serves one client, and ends with it */
     int lock;      /* descriptor of the socket's lock file */
@@ -139,6 +142,9 @@ int ad__listen_metrics(ad_front *f, int *out, char *where, size_t size, ad_fault
 typedef struct ad_entrant {
     char who[AD_PRINCIPAL_SIZE]; /* the principal: "uid:1000", "token:alice" ... */
     ad_grants grants;
+    char token[AD_PRINCIPAL_SIZE]; /* owner of the token that it has shown, "token:alice": a server may come for another
+                                      principal by its own. "": it has shown none */
+    int64_t expires;               /* when the token does, in seconds since 1970; 0: never */
 } ad_entrant;
 /* Read the files of principals and tokens, and those of TLS. On failure the previous ones stay in use. AD_E_VALUE,
  * AD_E_SYSTEM, AD_E_MEMORY, AD_E_DENIED. */
@@ -155,7 +161,8 @@ int ad__entrance_check(const ad_front *f, ad_way way, int fd, ad_string token, c
  * as one that passes data on, or its number is another one here. */
 uint64_t ad__entrance_process(ad_way way, int fd, uint64_t said);
 
-/* End all sessions of a principal, whose clients are told why. Returns how many there were. */
+/* End all sessions of a principal, and those for which its token was shown. Clients are told why. Returns how many
+ * there were. */
 uint64_t ad__entrance_dismiss(ad_front *f, const char *who, const char *why);
 /* Read again what may change while the server runs: the log's level, the files of principals and tokens, the
  * certificate. On failure, which is logged, all is as it was. (main.c) */
@@ -205,7 +212,15 @@ void ad__session_entry_remove_all(ad_front *f, const ad_domain *d); /* remove th
 typedef enum ad_clients { AD_CLIENTS_ALL, AD_CLIENTS_OWN, AD_CLIENTS_PEERS } ad_clients;
 /* Number of sessions; who NULL: of all principals. */
 uint64_t ad__session_entry_count(const ad_front *f, const char *who, ad_clients clients);
-/* Have workers end all sessions of a principal. Returns how many. */
+/* Note by which token a session has come, which ends when the token expires. */
+void ad__session_entry_came_by(ad_front *f, uint64_t session, const ad_domain *d, const ad_entrant *who);
+/* Take the times at which tokens expire from principals that were read anew. A token that is no longer among them
+ * expires when it would have. */
+void ad__session_entry_renew(ad_front *f);
+/* Have workers end the sessions whose token has expired, in the order in which they do. A worker that cannot be told
+ * now is told the next time. */
+void ad__session_entry_end_expired(ad_front *f, int64_t now, const char *why);
+/* Have workers end all sessions of a principal, or for which its token was shown. Returns how many. */
 uint64_t ad__session_entry_end(ad_front *f, const char *who, const char *why);
 /* Set whether a session waits for its client. */
 void ad__session_entry_set_away(ad_front *f, uint64_t session, const ad_domain *d, bool away);
@@ -228,6 +243,8 @@ uint64_t ad__handshake_count(const ad_front *f); /* number of connections in the
 void ad__handshake_close_all(ad_front *f, const char *why);
 /* Refuse a principal's clients that wait for a worker. */
 void ad__handshake_refuse_all(ad_front *f, const char *who, const char *why);
+/* The same for those whose token has expired. */
+void ad__handshake_refuse_expired(ad_front *f, int64_t now, const char *why);
 /* Stop or resume reading from clients that have sent nothing; returns the number of the others. */
 unsigned ad__handshake_pause(ad_front *f, bool pause);
 void ad__handshake_end_busy(ad_front *f); /* close the others, whose clients try again */

@@ -2,6 +2,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import threading
@@ -12,7 +13,7 @@ import pytest
 import raw
 from cutting import Proxy
 from observing import BAD, ctl
-from raw import Client, Failed, children, wait_until
+from raw import Client, Closed, Failed, children, wait_until
 from returning import CANCEL, Session, note
 from test_invite import parts
 
@@ -181,6 +182,25 @@ def test_a_peer_may_attach_and_nothing_else(start, tmp_path):
         peer.reply(peer.ask("share", buffer, 0, 0, 0))
     with pytest.raises(Failed, match="memory"):
         peer.get([peer.new("float64", [16_000_000]), x[1], 0, [3]])
+
+
+@pytest.mark.parametrize("end, why", [("expire", "the token has expired"), ("revoke", "has revoked the token")])
+def test_a_peers_sessions_end_with_its_token(start, tmp_path, end, why):
+    """Whomever a server has come for, it is out with its own token; the principal's own sessions stay."""
+    from returning import tcp_of
+    giver = Giver(start, tmp_path, "--tcp=127.0.0.1:0")
+    peer = Client(tcp_of(giver.server), token=f"{giver.token}/{WHO}")
+    assert peer.stat("sessions") == 2
+    if end == "revoke":
+        assert ctl(giver.server, "revoke", "taker") == "taker is out: 1 session ended\n"
+    else:
+        file = tmp_path / "giver" / "arrayd" / "tokens"
+        file.write_text(re.sub("expires=.*", "expires=2020-01-01T00:00:00Z", file.read_text()))
+        giver.server.process.send_signal(signal.SIGHUP)
+    with pytest.raises(Closed, match=why):
+        while True:
+            peer.stat("sessions")
+    wait_until(lambda: giver.client.stat("sessions") == 1, "the server's session has ended")
 
 
 def test_a_peer_does_not_change_what_somebody_may_have(start, tmp_path):

@@ -309,6 +309,46 @@ Test(door, who_has_waited_longest) {
     cr_expect_not(ad__session_entry_make_room(&front, "uid:2", AD_CLIENTS_ALL));
 }
 
+/* Note that a session has come by a token that expires then. */
+static void let_expire(uint64_t id, const char *token, int64_t expires) {
+    ad_entrant who = {.expires = expires};
+    snprintf(who.token, sizeof who.token, "%s", token);
+    ad__session_entry_came_by(&front, id, shared, &who);
+}
+
+/* End what has expired by then: these sessions, in this order; 0 ends the list. */
+static void check_expired(int64_t now, const uint64_t *order) {
+    ad__session_entry_end_expired(&front, now, "enough");
+    for (; *order; order++) cr_expect_eq(take_note(&worker, AD_NOTE_KILL, NULL).id, *order);
+    cr_expect(is_told_nothing(&worker));
+}
+
+Test(door, sessions_expire_in_the_order_of_their_tokens) {
+    ad_hand out = {.out = AD_BYTES_INIT};
+    static const int64_t expires[] = {30, 10, 0, 20, 10, 20, 30};
+    for (uint64_t id = 1; id < 8; id++) {
+        add_entry(id, "uid:1", 0, shared);
+        let_expire(id, id == 4 ? "token:b" : "token:a", expires[id - 1]);
+    }
+    check_expired(9, (const uint64_t[]){0});
+    check_expired(10, (const uint64_t[]){2, 5, 0});
+    ad__session_entry_hand_over(&front, &out);
+    ad__session_entry_remove_all(&front, NULL);
+    check_expired(99, (const uint64_t[]){0});
+    ad_hand in = {.reading = true, .at = out.out.data, .end = out.out.data + out.out.size};
+    ad__session_entry_hand_over(&front, &in);
+    ad__hand_free(&out);
+    check_expired(20, (const uint64_t[]){2, 5, 6, 4, 0});
+    ad__session_entry_remove(&front, 2, shared);
+    ad__session_entry_remove(&front, 6, shared);
+    ad__session_entry_remove(&front, 7, shared);
+    let_expire(5, "token:a", 0);
+    shared->state = AD_DOMAIN_STARTING;
+    check_expired(30, (const uint64_t[]){0});
+    shared->state = AD_DOMAIN_READY;
+    check_expired(30, (const uint64_t[]){4, 1, 0});
+}
+
 /* Read entries that were handed over, in a front that may not know their domain. */
 static bool read_entries(const ad_hand *out, const char *domain, int failing) {
     ad_hand in = {.reading = true, .at = out->out.data, .end = out->out.data + out->out.size};
@@ -338,7 +378,8 @@ Test(door, entries_go_to_the_next_front) {
 /* Begin a session of a server that comes for a principal. */
 static int open_for(const char *who) {
     int fd[2];
-    ad_entrant entrant = {.grants = {.may = AD_GRANT_CONNECT | AD_GRANT_PEER, .sessions = 2}};
+    ad_entrant entrant = {
+        .token = "token:server", .expires = 1000, .grants = {.may = AD_GRANT_CONNECT | AD_GRANT_PEER, .sessions = 2}};
     ad_bytes b = AD_BYTES_INIT;
     snprintf(entrant.who, sizeof entrant.who, "%s", who);
     make_connection(fd);
@@ -395,6 +436,26 @@ Test(door, servers_that_come_for_others_have_a_quarter_of_all_sessions) {
     cr_expect(is_told_nothing(&worker), "there was room");
     close(second);
     close(third);
+}
+
+Test(door, a_server_whose_token_is_over) {
+    const int given = open_for("uid:2");
+    const uint64_t id = take_note(&worker, AD_NOTE_SESSION, NULL).id;
+    shared->state = AD_DOMAIN_STARTING;
+    const int waits = open_for("uid:2"), another = open_and_say_hello(AD_WAY_TCP);
+    ad__handshake_refuse_expired(&front, 999, "it is over");
+    check_waits(waits);
+    ad__handshake_refuse_expired(&front, 1000, "it is over");
+    check_end(waits, "it is over");
+    const int revoked = open_for("uid:2");
+    ad__handshake_refuse_all(&front, "token:server", "revoked");
+    check_end(revoked, "revoked");
+    check_waits(given);
+    check_waits(another);
+    shared->state = AD_DOMAIN_READY;
+    check_expired(1000, (const uint64_t[]){id, 0});
+    close(given);
+    close(another);
 }
 
 Test(door, those_who_wait_for_a_worker_count_as_well) {

@@ -58,12 +58,12 @@ Test(entrance, of_whom_the_kernel_says_nothing_is_no_administrator) {
 
 static char tokens[] = "/tmp/arrayd-test-XXXXXX";
 
-static void write_tokens(void) {
-    static const char *const rows[][3] = {{"taker", TAKER, "peer=yes"},
-                                          {"other", OTHER, "memory=1M"},
-                                          {"late", LATE, "peer=yes expires=2001-01-01"},
-                                          {"soon", SOON, "peer=yes expires=2101-01-01"}};
-    FILE *f = fdopen(mkstemp(tokens), "w");
+/* Write the file of tokens; soon: what the last one is granted. */
+static void fill_tokens(FILE *f, const char *soon) {
+    const char *const rows[][3] = {{"taker", TAKER, "peer=yes"},
+                                   {"other", OTHER, "memory=1M"},
+                                   {"late", LATE, "peer=yes expires=2001-01-01"},
+                                   {"soon", SOON, soon}};
     cr_assert_not_null(f);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char digits[2 * AD_SHA256_SIZE + 1];
@@ -74,6 +74,8 @@ static void write_tokens(void) {
     }
     fclose(f);
 }
+
+static void write_tokens(void) { fill_tokens(fdopen(mkstemp(tokens), "w"), "peer=yes expires=2101-01-01"); }
 
 /* Come by a token over TLS. Returns the fault's text; "": who comes is let in. */
 static const char *come_by(const ad_front *f, const char *token, const char *certificate, ad_entrant *who) {
@@ -110,6 +112,55 @@ Test(entrance, servers_that_come_for_others) {
     cr_expect_str_eq(who.who, "token:taker");
     cr_expect_not(who.grants.may & AD_GRANT_PEER, "who comes for itself is no server");
     end_front(&front);
+    unlink(tokens);
+}
+
+/* ---- tokens that expire ---- */
+
+/* Begin a session of one who has come by a token. */
+static void add_session(ad_front *f, uint64_t id, const char *token, ad_domain *d) {
+    ad_note note = {.id = id, .resumable = 1};
+    ad_entrant who;
+    cr_assert_str_eq(come_by(f, token, NULL, &who), "");
+    snprintf(note.who, sizeof note.who, "%s", who.who);
+    cr_assert_eq(ad__session_entry_add(f, &note, d), 0);
+    ad__session_entry_came_by(f, id, d, &who);
+}
+
+/* Read the file of tokens again, whose last one is granted this. */
+static void grant_soon(ad_front *f, const char *soon) {
+    ad_fault fault;
+    fill_tokens(fopen(tokens, "w"), soon);
+    cr_assert_eq(ad__entrance_load(f, &fault), 0);
+    run_front(f);
+}
+
+Test(entrance, sessions_end_with_the_token_by_which_they_came) {
+    char option[64];
+    ad_front front;
+    ad_channel worker;
+    write_tokens();
+    snprintf(option, sizeof option, "--tokens=%s", tokens);
+    begin_front(&front, (const char *const[]){option, NULL});
+    ad_domain *d = add_domain(&front, AD_DOMAIN_SHARED, &worker);
+    add_session(&front, 1, SOON, d);
+    add_session(&front, 2, SOON "/uid:7", d);
+    add_session(&front, 3, TAKER "/uid:7", d);
+    grant_soon(&front, "peer=yes expires=2102-01-01");
+    cr_expect(is_told_nothing(&worker), "none expires today");
+    grant_soon(&front, "peer=yes expires=2001-01-01");
+    for (uint64_t id = 1; id < 3; id++) {
+        const ad_note note = take_note(&worker, AD_NOTE_KILL, NULL);
+        cr_expect_eq(note.id, id);
+        cr_expect_str_eq(note.text, "the token has expired");
+    }
+    cr_expect(is_told_nothing(&worker), "the token of the last one does not expire");
+    grant_soon(&front, "peer=yes");
+    cr_expect(is_told_nothing(&worker), "the token is good again");
+    cr_expect_eq(ad__entrance_dismiss(&front, "token:taker", "revoked"), 1, "of a server that has come for another");
+    cr_expect_eq(take_note(&worker, AD_NOTE_KILL, NULL).id, 3);
+    end_front(&front);
+    ad__channel_close(&worker);
     unlink(tokens);
 }
 

@@ -148,19 +148,20 @@ static int enter_for(const ad_front *f, ad_string who, ad_entrant *out, ad_fault
 }
 
 static int check_token(const ad_front *f, ad_string token, ad_entrant *out, ad_fault *fault) {
-    int64_t expires;
     const char *slash = memchr(token.data, '/', token.size);
     bool known = ad__token_formed(token.data, token.size) &&
-                 ad__principals_token(f->principals, token.data, token.size, out->who, &out->grants, &expires);
+                 ad__principals_token(f->principals, token.data, token.size, out->who, &out->grants, &out->expires);
     const bool is_peer = !known && slash && ad__token_formed(token.data, (size_t)(slash - token.data));
     if (is_peer)
         known = ad__principals_token(f->principals, token.data, (size_t)(slash - token.data), out->who, &out->grants,
-                                     &expires);
+                                     &out->expires);
     if (!known) return ad__fault(fault, AD_E_DENIED, "this server does not know the token");
-    if (is_peer && (!expires || time(NULL) < expires))
+    snprintf(out->token, sizeof out->token, "%s", out->who);
+    const bool expired = out->expires && out->expires <= time(NULL);
+    if (is_peer && !expired)
         return enter_for(f, (ad_string){slash + 1, token.size - (size_t)(slash + 1 - token.data)}, out, fault);
     out->grants.may &= ~(uint64_t)AD_GRANT_PEER;
-    if (!expires || time(NULL) < expires) return 0;
+    if (!expired) return 0;
     return ad__fault(fault, AD_E_DENIED, "the token of %s has expired: ask the server's administrator for another one",
                      out->who);
 }
@@ -169,18 +170,19 @@ static int check_token(const ad_front *f, ad_string token, ad_entrant *out, ad_f
 
 #define EXPIRED "the token has expired"
 
-/* End the sessions of tokens that have expired. A worker that cannot be told now is told the next time. */
+/* End the sessions of tokens that have expired, and refuse clients that wait. */
 static void on_expiry_timer(uv_timer_t *timer) {
     ad_front *f = timer->data;
-    size_t at = 0;
-    for (const char *who; (who = ad__principals_expired(f->principals, &at, time(NULL)));)
-        ad__entrance_dismiss(f, who, EXPIRED);
+    const int64_t now = time(NULL);
+    ad__handshake_refuse_expired(f, now, EXPIRED);
+    ad__session_entry_end_expired(f, now, EXPIRED);
 }
 
 static void watch_expiry(ad_front *f) {
     uv_timer_t *t = &f->timers.expiry;
     t->data = f;
-    if (ad__principals_expire(f->principals)) uv_timer_start(t, on_expiry_timer, 0, EXPIRY_MS);
+    ad__session_entry_renew(f);
+    if (f->entries.first || ad__principals_expire(f->principals)) uv_timer_start(t, on_expiry_timer, 0, EXPIRY_MS);
     else uv_timer_stop(t);
     uv_unref((uv_handle_t *)t);
 }
@@ -221,6 +223,8 @@ static void apply_default_limits(const ad_front *f, ad_entrant *who) {
 
 int ad__entrance_check(const ad_front *f, ad_way way, int fd, ad_string token, const char *certificate, ad_entrant *out,
                        ad_fault *fault) {
+    out->token[0] = 0;
+    out->expires = 0;
     int status =
         way == AD_WAY_UNIX ? check_user(f, fd, out, fault) : check_stranger(f, way, token, certificate, out, fault);
     if (status) return status;

@@ -243,12 +243,10 @@ bool ad__principals_token(const ad_principals *p, const char *token, size_t size
     return true;
 }
 
-const char *ad__principals_expired(const ad_principals *p, size_t *at, int64_t now) {
-    while (*at < p->tokens.count) {
-        const entry *e = &p->tokens.list[(*at)++];
-        if (e->expires && e->expires <= now) return e->who;
-    }
-    return NULL;
+bool ad__principals_expiry(const ad_principals *p, const char *who, int64_t *expires) {
+    const entry *e = find_entry(&p->tokens, who);
+    if (e) *expires = e->expires;
+    return e;
 }
 
 bool ad__principals_expire(const ad_principals *p) {

@@ -35,9 +35,8 @@ const char *ad__principals_next(const ad_principals *p, size_t *at, ad_grants *g
  * there is none. The time taken does not depend on the token's bytes. */
 bool ad__principals_token(const ad_principals *p, const char *token, size_t size, char who[AD_PRINCIPAL_SIZE],
                           ad_grants *grants, int64_t *expires);
-/* Iterate over the owners of tokens that have expired before `now`, in seconds since 1970; *at is 0 at first. NULL:
- * there are no more. */
-const char *ad__principals_expired(const ad_principals *p, size_t *at, int64_t now);
+/* Find when the token of "token:NAME" expires, in seconds since 1970; 0: never. False: there is no such token. */
+bool ad__principals_expiry(const ad_principals *p, const char *who, int64_t *expires);
 bool ad__principals_expire(const ad_principals *p); /* whether a token will expire or has */
 /* Make *who "cert:NAME" and find its grants. False: the name is too long. */
 bool ad__principals_certificate(const ad_principals *p, const char *name, char who[AD_PRINCIPAL_SIZE],

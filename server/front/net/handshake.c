@@ -188,7 +188,9 @@ static int send_to_worker(ad_handshake *h, ad_domain *d) {
     memcpy(note.secret, h->secret, sizeof note.secret);
     memcpy(note.who, h->entrant.who, sizeof note.who);
     memcpy(note.text, h->client, sizeof note.text);
-    return ad__domain_give(d, &note, fd);
+    const int status = ad__domain_give(d, &note, fd);
+    if (!status) ad__session_entry_came_by(h->front, h->session, d, &h->entrant);
+    return status;
 }
 
 static void wait_for_worker(ad_handshake *h) {
@@ -348,7 +350,16 @@ void ad__handshake_close_all(ad_front *f, const char *why) {
 void ad__handshake_refuse_all(ad_front *f, const char *who, const char *why) {
     for (ad_handshake *h = f->handshakes, *next; h; h = next) {
         next = h->next;
-        if (h->admitted && h->waiting && !strcmp(h->entrant.who, who)) refuse_client(h, AD_E_DENIED, why);
+        if (h->admitted && h->waiting && (!strcmp(h->entrant.who, who) || !strcmp(h->entrant.token, who)))
+            refuse_client(h, AD_E_DENIED, why);
+    }
+}
+
+void ad__handshake_refuse_expired(ad_front *f, int64_t now, const char *why) {
+    for (ad_handshake *h = f->handshakes, *next; h; h = next) {
+        next = h->next;
+        if (h->admitted && h->waiting && h->entrant.expires && h->entrant.expires <= now)
+            refuse_client(h, AD_E_DENIED, why);
     }
 }
 

@@ -13,7 +13,7 @@
 #include "protocol/base.h"
 #include "protocol/message.h"
 
-#define AD_HAND_VERSION 4 /* version of the record: another order or other members make another version */
+#define AD_HAND_VERSION 5 /* version of the record: another order or other members make another version */
 
 typedef struct ad_hand {
     bool reading, failed;
