@@ -7,19 +7,19 @@
 namespace ad {
 inline namespace AD_ISA {
 
-/* A complex number of 16 bytes lies where its parts can be read: at a multiple of 8. */
-struct two_words {
-    uint64_t word[2];
+/* A complex number lies where its parts can be read, so it is read as its parts. */
+template <class W> struct two_words {
+    W word[2];
 };
 
-/* f(tag<W>{}) for words as large as elements of a dtype. */
+/* f(tag<W>{}) for words as large as elements of a dtype, and as aligned. */
 template <class F> inline auto visit_words(int dtype, F &&f) {
     switch (itemsize(dtype)) {
     case 1: return f(tag<uint8_t>{});
     case 2: return f(tag<uint16_t>{});
     case 4: return f(tag<uint32_t>{});
-    case 8: return f(tag<uint64_t>{});
-    default: return f(tag<two_words>{});
+    case 8: return dtype == AD_COMPLEX64 ? f(tag<two_words<uint32_t>>{}) : f(tag<uint64_t>{});
+    default: return f(tag<two_words<uint64_t>>{});
     }
 }
 

@@ -350,7 +350,8 @@ def fails(d, *texts):
 
 def embedded(crashing, deaths, code, **env):
     """A program with a server of its own, which is gone when the program is."""
-    run = subprocess.run([sys.executable, "-c", EMBEDDED + code], capture_output=True, text=True, timeout=raw.WINDOW,
+    plain = [sys.executable, "-W", "ignore::DeprecationWarning"]  # Python 3.12 warns of each fork beside threads
+    run = subprocess.run([*plain, "-c", EMBEDDED + code], capture_output=True, text=True, timeout=raw.WINDOW,
                          env={**os.environ, "ARRAYD_BACKEND_PATH": str(crashing), "ARRAYD_BIN": raw.PROGRAM,
                               "AD_TEST_CRASHES": str(deaths.folder), "ASAN_OPTIONS": "handle_segv=0", **env})
     assert run.returncode == 0, run.stderr
