@@ -45,6 +45,59 @@ cupy._default_memory_pool.free_all_blocks()
     assert done.returncode == 0, done.stderr
 
 
+def test_modules_of_cupys_inside_that_programs_use():
+    program = """
+import arrayd.cupy
+arrayd.cupy.install()
+import cupy
+from cupy import _core
+import cupy._core.internal
+from cupy._core._routines_indexing import _ndarray_argwhere
+from cupy._core._scalar import get_typename
+
+calls = []
+remember = cupy._util.memoize(for_each_device=True)(lambda x: calls.append(x))
+remember(1), remember(1)
+assert calls == [1]
+cupy._util.clear_memo()
+remember(1)
+assert calls == [1, 1]
+assert cupy._core is _core and _core.core.ndarray is _core.ndarray is cupy.ndarray
+assert _core.ElementwiseKernel is cupy.ElementwiseKernel and _core.add is cupy.add
+assert get_typename("uint8") == "unsigned char" and get_typename(cupy.float64) == "double"
+assert cupy._core.internal.prod([2, 3]) == 6 and _core.get_size(3) == (3,) and _core.get_size([3, 4]) == (3, 4)
+assert cupy._core.internal._normalize_axis_index(-1, 3) == 2
+assert cupy._core.internal._normalize_axis_indices((-1, 0), 3) == (0, 2)
+assert cupy._core.internal._normalize_axis_indices((-1, 0), 3, sort_axes=False) == (2, 0)
+assert cupy._core.internal._normalize_axis_indices(None, 2) == (0, 1)
+out = cupy.zeros((2, 2), "int32")
+_core.elementwise_copy(cupy.asarray([1.5, 2.5]), out)
+assert out.tolist() == [[1, 2], [1, 2]]
+assert _ndarray_argwhere(out == 2).tolist() == [[0, 1], [1, 1]]
+for wrong in (lambda: get_typename(None), lambda: _core.get_size(None)):
+    try:
+        wrong()
+    except TypeError as error:
+        assert "not None" in str(error)
+    else:
+        raise SystemExit("None was taken")
+try:
+    _core._nothing
+except AttributeError as error:
+    assert "no name '_nothing' in cupy._core" in str(error)
+else:
+    raise SystemExit("a name that is not there was found")
+try:
+    import cupy._core._nothing
+except ModuleNotFoundError as error:
+    assert "no module 'cupy._core._nothing'" in str(error)
+else:
+    raise SystemExit("a module that is not there was imported")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
 def test_names():
     with pytest.raises(AttributeError, match="nothing"):
         arrayd.scipy.nothing

@@ -38,6 +38,7 @@ _SAID = {"arrayd.random": "cupy.random", "arrayd.scipy.sparse": "cupyx.scipy.spa
 
 # Names of CuPy's inside that programs use, by the functions that give the same.
 _PRIVATE = {"_default_memory_pool": "get_default_memory_pool", "_default_pinned_memory_pool": "get_default_pinned_memory_pool"}
+_INSIDE = ("_core", "_util")  # modules of CuPy's inside that _private.py has
 
 
 class _CuPy(types.ModuleType):
@@ -47,6 +48,8 @@ class _CuPy(types.ModuleType):
         import arrayd
         if name in _PRIVATE:
             return getattr(arrayd, _PRIVATE[name])()
+        if name in _INSIDE:
+            return importlib.import_module(f"cupy.{name}")
         try:
             value = getattr(arrayd, name)
         except AttributeError as error:
@@ -110,8 +113,12 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         top, _, rest = name.partition(".")
         if top not in _HOME:
             return None
-        home = f"{_HOME[top]}.{rest}" if rest else _HOME[top]
-        private = any(part.startswith("_") for part in rest.split("."))
+        inside = top == "cupy" and rest.partition(".")[0] in _INSIDE
+        if inside:
+            home = f"{importlib.import_module('arrayd.cupy._private').__name__}.{rest}"  # importing that makes the modules in it
+        else:
+            home = f"{_HOME[top]}.{rest}" if rest else _HOME[top]
+        private = not inside and any(part.startswith("_") for part in rest.split("."))
         if private or home in ("arrayd.cupy", "arrayd.cupyx") and rest or importlib.util.find_spec(home) is None:
             raise ModuleNotFoundError(f"arrayd, which stands in for CuPy, has no module {name!r}{_reason(top, rest)}", name=name)
         return importlib.machinery.ModuleSpec(name, self, origin="arrayd", is_package=True, loader_state=home)
