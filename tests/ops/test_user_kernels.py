@@ -283,6 +283,13 @@ def test_a_parameter_named_n():
     assert total(x) == 6
 
 
+def test_an_operation_may_use_any_names_of_its_own():
+    kernel = ad.ElementwiseKernel("T x, raw T y", "T z", "ptrdiff_t _i = i, _n = 3, n = 1, _shape = 0; z = x + y[_i] + _n * n + _shape", "named")
+    assert kernel(ad.arange(4), ad.arange(4)).tolist() == [3, 5, 7, 9]
+    strided = ad.arange(8)[::2]
+    assert kernel(strided, strided).tolist() == [3, 7, 11, 15]
+
+
 def test_parameters_named_i_and_n():
     x = ad.arange(5)
     add = ad.ElementwiseKernel("T i, T n", "T z", "z = 10 * i + n", "tens")

@@ -173,7 +173,7 @@ class ElementwiseKernel(Declared):
                  "for (ptrdiff_t _i = (ptrdiff_t)blockIdx.x * blockDim.x + threadIdx.x; _i < _n; "
                  "_i += (ptrdiff_t)blockDim.x * gridDim.x) {",
                  "" if any(p.name == "i" for p in self.params) else "[[maybe_unused]] const ptrdiff_t i = _i;",
-                 "_ind.set(_i);", *each, code(self.operation, self.name, ";"), "}",
+                 "_ind.set(_i);", *each, "{", code(self.operation, self.name, ";"), "}}",  # the operation may have names of its own
                  code(self._after, f"after_loop of {self.name}", ";"), "}"]
         return "\n".join(filter(None, lines)) + "\n"
 
