@@ -95,6 +95,15 @@ def test_memory_is_compared_element_by_element():
     assert not ad.shares_memory(a, a.copy())
 
 
+def test_how_long_to_compare_memory_has_names():
+    x, a = np.arange(100).reshape(10, 10), ad.arange(100).reshape(10, 10)
+    for one, other in ((np.s_[::2], np.s_[1::2]), (np.s_[:, ::2], np.s_[:, 1::2]), (np.s_[:2], np.s_[1:]), (np.s_[:2], np.s_[3:])):
+        assert ad.shares_memory(a[one], a[other], "MAY_SHARE_BOUNDS") == np.may_share_memory(x[one], x[other]), (one, other)
+        assert ad.shares_memory(a[one], a[other], "MAY_SHARE_EXACT") == np.shares_memory(x[one], x[other]), (one, other)
+    with pytest.raises(ValueError, match="max_work must be an integer, None, 'MAY_SHARE_BOUNDS' or 'MAY_SHARE_EXACT', not 'EXACT'"):
+        ad.shares_memory(a, a, max_work="EXACT")
+
+
 def test_strides_of_dimensions_of_one_share_no_memory():
     views = [lambda v: v[:10].reshape(1, 10), lambda v: v[10:], lambda v: v[:10][::-1].reshape(10, 1), lambda v: v,
              lambda v: v[19:].reshape(1, 1), lambda v: v[9:10].reshape(1), lambda v: v[::19].reshape(2, 1).T]

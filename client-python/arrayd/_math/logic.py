@@ -241,11 +241,18 @@ def may_share_memory(a, b, max_work=None):
 def shares_memory(a, b, max_work=None):
     """Whether two arrays have a byte in common.
 
-    Parameters: a, b: arrays. max_work: as numpy.shares_memory; None: until it is known.
+    Parameters: a, b: arrays. max_work: as numpy.shares_memory; None or "MAY_SHARE_EXACT": until it is known;
+        "MAY_SHARE_BOUNDS": not at all, as may_share_memory.
     Returns: bool.
-    Raises: numpy.exceptions.TooHardError when max_work does not suffice.
-    Source: numpy.shares_memory
+    Raises: numpy.exceptions.TooHardError when max_work does not suffice; ValueError for another name.
+    Source: numpy.shares_memory; the names are cupy.shares_memory's
     """
+    if max_work == "MAY_SHARE_BOUNDS":
+        return may_share_memory(a, b)
+    if max_work == "MAY_SHARE_EXACT":
+        max_work = None
+    elif isinstance(max_work, str):
+        raise ValueError(f"max_work must be an integer, None, 'MAY_SHARE_BOUNDS' or 'MAY_SHARE_EXACT', not {max_work!r}")
     return may_share_memory(a, b) and np.shares_memory(_Outline(a), _Outline(b), max_work)
 
 
