@@ -483,6 +483,22 @@ def test_streams_by_number():
         cuda.Stream.from_external(Foreign())
 
 
+def test_facts_by_which_programs_choose_their_blocks():
+    properties, attributes = cuda.runtime.getDeviceProperties(0), cuda.Device(0).attributes
+    assert properties["multiProcessorCount"] > 0 and properties["regsPerBlock"] == attributes["MaxRegistersPerBlock"] == 65536
+    assert properties["maxThreadsPerMultiProcessor"] == attributes["MaxThreadsPerMultiProcessor"] in (1024, 1536, 2048)
+    assert cuda.runtime.deviceGetAttribute(cuda.runtime.cudaDevAttrMaxSharedMemoryPerBlock, 0) == properties["sharedMemPerBlock"]
+    code = """extern "C" __global__ void f(int *out, int n) {
+        extern __shared__ int held[];
+        if (!threadIdx.x) held[n - 1] = 7;
+        __syncthreads();
+        if (threadIdx.x == 1) *out = held[n - 1];
+    }"""
+    out, kernel = ad.zeros(1, "int32"), ad.RawKernel(code, "f")
+    kernel((1,), (2,), (out, np.int32(properties["sharedMemPerBlock"] // 4)), shared_mem=properties["sharedMemPerBlock"])
+    assert int(out[0]) == 7
+
+
 def test_facts_of_devices():
     device = cuda.Device()
     properties = cuda.runtime.getDeviceProperties(device.id)

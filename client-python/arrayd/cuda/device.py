@@ -7,11 +7,13 @@ from ._thread import apply, current, enter, leave
 
 __all__ = ["Device", "from_pointer", "get_compute_capability", "get_device_id"]
 
-# Limits of kernels on every device that there can be: CUDA's limits from compute capability 3.0 on, which hold for
-# the server's processors as well.
+# Limits of kernels on every device that there can be: CUDA's limits from compute capability 7.0 on, which hold for
+# the server's processors as well. Shared memory is what a launch may ask for without max_dynamic_shared_size_bytes.
 _COMMON = {"WarpSize": 32, "MaxThreadsPerBlock": 1024, "MaxBlockDimX": 1024, "MaxBlockDimY": 1024, "MaxBlockDimZ": 64,
            "MaxGridDimX": 2**31 - 1, "MaxGridDimY": 65535, "MaxGridDimZ": 65535, "CooperativeLaunch": 1,
-           "MemoryPoolsSupported": 1}
+           "MemoryPoolsSupported": 1, "MaxSharedMemoryPerBlock": 48 << 10, "MaxRegistersPerBlock": 64 << 10}
+# Threads that a multiprocessor holds, by compute capability; 2048 of all others, and of processors.
+_THREADS = {(7, 5): 1024, (8, 6): 1536, (8, 7): 1536, (8, 9): 1536, (12, 0): 1536, (12, 1): 1536}
 
 
 @functools.total_ordering
@@ -75,11 +77,11 @@ class Device:
 
     @property
     def attributes(self):
-        """dict of those of CUDA's attributes that the server tells, or that all its devices have in common, by CuPy's
-        names."""
+        """dict of those of CUDA's attributes that the server tells, or that follow from the compute capability, by
+        CuPy's names. MultiProcessorCount of processors is how many threads compute."""
         _, _, major, minor, processors, *_ = self._facts()
         return {"ComputeCapabilityMajor": major, "ComputeCapabilityMinor": minor, "MultiProcessorCount": processors,
-                **_COMMON}
+                "MaxThreadsPerMultiProcessor": _THREADS.get((major, minor), 2048), **_COMMON}
 
     @property
     def pci_bus_id(self):

@@ -25,7 +25,8 @@ _DRAWING = {"cudaGraphDebugDotFlags" + name: 1 << bit for name, bit in _DRAWING.
 globals().update(_DRAWING)
 # CUDA's numbers, of those attributes that are told; their names are those here without cudaDevAttr.
 _ATTRIBUTES = {1: "MaxThreadsPerBlock", 2: "MaxBlockDimX", 3: "MaxBlockDimY", 4: "MaxBlockDimZ", 5: "MaxGridDimX",
-               6: "MaxGridDimY", 7: "MaxGridDimZ", 10: "WarpSize", 16: "MultiProcessorCount",
+               6: "MaxGridDimY", 7: "MaxGridDimZ", 8: "MaxSharedMemoryPerBlock", 10: "WarpSize",
+               12: "MaxRegistersPerBlock", 16: "MultiProcessorCount", 39: "MaxThreadsPerMultiProcessor",
                75: "ComputeCapabilityMajor", 76: "ComputeCapabilityMinor", 95: "CooperativeLaunch",
                115: "MemoryPoolsSupported"}
 globals().update({"cudaDevAttr" + name: number for number, name in _ATTRIBUTES.items()})
@@ -118,8 +119,8 @@ def getDeviceProperties(device):
     """Return what is known of a device.
 
     Parameters: device: its number.
-    Returns: dict: name (bytes), totalGlobalMem, major, minor, multiProcessorCount, warpSize, maxThreadsPerBlock,
-    maxThreadsDim and maxGridSize (tuples of three).
+    Returns: dict: name (bytes), totalGlobalMem, major, minor, multiProcessorCount, maxThreadsPerMultiProcessor, warpSize,
+    maxThreadsPerBlock, sharedMemPerBlock, regsPerBlock, maxThreadsDim and maxGridSize (tuples of three).
     Raises: ValueError for one that does not exist.
     Source: cupy.cuda.runtime.getDeviceProperties
     """
@@ -127,8 +128,9 @@ def getDeviceProperties(device):
     memory, _, major, minor, processors, *_ = device._facts()
     facts = device.attributes
     return {"name": device.name.encode(), "totalGlobalMem": memory, "major": major, "minor": minor,
-            "multiProcessorCount": processors, "warpSize": facts["WarpSize"],
-            "maxThreadsPerBlock": facts["MaxThreadsPerBlock"],
+            "multiProcessorCount": processors, "maxThreadsPerMultiProcessor": facts["MaxThreadsPerMultiProcessor"],
+            "warpSize": facts["WarpSize"], "maxThreadsPerBlock": facts["MaxThreadsPerBlock"],
+            "sharedMemPerBlock": facts["MaxSharedMemoryPerBlock"], "regsPerBlock": facts["MaxRegistersPerBlock"],
             "maxThreadsDim": tuple(facts["MaxBlockDim" + axis] for axis in "XYZ"),
             "maxGridSize": tuple(facts["MaxGridDim" + axis] for axis in "XYZ")}
 

@@ -47,7 +47,10 @@ void device_close(ad_device *device) {
     delete device;
 }
 
-void device_info(ad_device *, ad_device_info *info) { ad_cpu_device_info(info); }
+void device_info(ad_device *, ad_device_info *info) {
+    ad_cpu_device_info(info);
+    info->multiprocessors = ad_cpu_parallel_threads();
+}
 
 void device_plans(ad_device *device, ad_plans *plans) { ad_fft_plans_count(device, plans); }
 
