@@ -65,12 +65,14 @@ def pytest_configure(config):
     config.arrayd_server = (process, folder)
 
 
-def pytest_terminal_summary(terminalreporter, config):
-    """Print what the server has logged last, where tests have failed: whether it has lost a worker, and why."""
-    if getattr(config, "arrayd_server", None) and terminalreporter.stats.get("failed"):
-        log = pathlib.Path(config.arrayd_server[1], "log").read_text(errors="replace")
-        terminalreporter.section("the server's log")
-        terminalreporter.write_line("\n".join(log.splitlines()[-20:]))
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """Show with a failed test what the server has logged last: whether it has lost a worker, and why."""
+    report = yield
+    if report.failed and getattr(item.config, "arrayd_server", None):
+        log = pathlib.Path(item.config.arrayd_server[1], "log").read_text(errors="replace")
+        report.sections.append(("The server's log", "\n".join(log.splitlines()[-20:])))
+    return report
 
 
 def pytest_unconfigure(config):
