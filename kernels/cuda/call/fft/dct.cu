@@ -1,11 +1,13 @@
 /* dct: cosine and sine transforms by Fourier transforms of cuFFT. Here x has n points, F is a Fourier transform, and
  * w(a) is exp(-i pi a):
- *   cosine 1: the real parts of F of x and its mirror image, of 2 (n - 1) points
- *   sine 1: the negative imaginary parts of F of 0, x, 0, -x mirrored, of 2 (n + 1) points
- *   cosine 2: F of every second point and then the others backwards, times w(k / 2n): twice its real parts, and twice
- * its negative imaginary parts backwards cosine 3: those steps in reverse cosine 4: F of x[i] w(i / 2n) and as many
- * zeros, times w((2k + 1) / 4n): twice its real parts Those of sines are those of cosines, with one side backwards and
- * every other sign of the other one changed. */
+ * - cosine 1: the real parts of F of x and its mirror image, of 2 (n - 1) points
+ * - sine 1: the negative imaginary parts of F of 0, x, 0, -x mirrored, of 2 (n + 1) points
+ * - cosine 2: F of every second point and then the others backwards, times w(k / 2n): twice its real parts, and twice
+ *   its negative imaginary parts backwards
+ * - cosine 3: those steps in reverse
+ * - cosine 4: F of x[i] w(i / 2n) and as many zeros, times w((2k + 1) / 4n): twice its real parts
+ *
+ * Those of sines are those of cosines, with one side backwards and every other sign of the other one changed. */
 #include "kernels/call.h"
 #include "kernels/cuda/backend/device.h"
 #include "kernels/cuda/call/fft/plans.h"
@@ -28,8 +30,19 @@ template <class T> struct line_plan {
     int64_t n, lines, nbefore, nafter;
     int type;
     bool sine, ortho;
-    double factor;
+    double factor, quarter; /* 1 / 4n */
 };
+
+/* The line that a point's number is in, and its place there. Divisions of 64 bits take several times as long as those
+ * of 32. */
+struct line_place {
+    int64_t line, at;
+};
+
+__device__ inline line_place find_place(int64_t number, int64_t each) {
+    if ((uint64_t(number) | uint64_t(each)) >> 32) return {number / each, number % each};
+    return {int64_t(uint32_t(number) / uint32_t(each)), int64_t(uint32_t(number) % uint32_t(each))};
+}
 
 /* The point i of a line as the transform of cosines takes it. */
 template <class T> __device__ T take_point(const line_plan<T> &p, const T *x, int64_t i) {
@@ -40,10 +53,12 @@ template <class T> __device__ T take_point(const line_plan<T> &p, const T *x, in
     return scaled ? T(v * ROOT_2) : v;
 }
 
+/* exp(i pi angle). Single precision is as good as its angle, which is at most 1/2. */
 template <class T> __device__ complex<T> turn(double angle) {
-    double s, c;
-    sincospi(angle, &s, &c);
-    return {T(c), T(s)};
+    T s, c;
+    if constexpr (sizeof(T) == 4) sincospif(T(angle), &s, &c);
+    else sincospi(angle, &s, &c);
+    return {c, s};
 }
 
 /* ---- the points of the Fourier transform ---- */
@@ -59,12 +74,12 @@ template <class T> __device__ T make_real(const line_plan<T> &p, const T *x, int
 template <class T> __device__ complex<T> make_complex(const line_plan<T> &p, const T *x, int64_t i) {
     if (p.type == 4) {
         if (i >= p.n) return {T(0), T(0)};
-        const complex<T> w = turn<T>(-double(i) / (2.0 * double(p.n)));
+        const complex<T> w = turn<T>(-double(2 * i) * p.quarter);
         const T v = take_point(p, x, i);
         return {v * w.re, v * w.im};
     }
     const T a = take_point(p, x, i), b = i == 0 ? T(0) : take_point(p, x, p.n - i);
-    const complex<T> w = turn<T>(double(i) / (2.0 * double(p.n)));
+    const complex<T> w = turn<T>(double(2 * i) * p.quarter);
     const bool real = i == 0 || 2 * i == p.n;
     return {a * w.re + b * w.im, real ? T(0) : a * w.im - b * w.re};
 }
@@ -72,9 +87,10 @@ template <class T> __device__ complex<T> make_complex(const line_plan<T> &p, con
 template <class T> __global__ void __launch_bounds__(THREADS) make_points(const __grid_constant__ line_plan<T> p) {
     const int64_t step = int64_t(gridDim.x) * THREADS;
     for (int64_t u = int64_t(blockIdx.x) * THREADS + threadIdx.x; u < p.lines * p.nbefore; u += step) {
-        const T *x = p.x + u / p.nbefore * p.n;
-        if (p.type < 3) static_cast<T *>(p.before)[u] = make_real(p, x, u % p.nbefore);
-        else static_cast<complex<T> *>(p.before)[u] = make_complex(p, x, u % p.nbefore);
+        const line_place place = find_place(u, p.nbefore);
+        const T *x = p.x + place.line * p.n;
+        if (p.type < 3) static_cast<T *>(p.before)[u] = make_real(p, x, place.at);
+        else static_cast<complex<T> *>(p.before)[u] = make_complex(p, x, place.at);
     }
 }
 
@@ -86,20 +102,20 @@ template <class T> __device__ T find_frequency(const line_plan<T> &p, const void
     const complex<T> *f = static_cast<const complex<T> *>(after) + line * p.nafter;
     if (p.type == 1) return p.sine ? -f[k + 1].im : f[k].re;
     const int64_t j = p.type == 2 && 2 * k > p.n ? p.n - k : k;
-    const complex<T> w =
-        turn<T>(p.type == 2 ? -double(j) / (2.0 * double(p.n)) : -double(2 * k + 1) / (4.0 * double(p.n)));
+    const complex<T> w = turn<T>(-double(p.type == 2 ? 2 * j : 2 * k + 1) * p.quarter);
     return j == k ? T(2) * (f[j].re * w.re - f[j].im * w.im) : T(-2) * (f[j].re * w.im + f[j].im * w.re);
 }
 
 template <class T> __global__ void __launch_bounds__(THREADS) make_result(const __grid_constant__ line_plan<T> p) {
     const int64_t step = int64_t(gridDim.x) * THREADS;
     for (int64_t u = int64_t(blockIdx.x) * THREADS + threadIdx.x; u < p.lines * p.n; u += step) {
-        const int64_t i = u % p.n, k = p.sine && p.type == 2 ? p.n - 1 - i : i;
+        const auto [line, i] = find_place(u, p.n);
+        const int64_t k = p.sine && p.type == 2 ? p.n - 1 - i : i;
         double factor = p.factor;
         if (p.ortho && ((p.type == 2 && k == 0) || (p.type == 1 && !p.sine && (k == 0 || k == p.n - 1))))
             factor *= ROOT_HALF;
         if (p.sine && p.type > 2 && i % 2 != 0) factor = -factor;
-        p.out[u] = T(double(find_frequency(p, p.after, u / p.n, k)) * factor);
+        p.out[u] = T(double(find_frequency(p, p.after, line, k)) * factor);
     }
 }
 
@@ -187,6 +203,7 @@ template <class T> line_plan<T> plan_lines(const array &from, const array &to) {
     p.out = reinterpret_cast<T *>(to.data);
     p.n = from.shape[from.ndim - 1];
     p.lines = count(from) / p.n;
+    p.quarter = 1 / (4 * double(p.n));
     return p;
 }
 
