@@ -12,15 +12,17 @@ _ops = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_ops)
 start_server, BUILD, TOP, own_server, servers = (_ops.start_server, _ops.BUILD, _ops.TOP, _ops.own_server,
                                                  _ops.servers)
-pytest_terminal_summary = _ops.pytest_terminal_summary
+pytest_runtest_makereport = _ops.pytest_runtest_makereport
 
 
 def gpus():
-    """Return how many GPUs there are."""
+    """Return how many GPUs programs see."""
     try:
-        return subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True).stdout.count("GPU ")
+        there = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True).stdout.count("GPU ")
     except FileNotFoundError:
         return 0
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return there if visible is None else min(there, len(list(filter(None, visible.split(",")))))
 
 
 def pytest_configure(config):
