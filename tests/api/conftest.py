@@ -10,7 +10,7 @@ _spec = importlib.util.spec_from_file_location("ops_conftest", _path)
 _ops = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_ops)
 pytest_configure, pytest_unconfigure = _ops.pytest_configure, _ops.pytest_unconfigure
-pytest_terminal_summary = _ops.pytest_terminal_summary
+pytest_runtest_makereport = _ops.pytest_runtest_makereport
 start_server, BUILD = _ops.start_server, _ops.BUILD
 sys.path.append(str(pathlib.Path(__file__).parent))
 
