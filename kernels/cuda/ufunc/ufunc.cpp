@@ -119,7 +119,8 @@ void widen(plan *p) {
         size *= 2;
     }
     p->walk.stride[0][last] = p->walk.stride[1][last] = size;
-    p->dtype[0] = p->dtype[1] = uint8_t(any_of_size(size));
+    /* Complex numbers at half places stay what they are: only their parts are aligned. */
+    if (size != ad_ufunc_size(p->dtype[0])) p->dtype[0] = p->dtype[1] = uint8_t(any_of_size(size));
 }
 
 /* Tell whether an operand is a run of elements, or such runs at one distance, which do not overlap. */
