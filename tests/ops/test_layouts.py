@@ -110,8 +110,12 @@ def test_complex_numbers_at_half_places(name):
     def half(shape):
         return ad.zeros(2 * int(np.prod(shape)) + 1, dtype.char.lower())[1:].view(dtype).reshape(shape)
     pairs, a = half((6,)), half((3, 3))
+    moved, turned = half((6,)), half((3, 3))
     pairs[...] = np.arange(6) + 1j
     a[...] = values = np.array([[4, 1j, 0], [-1j, 5, 2], [0, 2, 6]], dtype)
+    moved[...] = pairs
+    turned[...] = a.T
+    assert np.array_equal(moved.get(), np.arange(6) + 1j) and np.array_equal(turned.get(), values.T)
     square = np.zeros((4, 4), dtype)
     square[np.triu_indices(4, 1)] = np.arange(6) + 1j
     assert np.array_equal(call("squareform", (pairs,), (), out=half((4, 4))).get(), square + square.T)

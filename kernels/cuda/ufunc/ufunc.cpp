@@ -112,6 +112,7 @@ void widen(plan *p) {
     int size = ad_ufunc_size(p->dtype[0]);
     const bool fill = !p->walk.base[1];
     if (fill || p->masked || p->walk.stride[0][last] != size || p->walk.stride[1][last] != size) return;
+    if (!is_aligned(p, 0, size) || !is_aligned(p, 1, size)) return; /* a complex number at a multiple of its part */
     while (size < 16 && p->walk.shape[last] % 2 == 0) {
         p->walk.stride[0][last] = p->walk.stride[1][last] = 2 * size;
         if (!is_aligned(p, 0, 2 * size) || !is_aligned(p, 1, 2 * size)) break;
