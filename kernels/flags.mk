@@ -124,7 +124,7 @@ $(CUDA_OBJ)/%.o: %.cpp $(CUDA_OBJ)/flags | build/.deps
 	$Q$(CXX) $(CXX_FLAGS) $(KERNEL_CXXFLAGS) $(CUDA_CXXFLAGS) $(DEPEND) -c $< -o $@
 
 # Each operation rounds by itself, as NumPy's do, and as chains do.
-$(CUDA_OBJ)/kernels/cuda/ufunc/%.o $(CUDA_OBJ)/kernels/cuda/special/%.o $(addprefix $(CUDA_OBJ)/kernels/cuda/call/,fill.o random/random.o): NVCC_FLAGS += -fmad=false
+$(CUDA_OBJ)/kernels/cuda/ufunc/%.o $(CUDA_OBJ)/kernels/cuda/special/%.o $(CUDA_OBJ)/kernels/cuda/list/%.o $(addprefix $(CUDA_OBJ)/kernels/cuda/call/,fill.o random/random.o): NVCC_FLAGS += -fmad=false
 
 # nvcc reads a copy of xsf that is made for it.
 $(FETCHED)/cuda/.stamp: $(FETCHED)/.stamp kernels/special/xsf.sed kernels/special/xsf_lpmv.sh

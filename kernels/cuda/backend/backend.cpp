@@ -1,10 +1,12 @@
 /* The cuda backend's table. */
 #include <new>
+#include <tuple>
 
 #include "kernels/call.h"
 #include "kernels/cuda/backend/device.h"
 #include "kernels/cuda/backend/module.h"
 #include "kernels/cuda/backend/range.h"
+#include "kernels/cuda/list/list.h"
 #include "protocol/infer.h"
 #include "protocol/rows_request.h"
 
@@ -20,6 +22,21 @@ int dispatch(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
     }
 }
 
+/* A function of the table that first launches the list of the stream it is given. Its last argument is a fault. */
+template <auto Function> struct after_list;
+template <class... A, int (*Function)(ad_stream *, A...)> struct after_list<Function> {
+    static int call(ad_stream *stream, A... a) {
+        ad_fault *fault = std::get<sizeof...(A) - 1>(std::tie(a...));
+        const int status = ad_cuda_list_flush(stream, fault);
+        return status ? status : Function(stream, a...);
+    }
+};
+
+int record_event(ad_event *event, ad_stream *stream, ad_fault *fault) {
+    const int status = ad_cuda_list_flush(stream, fault);
+    return status ? status : ad_cuda_event_record(event, stream, fault);
+}
+
 /* The one place where exceptions could cross into C. */
 int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
     ad_range range([op] { return ad__op_name(op); });
@@ -27,6 +44,7 @@ int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fau
     int status = ad_faults_check(faults, AD_SITE_run, fault);
     if (status || (status = ad_cuda_enter(stream->device, fault))) return status;
     if (ad_faults_due(faults, AD_SITE_wild) && (status = ad_cuda_wild(stream, fault))) return status;
+    if ((status = ad_cuda_list_begin(stream, op, fault))) return status;
     try {
         return dispatch(stream, op, run, fault);
     } catch (const std::bad_alloc &) {
@@ -62,13 +80,13 @@ const ad_backend backend = {AD_BACKEND_VERSION,
                             ad_cuda_slab_import,
                             ad_cuda_stream_open,
                             ad_cuda_stream_close,
-                            ad_cuda_stream_wait,
+                            after_list<ad_cuda_stream_wait>::call,
                             ad_cuda_event_open,
                             ad_cuda_event_close,
-                            ad_cuda_event_record,
+                            record_event,
                             ad_cuda_event_done,
                             ad_cuda_event_elapsed,
-                            ad_cuda_stream_follow,
+                            after_list<ad_cuda_stream_follow>::call,
                             ad_cuda_host_alloc,
                             ad_cuda_host_free,
                             ad_cuda_host_register,
@@ -76,13 +94,13 @@ const ad_backend backend = {AD_BACKEND_VERSION,
                             ad_cuda_check_open,
                             ad_cuda_check_close,
                             ad_cuda_check_fault,
-                            ad_cuda_zero,
-                            ad_cuda_upload,
-                            ad_cuda_upload_pinned,
-                            ad_cuda_download,
-                            ad_cuda_move,
+                            after_list<ad_cuda_zero>::call,
+                            after_list<ad_cuda_upload>::call,
+                            after_list<ad_cuda_upload_pinned>::call,
+                            after_list<ad_cuda_download>::call,
+                            after_list<ad_cuda_move>::call,
                             run_operation,
-                            run_chain,
+                            after_list<run_chain>::call,
                             ad_cuda_module_job,
                             ad_cuda_module_open,
                             ad_cuda_module_close,
@@ -90,7 +108,7 @@ const ad_backend backend = {AD_BACKEND_VERSION,
                             ad_cuda_module_global,
                             ad_cuda_kernel_info,
                             ad_cuda_kernel_set,
-                            run_launch};
+                            after_list<run_launch>::call};
 
 const ad_part_table parts = {ad_cuda_device_split, ad_cuda_stream_confine};
 

@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/backend/driver.h"
 #include "kernels/cuda/backend/libraries.h"
+#include "kernels/cuda/list/list.h"
 
 namespace {
 
@@ -147,6 +148,8 @@ int ad_cuda_device_open(int index, int, ad_compiler *compiler, ad_device **out, 
     if (!device) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     device->index = index;
     device->compiler = compiler;
+    const char *lists = getenv("ARRAYD_LISTS");
+    device->lists = lists ? atoi(lists) : AD_LIST_ITEMS;
     if ((status = ad_faults_parse(&device->faults, getenv("ARRAYD_FAULT"), fault)) || (status = start(device, fault)) ||
         (status = ad_cuda_slab_open(device, fault)) || (status = ad_cuda_ring_open(device, fault)) ||
         (status = ad_cuda_streams_prepare(device, fault)) || (status = ad_cuda_warm(device, fault))) {

@@ -14,6 +14,7 @@ struct ad_cuda_warmer;    /* a thread that loads what is slow to load (warm.cpp)
 struct ad_cuda_fuser;     /* kernels of chains (fuse/cache.cpp) */
 struct ad_cuda_part;      /* some of the multiprocessors, and a stream that has those alone (parts.cpp) */
 struct ad_cuda_confined;
+struct ad_list; /* small operations that are launched together (list/list.h) */
 
 struct ad_device {
     int index;
@@ -34,6 +35,7 @@ struct ad_device {
     ad_faults faults;
     ad_cuda_fuser *fuser; /* made with the first chain */
     ad_cuda_part *parts;  /* made when first asked for */
+    int lists;            /* most small operations that are launched together; 0: each is launched by itself */
 };
 
 struct ad_stream {
@@ -46,6 +48,8 @@ struct ad_stream {
     ad_cuda_confined *confined; /* streams that leave multiprocessors alone (parts.cpp) */
     cudaEvent_t moved;          /* orders them; NULL: not needed yet */
     int multiprocessors;        /* that operations have now; 0: all of the device's */
+    ad_list *list;              /* what was asked for and is not launched yet; NULL: nothing was ever */
+    bool listing;               /* the first launch of the operation at hand may go to the list instead */
 };
 
 struct ad_event {
@@ -130,6 +134,9 @@ int ad_cuda_upload(ad_stream *stream, void *to, const void *host, uint64_t size,
 int ad_cuda_upload_pinned(ad_stream *stream, void *to, const void *host, uint64_t size, ad_fault *fault);
 int ad_cuda_download(ad_stream *stream, void *host, const void *from, uint64_t size, ad_fault *fault);
 int ad_cuda_move(ad_stream *stream, void *to, const void *from, uint64_t size, ad_fault *fault);
+
+/* list/list.cpp: launch the stream's list, before anything else is done with the stream. */
+int ad_cuda_list_flush(ad_stream *stream, ad_fault *fault);
 
 /* call/call.cu: kernels that the rest of the backend needs. */
 /* A copy between any two places that the device reaches; both must be there. size: more than 0, less than 2^31. */

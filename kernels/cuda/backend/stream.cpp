@@ -6,6 +6,7 @@
 #include "kernels/cuda/backend/checks.h"
 #include "kernels/cuda/backend/device.h"
 #include "kernels/cuda/backend/libraries.h"
+#include "kernels/cuda/list/list.h"
 #include "protocol/distribution.h"
 
 static int stream_make(ad_device *device, int priority, ad_stream **out, ad_fault *fault) {
@@ -35,6 +36,7 @@ static ad_stream *stream_take(ad_device *device, int priority) {
 /* Streams are kept for whoever needs one next, with their handles of cuSOLVER, and destroyed with the device only. */
 void ad_cuda_stream_close(ad_stream *stream) {
     if (!stream) return;
+    ad_cuda_list_flush(stream, nullptr);
     ad_cuda_stream_widen(stream, nullptr);
     stream->next = stream->device->spare;
     stream->device->spare = stream;
@@ -60,6 +62,7 @@ void ad_cuda_streams_close(ad_device *device) {
         ad_cuda_solver_close(stream);
         ad_cuda_confined_close(stream);
         cudaStreamDestroy(stream->whole);
+        delete stream->list;
         delete stream;
     }
 }

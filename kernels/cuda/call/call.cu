@@ -60,7 +60,11 @@ int ad__call_store(ad_call *c, void *to, const void *value, int size) {
     return ad_cuda_launched("storing a scalar", c->fault);
 }
 
-int ad__call_ufunc(ad_call *c, const ad_op *op) { return ad_cuda_ufunc(c->stream, op, c->run, c->fault); }
+/* A part of a call, whose other kernels come after it: no item of a list. */
+int ad__call_ufunc(ad_call *c, const ad_op *op) {
+    c->stream->listing = false;
+    return ad_cuda_ufunc(c->stream, op, c->run, c->fault);
+}
 
 int ad_cuda_wild(ad_stream *stream, ad_fault *fault) {
     wild_kernel<<<1, 1, 0, stream->cuda>>>(reinterpret_cast<int *>(uintptr_t(16)));

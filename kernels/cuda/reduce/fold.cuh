@@ -154,15 +154,15 @@ struct fold_part {
 struct fold_work {
     template <class A> static __device__ __forceinline__ void settle(const ad_fold &, A &, const char *) {}
 };
-template <class Work> __device__ __forceinline__ void fold_all(const ad_fold &f) {
+/* Do the work of one block. memory: shared, a state for each thread. */
+template <class Work> __device__ __forceinline__ void fold_one(const ad_fold &f, uint32_t number, char *memory) {
     using A = typename Work::state;
     constexpr int N = Work::SIDE;
-    __shared__ __align__(16) char memory[sizeof(A) * AD_FOLD_THREADS];
     A *shared = reinterpret_cast<A *>(memory);
     const bool yfast = f.flags & AD_FOLD_YFAST;
     const unsigned t = threadIdx.x, fast = yfast ? f.log_y : f.log_x, low = t & ((1u << fast) - 1), high = t >> fast;
     const unsigned x = yfast ? high : low, y = yfast ? low : high;
-    const uint32_t group = f.blocks > 1 ? blockIdx.x / f.blocks : blockIdx.x, block = blockIdx.x - group * f.blocks;
+    const uint32_t group = f.blocks > 1 ? number / f.blocks : number, block = number - group * f.blocks;
     const int64_t o = (int64_t(group) << f.log_x) + x;
     fold_place at = {0, 0, 0};
     A a[N];
@@ -181,6 +181,11 @@ template <class Work> __device__ __forceinline__ void fold_all(const ad_fold &f)
         Work::settle(f, a[i], f.in + at.in);
         a[i].finish(f, f.out + at.out + i * f.side);
     }
+}
+
+template <class Work> __device__ __forceinline__ void fold_all(const ad_fold &f) {
+    __shared__ __align__(16) char memory[sizeof(typename Work::state) * AD_FOLD_THREADS];
+    fold_one<Work>(f, blockIdx.x, memory);
 }
 
 template <class Work> __global__ void __launch_bounds__(AD_FOLD_THREADS) fold(const __grid_constant__ ad_fold f) {

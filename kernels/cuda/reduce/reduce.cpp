@@ -2,6 +2,7 @@
  * order in which they lie in memory, have kernels of their own: for types that a sum or an extreme can be taken of
  * directly. All others go through one kernel that takes everything. */
 #include "kernels/cuda/backend/device.h"
+#include "kernels/cuda/list/list.h"
 #include "kernels/cuda/reduce/plan.h"
 #include "protocol/infer.h"
 #include "protocol/rows_reduction.h"
@@ -270,6 +271,9 @@ int launch(plan *p) {
     ad_fold *f = &p->fold;
     const int way = plan_way(p, &groups), side = way == AD_FOLD_SIDE ? int(8 / ad::itemsize(p->input)) : 1;
     const ad_fold_kernel *kernel = &p->ways[way];
+    const int listed = ad_cuda_list_fold(&p->call, f, p->family, way, p->input, groups);
+    if (listed > 0 && p->call.op->operand[0].desc.form == AD_VIEW) p->call.run->wrote = true;
+    if (listed != 0) return listed > 0 ? 0 : listed;
     int status = ad_fold_scratch(&p->call, f, groups, kernel->state * side);
     if (status) return status;
     if (groups * f->blocks > INT32_MAX)

@@ -1,5 +1,6 @@
 /* Universal functions: what an operation's operands are, and which kernel it is for. */
 #include "kernels/call.h"
+#include "kernels/cuda/list/list.h"
 #include "kernels/cuda/ufunc/plan.h"
 #include "protocol/infer.h"
 #include "protocol/rows_ufunc.h"
@@ -120,8 +121,7 @@ void widen(plan *p) {
         size *= 2;
     }
     p->walk.stride[0][last] = p->walk.stride[1][last] = size;
-    /* Complex numbers at half places stay what they are: only their parts are aligned. */
-    if (size != ad_ufunc_size(p->dtype[0])) p->dtype[0] = p->dtype[1] = uint8_t(any_of_size(size));
+    p->dtype[0] = p->dtype[1] = uint8_t(any_of_size(size));
 }
 
 /* Tell whether an operand is a run of elements, or such runs at one distance, which do not overlap. */
@@ -205,7 +205,8 @@ int ad_cuda_ufunc(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fau
     for (int i = 0; i < op->nout; i++)
         if (op->operand[i].desc.form == AD_VIEW) run->wrote = true;
     report_check(&p, run);
-    int result = moves(p.row, p.loop) ? copy(&p, run) : ad_ufunc_try_fast(&p);
+    int result = ad_cuda_list_ufunc(&p);
+    if (result == 0) result = moves(p.row, p.loop) ? copy(&p, run) : ad_ufunc_try_fast(&p);
     if (result == 0) result = ad_ufunc_run_general(&p);
     return result < 0 ? result : 0;
 }

@@ -320,7 +320,7 @@ class CompressedBase(ExtremeMethods, SparseBase):
 
     def _set_diagonal(self, row, col, length, values):
         places = ad.arange(length)
-        _index.put_elements(self, places + row, places + col, values, warn=False)
+        _index.put_elements(self, places + row, places + col, values)
 
 
 @register_class

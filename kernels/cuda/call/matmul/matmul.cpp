@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "kernels/cuda/backend/device.h"
+#include "kernels/cuda/list/list.h"
 
 namespace {
 
@@ -62,11 +63,26 @@ int lay_out(ad_call *c, ad_cuda_product *p, array *out) {
     return !out->data ? AD_E_MEMORY : 0;
 }
 
+/* Make the product an item of the stream's list: 1. 0: it is none, as those of more than one pair of matrices. */
+int try_list(ad_call *c, const array *a, const array *b, const array *out) {
+    ad_cuda_product p;
+    p.dtype = out->dtype;
+    p.a = matrix_of(a);
+    p.b = matrix_of(b);
+    p.c = matrix_of(out);
+    for (int i = 0; i < out->ndim - 2; i++) p.batch.add(out->shape[i], {0, 0, 0});
+    const int listed = ad_cuda_list_product(c, &p);
+    if (listed > 0) c->run->wrote = true;
+    return listed;
+}
+
 int multiply(ad_call *c, array *a, array *b, array *out) {
     const bool blas = by_blas(out->dtype);
     const int ndim = out->ndim;
     ad_cuda_product p;
+    const int listed = try_list(c, a, b, out);
     int status;
+    if (listed != 0) return listed > 0 ? 0 : listed;
     if (blas)
         for (array *x : {a, b})
             if (!ad_cuda_matmul_takes(x) && (status = ad_call_packed(c, x, x->dtype, x->ndim - 2, x))) return status;
