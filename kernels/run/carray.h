@@ -5,6 +5,18 @@
 
 #include <cupy/float16.cuh>
 
+/* Of std's traits those that cupy's header has under a name of its own. */
+namespace cupy {
+namespace type_traits {
+template <bool B, class T, class F> struct conditional { typedef T type; };
+template <class T, class F> struct conditional<false, T, F> { typedef F type; };
+template <bool B, class T = void> struct enable_if {};
+template <class T> struct enable_if<true, T> { typedef T type; };
+template <class T, class U> struct is_same { static const bool value = false; };
+template <class T> struct is_same<T, T> { static const bool value = true; };
+} // namespace type_traits
+} // namespace cupy
+
 namespace ad_kernel {
 template <int N> struct dims { long long at[N ? N : 1]; };
 

@@ -98,6 +98,39 @@ else:
     assert done.returncode == 0, done.stderr
 
 
+def test_functions_that_cupy_has_called_otherwise():
+    program = """
+import arrayd.cupy
+arrayd.cupy.install()
+import cupy
+import numpy as np
+here, there = np.arange(6.0).reshape(2, 3), cupy.arange(6.0).reshape(2, 3)
+for name, *args in [("amax",), ("amin", 1), ("argsort",), ("argpartition", 1), ("clip", 1, 3), ("copy",), ("diagonal",), ("max", 0),
+                    ("mean",), ("min",), ("nonzero",), ("partition", 1), ("prod",), ("ravel",), ("repeat", 2), ("reshape", 6), ("sort",),
+                    ("squeeze",), ("std",), ("sum",), ("swapaxes", 0, 1), ("take", [0]), ("trace",), ("transpose",), ("var",)]:
+    function = getattr(cupy, name)
+    mine, its = function(here, *args), function(there, *args)
+    mine, its = (mine[0], its[0]) if isinstance(mine, tuple) else (mine, its)
+    assert isinstance(mine, (np.ndarray, np.generic)) and isinstance(its, cupy.ndarray), name
+    assert function.__doc__ == getattr(arrayd, name).__doc__ and np.array_equal(its.get(), mine), name
+assert isinstance(cupy.take(here, cupy.asarray([1])), cupy.ndarray)
+assert cupy.array([1, 2], bool, True, "C", False, 2).shape == (1, 2)
+assert cupy.array(here, copy=False).tolist() == cupy.array([[0, 1, 2], [3, 4, 5]], float, False).tolist()
+assert cupy.array(there, copy=False) is there
+a = cupy.arange(3)
+assert cupy.reshape(a, newshape=(3, 1)).shape == (3, 1) and cupy.stack(tup=[a, a]).shape == (2, 3)
+assert cupy.delete(a, indices=1).tolist() == [0, 2]
+assert [int(one) for one in cupy.unravel_index(5, dims=(2, 3))] == [1, 2]
+assert cupy.flip(a=a).tolist() == cupy.flipud(a=a).tolist() == [2, 1, 0] and cupy.union1d(arr1=a, arr2=a).tolist() == [0, 1, 2]
+assert cupy.fliplr(a=there).tolist() == [[2, 1, 0], [5, 4, 3]] and cupy.rot90(a=there).shape == (3, 2)
+assert cupy.histogram(x=a, bins=2)[0].tolist() == [1, 2] and cupy.cov(a=a) == 1 and cupy.corrcoef(a=a) == 1
+assert cupy.extract(a > 1, a=a).tolist() == [2] and cupy.ediff1d(arr=a).tolist() == [1, 1]
+assert cupy.intersect1d(arr1=a, arr2=a).tolist() == [0, 1, 2] and cupy.take_along_axis(a=a, indices=a, axis=0).tolist() == [0, 1, 2]
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
 def test_names():
     with pytest.raises(AttributeError, match="nothing"):
         arrayd.scipy.nothing

@@ -5,6 +5,8 @@
  * AD_TEST_CRASHES names a folder. With a file `way` in it the process ends by that signal instead of by SIGSEGV. Each
  * death writes one byte into `deaths`; when that has as many as `most` says there are no more. A file `attach` is
  * removed, and the worker that takes up slabs dies of it. A file `lost` has the number of a device that does not open.
+ * With a file `faults` the process does not end: the device is lost, as a GPU is by a kernel's fault, and all that is
+ * asked of it from then on fails.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -21,6 +23,7 @@
 static const ad_backend *cpu;
 static ad_backend table;
 static ad_stream *doomed; /* has such an operation under way */
+static bool faulted;
 
 typedef char file_path[256];
 
@@ -48,6 +51,7 @@ static void end_process(void) {
         return;
     }
     if (write(fd, "x", 1) != 1) _exit(9);
+    if ((faulted = number_in("faults", 0))) return;
     if (!way) _exit(0);
     if (number_in("unseen", 0)) signal(way, SIG_DFL); /* the worker does not learn of it */
     raise(way);
@@ -69,6 +73,11 @@ static void die_if_awaited(const ad_stream *stream) {
     end_process();
 }
 
+/* What a call returns of which `status` is the result. */
+static int fail_if_lost(int status, ad_fault *fault) {
+    return faulted ? ad__fault(fault, AD_E_DEVICE_LOST, "a kernel has faulted") : status;
+}
+
 static void arrange_death(ad_stream *stream) {
     if (table.asynchronous) doomed = stream;
     else end_process();
@@ -78,24 +87,28 @@ static void arrange_death(ad_stream *stream) {
 static int run_operation(ad_stream *stream, const ad_op *op, ad_run *how, ad_fault *fault) {
     if (is_fatal(op) && op->opcode == AD_REQ_QUERY) end_process();
     else if (is_fatal(op)) arrange_death(stream);
-    return cpu->run(stream, op, how, fault);
+    return fail_if_lost(cpu->run(stream, op, how, fault), fault);
 }
 
 static int run_chain(ad_stream *stream, const ad_chain *chain, ad_run *how, ad_fault *fault) {
     bool fatal = false;
     for (int i = 0; i < chain->nscalars; i++) fatal = fatal || is_fatal_number(&chain->scalar[i]);
     if (fatal) arrange_death(stream);
-    return cpu->fuse(stream, chain, how, fault);
+    return fail_if_lost(cpu->fuse(stream, chain, how, fault), fault);
 }
 
 static int wait_stream(ad_stream *stream, ad_fault *fault) {
     die_if_awaited(stream);
-    return cpu->stream_wait(stream, fault);
+    return fail_if_lost(cpu->stream_wait(stream, fault), fault);
 }
 
 static int ask_event(ad_event *event, ad_fault *fault) {
     die_if_awaited(NULL);
-    return cpu->event_done(event, fault);
+    return fail_if_lost(cpu->event_done(event, fault), fault);
+}
+
+static int record_event(ad_event *event, ad_stream *stream, ad_fault *fault) {
+    return fail_if_lost(cpu->event_record(event, stream, fault), fault);
 }
 
 static int open_device(int index, int threads, ad_compiler *compiler, ad_device **out, ad_fault *fault) {
@@ -112,12 +125,12 @@ static int attach_slab(ad_device *device, int fd, uint64_t size, ad_slab_map *ou
 static int write_memory(ad_stream *stream, void *to, const void *host, uint64_t size, ad_fault *fault) {
     const int64_t fatal = FATAL;
     if (size == FATAL * sizeof fatal) arrange_death(stream);
-    return cpu->upload(stream, to, host, size, fault);
+    return fail_if_lost(cpu->upload(stream, to, host, size, fault), fault);
 }
 
 static int read_memory(ad_stream *stream, void *host, const void *from, uint64_t size, ad_fault *fault) {
     if (size == FATAL) arrange_death(stream);
-    return cpu->download(stream, host, from, size, fault);
+    return fail_if_lost(cpu->download(stream, host, from, size, fault), fault);
 }
 
 const ad_backend *ad_backend_get(void) {
@@ -127,6 +140,7 @@ const ad_backend *ad_backend_get(void) {
     table.fuse = run_chain;
     table.stream_wait = wait_stream;
     table.event_done = ask_event;
+    table.event_record = record_event;
     table.slab_attach = attach_slab;
     table.upload = write_memory;
     table.download = read_memory;

@@ -113,6 +113,26 @@ def test_an_operation(server, deaths):
     goes_on(session, x, value)
 
 
+def test_a_fault_of_the_device(begin, deaths):
+    """A device that fails when it is waited for, as a GPU does after a kernel's fault, leaves its worker no signal. Of
+    operations that are sent together the one at fault is found."""
+    deaths.tell("faults", 1)
+    session = Session(begin(env=LATE).path)
+    value = np.arange(1000)
+    x = session.put(value)
+    before = [session.ufunc("add", "int64", [1000], x, k) for k in range(3)]
+    bad = session.ufunc("add", "int64", [1000], x, FATAL)
+    number = session.operations
+    behind = [session.ufunc("multiply", "int64", [1000], x, k) for k in range(3)]
+    for k in range(3):
+        assert np.array_equal(get(session, before[k]), value + k)
+        assert np.array_equal(get(session, behind[k]), value * k)
+    failed = fails(session, bad, "crashed 3 times while executing it .a kernel has faulted .*, so it was left out")
+    assert (failed.number, failed.name) == (number, "add")
+    assert deaths.count == 3
+    goes_on(session, x, value)
+
+
 @pytest.mark.parametrize("fuse", ["0", "1"])
 @pytest.mark.parametrize("reads", [False, True])
 def test_in_place(begin, late, deaths, fuse, reads):

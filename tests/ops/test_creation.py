@@ -151,6 +151,7 @@ def test_grids():
     check(lambda xp: xp.mgrid[0:5, 1:3])
     check(lambda xp: xp.mgrid[0:1:3j])
     check(lambda xp: xp.mgrid[0:1:3j, 2:4])
+    check(lambda xp: xp.mgrid[[slice(n) for n in (2, 3)]])
     check(lambda xp: tuple(xp.ogrid[0:5, 1:3:0.5]))
     check(lambda xp: xp.fromfunction(lambda i, j: i * 10 + j, (3, 4)))
     check(lambda xp: xp.fromfunction(lambda i, j: i == j, (3, 3), dtype=int))

@@ -132,7 +132,7 @@ fails(ModuleNotFoundError, "import cupy_backends.cuda.libs.nothing", "cupy_backe
 fails(ModuleNotFoundError, "import cupy.cupy._backends", "arrayd")
 fails(ModuleNotFoundError, "import cupyx.cutensor", "einsum")
 fails(ModuleNotFoundError, "import cupy.cudnn", "CuPy 14 has removed it")
-fails(ModuleNotFoundError, "import cupy._core", "cupy._core")
+fails(ModuleNotFoundError, "import cupy._manipulation", "cupy._manipulation")
 fails(ModuleNotFoundError, "import cupy.cupyx", "cupy.cupyx")
 fails(ImportError, "from cupy import nothing", "nothing")
 fails(AttributeError, "cupy.nothing", "module 'cupy' has no attribute 'nothing'")

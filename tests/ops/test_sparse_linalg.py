@@ -1,6 +1,7 @@
 """arrayd.scipy.sparse.linalg and csgraph against SciPy and dense linear algebra."""
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.sparse as ss
 import scipy.sparse.csgraph
 import scipy.sparse.linalg as sl
@@ -104,12 +105,14 @@ def test_pace():
     pace = _Pace(1000)
     pace.norms = [1.0, 0.1]
     assert pace.choose(1e-9) == 6 and pace.choose(1e-90) == 16 and pace.choose(1.0) == 1
-    for norms in ([], [1.0], [0.0, 0.0], [1.0, 2.0], [np.nan, 1.0], [1.0, np.nan], [np.inf, 1.0], [1.0, 0.0]):
+    pace.norms = []
+    assert pace.choose(1e-3) == 4
+    for norms in ([1.0], [0.0, 0.0], [1.0, 2.0], [np.nan, 1.0], [1.0, np.nan], [np.inf, 1.0], [1.0, 0.0]):
         pace.norms = norms
         assert pace.choose(1e-3) == pace.choose(0.0) == 1
     pace.norms = [1.0] * 20
     assert pace.choose(1e-3) == 3
-    assert _Pace(1 << 24).choose(1e-9) == 1 and _Pace(0).choose(0.0) == 1
+    assert _Pace(1 << 24).choose(1e-9) == 1 and _Pace(0).choose(0.0) == 4
 
 
 def test_systems_with_odd_numbers():
@@ -207,6 +210,80 @@ def test_eigenvalues_by_lobpcg():
         near(w, values[::-1][:3] if largest else values[:3], 1e-6)
     with pytest.raises(ValueError):
         linalg.eigsh(sp.csr_matrix(a), k=N)
+
+
+def count_requests(function, *args, **kwargs):
+    before = ad.stat()["requests"]
+    function(*args, **kwargs)
+    return ad.stat()["requests"] - before
+
+
+def test_iterations_wait_once():
+    """An iteration asks for one answer, with all that it finds out of the vectors; an exponential's terms ask for none."""
+    (a, _), x = make_grid(np.float64, True), ad.asarray(seed("waits").standard_normal((400, 3)))
+    a = sp.csr_matrix(a)
+    linalg.lobpcg(a, x, maxiter=1)
+    few, many = (count_requests(linalg.lobpcg, a, x, tol=0, maxiter=n) for n in (5, 15))
+    assert many - few == 10
+    few, many = (count_requests(linalg.expm_multiply, a * t, x) for t in (0.1, 5.0))
+    assert many == few
+    few, many = (count_requests(linalg.cg, a, x[:, 0], rtol=0, maxiter=n) for n in (1, 3))
+    assert many == few
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("largest", (True, False))
+def test_pencils_by_lobpcg(dtype, largest):
+    """Values and vectors are those of the dense pencil, with another matrix, a preconditioner, constraints, and without."""
+    rng = seed("lobpcg", str(np.dtype(dtype)), largest)
+    (a, _), x = make_grid(dtype, True), rng.standard_normal((400, 4))
+    if a.dtype.kind == "c":
+        a = (a + ss.diags([1j, -1j], [1, -1], a.shape)).tocsr().astype(dtype)
+        x = x + 1j * rng.standard_normal(x.shape)
+    n, tolerance = a.shape[0], 5e-3 if a.dtype.char in "fF" else 1e-5
+    b, m = ss.diags(np.linspace(1, 2, n)).tocsr().astype(dtype), ss.diags(1 / a.diagonal()).tocsr()
+    for B in (None, b):
+        values, vectors = scipy.linalg.eigh(a.toarray().astype(np.complex128), None if B is None else B.toarray())
+        values, vectors = (values[::-1], vectors[:, ::-1]) if largest else (values, vectors)
+        for M in (None, m):
+            for Y in (None, vectors[:, :2].astype(dtype) if a.dtype.kind == "c" else None):
+                w, v = linalg.lobpcg(sp.csr_matrix(a), ad.asarray(x.astype(dtype)), *(
+                    None if one is None else sp.csr_matrix(one) for one in (B, M)), None if Y is None else ad.asarray(Y),
+                    tol=1e-3 if a.dtype.char in "fF" else 1e-5, maxiter=300, largest=largest)
+                assert w.dtype.char == a.dtype.char.lower() and v.dtype == dtype and v.flags.c_contiguous
+                near(w, values[:4] if Y is None else values[2:6], tolerance)
+                v, product = v.get(), v.get() if B is None else b @ v.get()
+                near(v.conj().T @ product, np.eye(4), 1e-4 if a.dtype.char in "fF" else 1e-9)
+                assert np.abs(a @ v - product * w.get()).max() < 10 * tolerance
+
+
+def test_lobpcg_leaves_out_what_is_found():
+    """An exact vector has a residual of zeros, with which the others would be dependent; a guess of zeros is refused."""
+    a = ss.diags(np.arange(1.0, 61)).tocsr()
+    x = np.random.default_rng(1).standard_normal((60, 3))
+    x[:, 0] = np.eye(60)[59]
+    x[59, 1:] = 0
+    w, v, values, norms = linalg.lobpcg(sp.csr_matrix(a), ad.asarray(x), tol=1e-7, maxiter=100, retLambdaHistory=True,
+                                        retResidualNormsHistory=True)
+    near(w, [60, 59, 58], 1e-9)
+    near(a @ v.get() - v.get() * w.get(), 0, 1e-6)
+    assert len(values) == len(norms) and float(norms[-1].max()) <= 1e-7 and all(one.shape == (3,) for one in values + norms)
+    w, v = linalg.lobpcg(sp.csr_matrix(a), ad.asarray(np.eye(60)[:, 57:]), tol=0)
+    near(w, [60, 59, 58], 0)
+    assert linalg.lobpcg(sp.csr_matrix(a), ad.asarray(x.astype("f4")), tol=1e-7)[1].dtype == np.float64
+    with pytest.raises(ValueError, match="dependent"):
+        linalg.lobpcg(sp.csr_matrix(a), ad.eye(60, 2, k=-1) * ad.asarray([1, 0]))
+
+
+def test_residuals_that_nearly_vanish():
+    """Where a step of Lanczos' method all but meets an invariant subspace, its residual is made orthogonal once more."""
+    q = np.linalg.qr(np.random.default_rng(5).standard_normal((80, 80)))[0]
+    for small in (1e-5, 1e-8, 1e-11):
+        values = np.concatenate([np.linspace(5, 9, 6), small * np.linspace(1, 2, 74)])
+        a = (q * values) @ q.T
+        w, v = linalg.eigsh(ad.asarray((a + a.T) / 2), k=4, v0=ad.asarray(q[:, :6].sum(axis=1) + small * q[:, 6:].sum(axis=1)))
+        near(w, values[2:6], 1e-9)
+        near(v.T @ v, np.eye(4), 1e-9)
 
 
 def test_triangles_and_factors():

@@ -43,6 +43,14 @@ def test_options_of_assertions():
     testing.assert_allclose(a, A * 1.1, rtol=0.1)
     testing.assert_array_almost_equal(a, A + 0.001, decimal=2)
     testing.assert_array_equal(a, A, strict=True, strides_check=True)
+    testing.assert_allclose(ad.asarray([ad.nan]), [np.nan], equal_nan=True)
+    testing.assert_allclose(a, A, strict=True)
+    testing.assert_array_less(a, A + 1, strict=True)
+    for compare, *options in ((testing.assert_allclose, ad.asarray([ad.nan]), [np.nan], {"equal_nan": False}),
+                              (testing.assert_allclose, a, A.astype("f4"), {"strict": True, "rtol": 1}),
+                              (testing.assert_array_less, a, (A + 1).astype("f4"), {"strict": True})):
+        with pytest.raises(AssertionError):
+            compare(*options[:2], **options[2])
     for options in ({"strict": True}, {"strides_check": True}):
         with pytest.raises(AssertionError):
             testing.assert_array_equal(a, A.astype("f4"), **options)

@@ -316,6 +316,19 @@ def test_arrays_of_elements():
         np.testing.assert_array_equal(last(view(ad.asarray(x))).get(), expected)
 
 
+def test_traits_of_types_by_the_name_of_cupys_header():
+    kernel = ad.ElementwiseKernel("T x", "int32 z", """
+        using namespace cupy::type_traits;
+        typename conditional<sizeof(T) == 8, long long, int>::type wide = x;
+        z = 10 * sizeof wide + is_same<T, double>::value + named(x);
+        """, "traits", preamble="""
+        template <class T> __device__ typename cupy::type_traits::enable_if<sizeof(T) == 8, int>::type named(T) { return 100; }
+        template <class T> __device__ typename cupy::type_traits::enable_if<sizeof(T) == 4, int>::type named(T) { return 200; }
+        """)
+    for dtype, expected in (("float64", 181), ("int64", 180), ("float32", 240)):
+        assert kernel(ad.ones(1, dtype)).tolist() == [expected]
+
+
 def test_raw_arrays_as_carrays():
     first = ad.ElementwiseKernel("raw T x, int64 n", "T z", "z = row(x, i)", "first", preamble="""
         template <class T, bool C> __device__ T row(const CArray<T, 2, C> &a, ptrdiff_t i) {

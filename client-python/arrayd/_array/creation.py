@@ -310,6 +310,8 @@ def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None, blo
     """
     if device is not None:
         return on_device(device, asarray, a, dtype, order, copy=copy)
+    if type(a) is ndarray and dtype is order is copy is None and not _core.is_elsewhere(a):
+        return a
     return array(a, dtype, copy=copy, order=order)
 
 

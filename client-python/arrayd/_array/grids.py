@@ -189,7 +189,7 @@ class _Grid:
         self._sparse = sparse
 
     def __getitem__(self, key):
-        if not isinstance(key, tuple):
+        if not isinstance(key, (tuple, list)):
             return _line(key)
         parts = [_steps(part) for part in key]
         n, kind = len(parts), _base.result_type(0, *(one for _, _, _, types in parts for one in types))

@@ -21,6 +21,9 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
     Raises: ValueError when the shapes do not agree or there is nothing to join; TypeError for a cast.
     Source: numpy.concatenate
     """
+    made = _join_alike(arrays, axis) if out is dtype is None else None
+    if made is not None:
+        return made
     arrays = [_base.as_operand(a) for a in arrays]
     if not arrays:
         raise ValueError("need at least one array to concatenate")
@@ -40,6 +43,29 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
         stop = start + part.shape[axis]
         if part.size:
             out[along(out.ndim, axis, slice(start, stop))] = part
+        start = stop
+    return out
+
+
+def _join_alike(arrays, axis):
+    """concatenate's result where that is easily said: of a list of arrays of one type whose shapes agree; else None."""
+    first = arrays[0] if isinstance(arrays, (list, tuple)) and arrays else None
+    if type(first) is not ndarray or type(axis) is not int or not 0 <= axis < first.ndim:
+        return None
+    dtype, shape, length = first.dtype, first.shape, 0
+    before, after = shape[:axis], shape[axis + 1:]
+    for part in arrays:
+        if type(part) is not ndarray or part.dtype != dtype:
+            return None
+        shape = part.shape
+        if shape[:axis] != before or shape[axis + 1:] != after or len(shape) == axis:
+            return None
+        length += shape[axis]
+    out, start, whole = _base.empty((*before, length, *after), dtype), 0, (slice(None),) * axis
+    for part in arrays:
+        stop = start + part.shape[axis]
+        if stop > start and part.size:
+            out[(*whole, slice(start, stop))] = part
         start = stop
     return out
 

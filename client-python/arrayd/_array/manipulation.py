@@ -152,6 +152,9 @@ def expand_dims(a, axis):
     Source: numpy.expand_dims
     """
     a = as_array(a)
+    if type(axis) is int and 0 <= axis <= a.ndim:
+        shape = a.shape
+        return a.reshape((*shape[:axis], 1, *shape[axis:]))
     axis = axis if isinstance(axis, (tuple, list)) else (axis,)
     ndim = a.ndim + len(axis)
     places = normalize_axes(tuple(axis), ndim)

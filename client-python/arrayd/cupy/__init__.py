@@ -26,8 +26,6 @@ import sys
 import types
 import warnings
 
-import numpy
-
 __all__ = ["VERSION", "install"]
 
 VERSION = "14.0.0"  # of CuPy, that cupy.__version__ says
@@ -66,18 +64,6 @@ class _CuPy(types.ModuleType):
         import arrayd
         found = arrayd.get_array_module(*args)
         return self if found is arrayd else found
-
-    @staticmethod
-    def sum(a, *args, **kwargs):
-        """arrayd.sum; of a NumPy array what its own method gives, as in CuPy, so that it stays in this process."""
-        import arrayd
-        return a.sum(*args, **kwargs) if isinstance(a, numpy.ndarray) else arrayd.sum(a, *args, **kwargs)
-
-    @staticmethod
-    def prod(a, *args, **kwargs):
-        """arrayd.prod; of a NumPy array what its own method gives."""
-        import arrayd
-        return a.prod(*args, **kwargs) if isinstance(a, numpy.ndarray) else arrayd.prod(a, *args, **kwargs)
 
     def __dir__(self):
         import arrayd
@@ -131,8 +117,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if isinstance(module, _CuPy):
             module.__dict__.update({name: value for name, value in vars(arrayd).items() if not name.startswith("_")},
                                    __version__=VERSION, __doc__=__doc__, __all__=arrayd.__all__)
-            for name in ("cupy", "cupyx", "get_array_module", "prod", "sum"):
+            for name in ("cupy", "cupyx", "get_array_module"):
                 module.__dict__.pop(name, None)
+            from ._calls import FUNCTIONS
+            module.__dict__.update(FUNCTIONS)
         else:
             sys.modules[module.__name__] = importlib.import_module(module.__spec__.loader_state)
 

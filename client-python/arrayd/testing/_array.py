@@ -4,15 +4,15 @@ import numpy.testing as _npt
 from .._array.creation import asnumpy
 
 
-def assert_allclose(actual, desired, rtol=1e-7, atol=0, err_msg="", verbose=True):
+def assert_allclose(actual, desired, rtol=1e-7, atol=0, err_msg="", verbose=True, *, equal_nan=True, strict=False):
     """AssertionError unless two arrays are equal up to tolerances.
 
     Parameters: actual, desired: arrays. rtol, atol: relative to desired, absolute. err_msg: put before the message.
-    verbose: show the values.
+    verbose: show the values. equal_nan: NaN equals NaN. strict: shapes and types must be equal, too.
     Raises: AssertionError.
     Source: cupy.testing.assert_allclose
     """
-    _npt.assert_allclose(asnumpy(actual), asnumpy(desired), rtol, atol, err_msg=err_msg, verbose=verbose)
+    _npt.assert_allclose(asnumpy(actual), asnumpy(desired), rtol, atol, equal_nan, err_msg, verbose, strict=strict)
 
 
 def assert_array_almost_equal(x, y, decimal=6, err_msg="", verbose=True):
@@ -74,11 +74,11 @@ def assert_array_list_equal(xlist, ylist, err_msg="", verbose=True, strict=False
         assert_array_equal(x, y, err_msg, verbose, strict)
 
 
-def assert_array_less(x, y, err_msg="", verbose=True):
+def assert_array_less(x, y, err_msg="", verbose=True, *, strict=False):
     """AssertionError unless every element is less than the other array's.
 
-    Parameters: x: the smaller one. y: the larger one. err_msg, verbose: as assert_allclose.
+    Parameters: x: the smaller one. y: the larger one. err_msg, verbose, strict: as assert_allclose.
     Raises: AssertionError.
     Source: cupy.testing.assert_array_less
     """
-    _npt.assert_array_less(asnumpy(x), asnumpy(y), err_msg, verbose)
+    _npt.assert_array_less(asnumpy(x), asnumpy(y), err_msg, verbose, strict=strict)

@@ -1,5 +1,5 @@
-/* LAPACK's functions by type, on packed matrices by columns, which return its info; and BLAS's trsm, on matrices by
- * rows. */
+/* LAPACK's functions by type, on packed matrices by columns, which return its info; and BLAS's substitution,
+ * on matrices by rows. */
 #ifndef AD_KERNELS_CPU_CALL_LINALG_LAPACK_H
 #define AD_KERNELS_CPU_CALL_LINALG_LAPACK_H
 
@@ -39,21 +39,22 @@ template <class T> struct ad_lapack;
         return LAPACKE_##x##glq##_work(LAPACK_COL_MAJOR, m, n, k, in(a), m, in(tau), in(w.work), w.lwork);            \
     }
 
-/* BLAS takes complex numbers by addresses of their parts. */
-#define AD_TRSM_REAL(T, x)                                                                                   \
-    static void trsm(CBLAS_UPLO triangle, CBLAS_DIAG diagonal, int n, int k, const T *a, T *b) {             \
-        cblas_##x##trsm(CblasRowMajor, CblasLeft, triangle, CblasNoTrans, diagonal, n, k, T(1), a, n, b, k); \
+/* A triangle, turned or as it is, and right sides by rows: one of them lies as BLAS has vectors, and needs no packing
+ * of the triangle. BLAS takes complex numbers by addresses of their parts. */
+#define AD_SUBSTITUTE(T, x, factor)                                                                                  \
+    static void substitute(CBLAS_UPLO triangle, CBLAS_TRANSPOSE turn, CBLAS_DIAG diagonal, int n, int k, const T *a, \
+                           T *b) {                                                                                   \
+        const T one = T(1);                                                                                          \
+        if (k == 1) cblas_##x##trsv(CblasRowMajor, triangle, turn, diagonal, n, a, n, b, 1);                         \
+        else cblas_##x##trsm(CblasRowMajor, CblasLeft, triangle, turn, diagonal, n, k, factor one, a, n, b, k);      \
     }
-#define AD_TRSM_COMPLEX(T, x)                                                                                \
-    static void trsm(CBLAS_UPLO triangle, CBLAS_DIAG diagonal, int n, int k, const T *a, T *b) {             \
-        const T one = T(1);                                                                                  \
-        cblas_##x##trsm(CblasRowMajor, CblasLeft, triangle, CblasNoTrans, diagonal, n, k, &one, a, n, b, k); \
-    }
+#define AD_BY_VALUE
+#define AD_BY_ADDRESS &
 
 #define AD_LAPACK_REAL(T, x)                                                                                         \
     template <> struct ad_lapack<T> {                                                                                \
         AD_LAPACK_SAME(T, T, x, orglq)                                                                               \
-        AD_TRSM_REAL(T, x)                                                                                           \
+        AD_SUBSTITUTE(T, x, AD_BY_VALUE)                                                                             \
         static int gesdd(char job, int m, int n, T *a, T *s, T *u, T *vt, int ldvt, const work &w) {                 \
             return LAPACKE_##x##gesdd_work(LAPACK_COL_MAJOR, job, m, n, a, m, s, u, m, vt, ldvt, w.work, w.lwork,    \
                                            w.iwork);                                                                 \
@@ -77,7 +78,7 @@ template <class T> struct ad_lapack;
     template <> struct ad_lapack<ad::complex<R>> {                                                                \
         using T = ad::complex<R>;                                                                                 \
         AD_LAPACK_SAME(T, C, x, unglq)                                                                            \
-        AD_TRSM_COMPLEX(T, x)                                                                                     \
+        AD_SUBSTITUTE(T, x, AD_BY_ADDRESS)                                                                        \
         static int gesdd(char job, int m, int n, T *a, R *s, T *u, T *vt, int ldvt, const work &w) {              \
             return LAPACKE_##x##gesdd_work(LAPACK_COL_MAJOR, job, m, n, in(a), m, s, in(u), m, in(vt), ldvt,      \
                                            in(w.work), w.lwork, w.rwork, w.iwork);                                \

@@ -113,7 +113,6 @@ void widen(plan *p) {
     int size = ad_ufunc_size(p->dtype[0]);
     const bool fill = !p->walk.base[1];
     if (fill || p->masked || p->walk.stride[0][last] != size || p->walk.stride[1][last] != size) return;
-    if (!is_aligned(p, 0, size) || !is_aligned(p, 1, size)) return; /* a complex number at a multiple of its part */
     while (size < 16 && p->walk.shape[last] % 2 == 0) {
         p->walk.stride[0][last] = p->walk.stride[1][last] = 2 * size;
         if (!is_aligned(p, 0, 2 * size) || !is_aligned(p, 1, 2 * size)) break;
@@ -121,7 +120,8 @@ void widen(plan *p) {
         size *= 2;
     }
     p->walk.stride[0][last] = p->walk.stride[1][last] = size;
-    p->dtype[0] = p->dtype[1] = uint8_t(any_of_size(size));
+    /* Complex numbers at half places stay what they are: only their parts are aligned. */
+    if (size != ad_ufunc_size(p->dtype[0])) p->dtype[0] = p->dtype[1] = uint8_t(any_of_size(size));
 }
 
 /* Tell whether an operand is a run of elements, or such runs at one distance, which do not overlap. */

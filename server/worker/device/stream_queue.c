@@ -451,10 +451,12 @@ static uint64_t find_first_incomplete(const ad_stream_queue *queue) {
 }
 
 int ad__stream_queues_wait(ad_worker_session *s, ad_fault *fault) {
+    ad_fault own;
     int status = 0;
+    if (!fault) fault = &own; /* a lost device ends the worker here, which says why */
     for (unsigned i = 0; i < s->streams.count && !status; i++)
         status = s->worker->backend->stream_wait(s->streams.queues[i]->stream, fault);
-    return status;
+    return ad__session_status(s, status, fault);
 }
 
 void ad__stream_queues_settle(ad_worker_session *s) {

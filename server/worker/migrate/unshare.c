@@ -80,7 +80,7 @@ static void detach_buffer(void *user, ad_buffer *b) {
  * migrates. */
 static int commit_detached(search *l) {
     ad_worker_session *s = l->session;
-    int status = ad__session_status(s, ad__stream_queues_wait(s, l->fault), l->fault);
+    int status = ad__stream_queues_wait(s, l->fault);
     if (status) return status;
     const bool counts = !s->checkpoint.late || !ad__session_is_recoverable(s) || ad__checkpoint_flush(s, true);
     ad__checkpoint_commit(s);

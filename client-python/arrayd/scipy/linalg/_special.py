@@ -4,7 +4,7 @@ import math
 import numpy as np
 
 import arrayd as ad
-from ...lib.stride_tricks import as_strided
+from ..._base import view
 
 
 def _as_vector(a, what, least=0):
@@ -21,8 +21,8 @@ def _step_through(values, first, shape, down, right):
     if 0 in shape:
         return ad.empty((*values.shape[:-1], *shape), values.dtype)
     values, step = ad.ascontiguousarray(values), values.dtype.itemsize
-    return as_strided(values[..., first:], (*values.shape[:-1], *shape),
-                      (*values.strides[:-1], down * step, right * step)).copy()
+    return view(values, (*values.shape[:-1], *shape), (*values.strides[:-1], down * step, right * step),
+                first * step).copy()
 
 
 def toeplitz(c, r=None):

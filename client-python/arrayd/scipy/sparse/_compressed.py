@@ -320,7 +320,7 @@ class CompressedBase(ExtremeMethods, SparseBase):
 
     def _set_diagonal(self, row, col, length, values):
         places = ad.arange(length)
-        _index.put_elements(self, places + row, places + col, values)
+        _index.put_elements(self, places + row, places + col, values, warn=False)
 
 
 @register_class

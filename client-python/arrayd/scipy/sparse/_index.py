@@ -412,8 +412,8 @@ def _last_of_equal(rows, cols, shape):
     return row, col, last
 
 
-def put_elements(a, rows, cols, values, insert=True):
-    """Change elements of a compressed matrix in place; insert: store those that are not stored yet, too."""
+def put_elements(a, rows, cols, values, insert=True, warn=True):
+    """Change elements of a compressed matrix in place; insert: store those that are not stored yet, too; warn: of that."""
     a.sum_duplicates()
     rows, cols = rows.astype(np.int64), cols.astype(np.int64)
     shape = a._major_shape()
@@ -429,8 +429,9 @@ def put_elements(a, rows, cols, values, insert=True):
     if new.size == 0:
         a.data = data
         return
-    warnings.warn(f"Changing the sparsity structure of a {type(a).__name__} is expensive. Build it from its entries.",
-                  SparseEfficiencyWarning, stacklevel=4)
+    if warn:
+        warnings.warn(f"Changing the sparsity structure of a {type(a).__name__} is expensive. Build it from its entries.",
+                      SparseEfficiencyWarning, stacklevel=4)
     dtype = a.indices.dtype
     majors = ad.concatenate([own, major[new].astype(dtype)])
     minors = ad.concatenate([a.indices, minor[new].astype(dtype)])

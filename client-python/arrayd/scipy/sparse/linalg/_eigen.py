@@ -3,9 +3,11 @@ import numpy as np
 
 import arrayd as ad
 
+from ...._base import matrix_product
 from ...._core import ndarray
 from .._types import issparse
 from ._operators import LinearOperator, aslinearoperator
+from ._systems import _multiply_inner, _norm
 
 
 def _check_operator(a, what, square):
@@ -19,69 +21,101 @@ def _check_operator(a, what, square):
 
 
 class _Basis:
-    """An orthonormal basis V on the server, and V^H A V on the host."""
+    """An orthonormal basis on the server, the rows of V, and the products of A with it on the host, T."""
 
     def __init__(self, A, ncv, v0):
-        self.A, self.n, self.ncv = A, A.shape[0], ncv
+        self.multiply, self.n, self.ncv = A._find_function(), A.shape[0], ncv
         self.dtype = A.dtype
-        self.V = ad.zeros((self.n, ncv), self.dtype)
+        self.V = ad.zeros((ncv, self.n), self.dtype)
+        self.products = ad.zeros((ncv, ncv + 2), self.dtype)
         self.T = np.zeros((ncv, ncv), self.dtype)
-        self.eps = float(np.finfo(self.dtype).eps)
+        self.eps, self.least = float(np.finfo(self.dtype).eps), float(np.finfo(self.dtype).tiny)
+        self.short = self.eps ** 0.25  # part of T's largest element; a shorter residual is not orthogonal enough
         self.generator = ad.random.default_rng(0)
         start = self._draw() if v0 is None else ad.asarray(v0).reshape(self.n).astype(self.dtype)
-        self.V[:, 0] = start / ad.sqrt((abs(start) ** 2).sum())
+        self.V[0] = start / _norm(start)
 
     def _draw(self):
         x = self.generator.standard_normal(self.n)
         return (x + 1j * self.generator.standard_normal(self.n) if self.dtype.kind == "c" else x).astype(self.dtype)
 
+    def _subtract(self, w, size):
+        """A row without its parts in the space of the first vectors, and these parts."""
+        basis = self.V[:size]
+        h = matrix_product(w, (basis.conj() if self.dtype.kind == "c" else basis).T)
+        return w - matrix_product(h, basis), h
+
     def _orthogonalise(self, w, size):
-        basis = self.V[:, :size]
-        h = basis.conj().T @ w
-        w = w - basis @ h
-        more = basis.conj().T @ w
-        w = w - basis @ more
-        return w, (h + more), ad.sqrt((abs(w) ** 2).sum())
+        """As _subtract, twice; and the length of what is left."""
+        w, h = self._subtract(w.reshape(1, self.n), size)
+        w, more = self._subtract(w, size)
+        return w, h + more, _norm(w)
 
     def extend(self, first):
-        """Extend from `first` columns to all; the norm of the residual and the residual itself.
+        """Extend from `first` vectors to all; the norm of the residual and the residual itself.
 
-        All steps are sent before any is waited for. Where one meets an invariant subspace, the steps behind it are taken
-        again, one by one.
+        All steps are sent before any is waited for. Where one meets an invariant subspace, or all but does, the steps
+        behind it are taken again; in the first case one by one.
         """
         size, w, ahead = 0.0, None, self.ncv
         while first < self.ncv:
             columns = range(first, min(first + ahead, self.ncv))
-            steps = [self._step(j) for j in columns]
-            products = ad.concatenate([product for _, product in steps]).get()
-            for j, (w, _) in zip(columns, steps):
-                size, products = self._record(j, products[:j + 2]), products[j + 2:]
+            for j, w, products in zip(columns, self._take_steps(columns), self.products[first:columns.stop].get()):
+                size = self._record(j, products, j > columns.start)
                 first = j + 1
-                if size:
+                if size > self.short * np.abs(self.T[:first, :first]).max():
                     continue
-                w, ahead = self._another(first), 1
+                if size:
+                    w, _, length = self._orthogonalise(w, first)
+                    w = w / length
+                else:
+                    w, ahead = self._another(first), 1
                 if first < self.ncv:
-                    self.V[:, first] = w
+                    self.V[first] = w
                 break
         return size, w
 
-    def _step(self, j):
-        """Add the column behind j; the residual of length 1, and its products with the basis with its length behind."""
-        w, h, length = self._orthogonalise(self.A.matvec(self.V[:, j]), j + 1)
-        w = w / ad.maximum(length, float(np.finfo(self.dtype).tiny))
-        if j + 1 < self.ncv:
-            self.V[:, j + 1] = w
-        return w, ad.concatenate([h, length.astype(h.dtype).reshape(1)])
+    def _take_steps(self, columns):
+        """Add the vectors behind these, the residuals of length 1, which are returned. Their products with the basis, lengths
+        and, but for the first one, products with the vector before are rows of the products.
 
-    def _record(self, j, products):
-        """Enter the products into T. Returns the length of the residual, 0 if that is nothing but rounding errors."""
-        self.T[:j + 1, j] = products[:-1]
-        self.T[j, :j + 1] = products[:-1].conj()
-        size = float(products[-1].real)
+        All but the first residual have large products with the last two vectors alone. Where these are subtracted
+        before, one subtraction of the others is enough.
+        """
+        made, length = [], None
+        for j in columns:
+            w = self.multiply(self.V[j]).reshape(1, self.n)
+            if length is None:
+                w, h, length = self._orthogonalise(w, j + 1)
+            else:
+                w = w - length * self.V[j - 1]
+                alpha = _multiply_inner(self.V[j], w)
+                w, h = self._subtract(w - alpha * self.V[j], j + 1)
+                length = _norm(w)
+                self.products[j, -1] = alpha
+            w = w / ad.maximum(length, self.least)
+            if j + 1 < self.ncv:
+                self.V[j + 1] = w
+            self.products[j, :j + 1], self.products[j, j + 1] = h, length
+            made.append(w)
+        return made
+
+    def _record(self, j, products, follows):
+        """Enter the products into T. Returns the length of the residual, 0 if that is nothing but rounding errors.
+
+        follows: whether the products with the last two vectors are what is missing in those that have been found before.
+        """
+        h, size = products[:j + 1], float(products[j + 1].real)
+        if follows:
+            h[j - 1] += self.size
+            h[j] += products[-1]
+        self.size = size
+        self.T[:j + 1, j] = h
+        self.T[j, :j + 1] = h.conj()
         return 0.0 if size <= self.eps * max(1.0, float(np.abs(self.T[:j + 1, :j + 1]).max())) * 10 else size
 
     def _another(self, size):
-        """A direction that is not in the first columns: these are an invariant subspace."""
+        """A direction that is not in the first vectors: these are an invariant subspace."""
         if size >= self.n:
             return ad.zeros(self.n, self.dtype)
         w, _, length = self._orthogonalise(self._draw(), size)
@@ -90,10 +124,14 @@ class _Basis:
     def restart(self, values, vectors, w):
         """Keep these Ritz vectors alone, and go on with w."""
         kept = len(values)
-        self.V[:, :kept] = self.V @ ad.asarray(vectors.astype(self.dtype))
-        self.V[:, kept] = w
+        self.V[:kept] = matrix_product(ad.asarray(np.ascontiguousarray(vectors.T.astype(self.dtype))), self.V)
+        self.V[kept] = w
         self.T[...] = 0
         self.T[np.arange(kept), np.arange(kept)] = values
+
+    def combine(self, vectors):
+        """Sums of the basis by columns of factors, as columns."""
+        return matrix_product(self.V.T, ad.asarray(vectors.astype(self.dtype)))
 
 
 def _choose(values, count, which):
@@ -131,7 +169,7 @@ def eigsh(a, k=6, *, which="LM", v0=None, ncv=None, maxiter=None, tol=0, return_
     result = ad.asarray(values.astype(basis.dtype.char.lower()))
     if not return_eigenvectors:
         return result
-    return result, basis.V @ ad.asarray(vectors.astype(basis.dtype))
+    return result, basis.combine(vectors)
 
 
 def _run_lanczos(basis, k, which, limit, tolerance):
@@ -171,8 +209,9 @@ def svds(a, k=6, *, ncv=None, tol=0, which="LM", maxiter=None, return_singular_v
         raise ValueError(f"which must be 'LM' (actual: {which})")
     # A^H A, or A A^H where that is smaller: its eigenvectors are one side's vectors.
     tall = m >= n
-    inner = LinearOperator((min(m, n),) * 2, dtype=A.dtype, matvec=(
-        lambda x: A.rmatvec(A.matvec(x))) if tall else lambda x: A.matvec(A.rmatvec(x)))
+    first, second = A._find_function(), A.H._find_function()
+    first, second = (first, second) if tall else (second, first)
+    inner = LinearOperator((min(m, n),) * 2, dtype=A.dtype, matvec=lambda x: second(first(x)))
     _, V = eigsh(inner, k=k, which="LM", ncv=ncv, maxiter=maxiter, tol=tol)
     V = ad.linalg.qr(V)[0]
     product = A.matmat(V) if tall else A.rmatmat(V)

@@ -1,16 +1,16 @@
 """Least squares by products with A and its adjoint: LSQR and LSMR, on the bidiagonalisation of Golub and Kahan."""
+import math
+
 import numpy as np
 
 import arrayd as ad
 
+from ...._base import matrix_product
 from ._operators import aslinearoperator
+from ._systems import _multiply_inner
+from ._systems import _norm as _remote_norm
 
-_MOST_STEPS = 8  # that are taken before their numbers are fetched
-
-
-def _square(x):
-    """The sum of squares, on the server."""
-    return (x * x if x.dtype.kind == "f" else abs(x) ** 2).sum()
+_MOST_STEPS = 12  # that are taken before their numbers are fetched
 
 
 def _widen(x):
@@ -19,26 +19,30 @@ def _widen(x):
 
 
 def _norm(x):
-    return float(ad.sqrt(_square(x)))
+    return float(_remote_norm(x))
 
 
 def _add_rows(rows, *factors):
     """Sums of rows with so many factors each, which are on this side."""
-    return ad.asarray(np.stack(factors).astype(rows.dtype)) @ rows
+    return matrix_product(ad.asarray(np.stack(factors).astype(rows.dtype)), rows)
+
+
+def _sign(a):
+    return math.copysign(1.0, a) if a else 0.0
 
 
 def _rotation(a, b):
     """(c, s, r) of the rotation that takes (a, b) to (r, 0), as Paige and Saunders sign it."""
     if b == 0:
-        return float(np.sign(a)), 0.0, abs(a)
+        return _sign(a), 0.0, abs(a)
     if a == 0:
-        return 0.0, float(np.sign(b)), abs(b)
+        return 0.0, _sign(b), abs(b)
     if abs(b) > abs(a):
         tau = a / b
-        s = float(np.sign(b)) / np.sqrt(1 + tau * tau)
+        s = _sign(b) / math.sqrt(1 + tau * tau)
         return s * tau, s, b / s
     tau = b / a
-    c = float(np.sign(a)) / np.sqrt(1 + tau * tau)
+    c = _sign(a) / math.sqrt(1 + tau * tau)
     return c, c * tau, a / c
 
 
@@ -77,24 +81,25 @@ class _Bidiagonalisation:
         if self.alpha > 0:
             self.v = self.v * (1 / self.alpha)
 
-    def take_steps(self, limit, *vectors):
+    def take_steps(self, limit, vectors):
         """Take some steps, at most so many: more with each call, as none of them depends on what the caller finds out. Fetch
-        with one wait beta and alpha of each. Returned are these, the vectors and the steps' v as rows, and their real inner
-        products."""
-        count, alpha, rows, numbers = int(min(self.count, limit)), self.alpha, list(vectors), []
+        with one wait beta and alpha of each. Returned are these, the vectors, which are rows, and the steps' v as rows,
+        and their real inner products."""
+        count, alpha, first = int(min(self.count, limit)), self.alpha, vectors.shape[0]
         self.count = min(2 * self.count, self.most)
-        for _ in range(count):
+        rows = ad.empty((first + count, vectors.shape[1]), vectors.dtype)
+        numbers = ad.empty(2 * count + (first + count) ** 2, vectors.dtype.char.lower())
+        rows[:first] = vectors
+        for i in range(count):
             u = self.multiply(self.v) - alpha * self.u
-            beta = ad.sqrt(_square(u))
+            beta = ad.sqrt(_multiply_inner(u, u).real, out=numbers[2 * i])
             self.u = u / ad.maximum(beta, self.least)
             v = self.multiply_adjoint(self.u) - beta * self.v
-            alpha = ad.sqrt(_square(v))
-            self.v = v / ad.maximum(alpha, self.least)
-            rows.append(self.v)
-            numbers += [beta, alpha]
-        rows = ad.stack(rows)
-        products = (rows @ rows.conj().T).real
-        fetched = ad.concatenate([ad.stack(numbers), products.ravel()]).get().astype(np.float64)
+            alpha = ad.sqrt(_multiply_inner(v, v).real, out=numbers[2 * i + 1])
+            self.v = ad.divide(v, ad.maximum(alpha, self.least), out=rows[first + i])
+        adjoint = (rows.conj() if rows.dtype.kind == "c" else rows).T
+        numbers[2 * count:] = matrix_product(rows, adjoint).real.ravel()
+        fetched = numbers.get().astype(np.float64)
         self.alpha = float(fetched[2 * count - 1])
         return fetched[:2 * count].reshape(-1, 2).tolist(), rows, fetched[2 * count:].reshape(rows.shape[0], -1)
 
@@ -113,7 +118,7 @@ def lsqr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, iter_lim=None, show=F
     g = _Bidiagonalisation(A, b, x0)
     n, x, damped = g.A.shape[1], g.x, damp ** 2
     limit = 2 * n if iter_lim is None else iter_lim
-    w, variance = g.v, ad.zeros(n, g.dtype.char.lower())
+    w, variance = g.v.reshape(1, n), ad.zeros(n, g.dtype.char.lower())
     alpha, rhobar, phibar = g.alpha, g.alpha, g.beta
     r1norm = r2norm = g.beta
     arnorm, anorm, acond, ddnorm, res2, xxnorm, xnorm = g.alpha * g.beta, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -127,11 +132,11 @@ def lsqr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, iter_lim=None, show=F
         x_of, w_of = 0 * units[0], units[0]  # factors of rows whose sums are added to x, and are w
         for step, (beta, next_alpha) in enumerate(steps):
             itn += 1
-            anorm = float(np.sqrt(anorm ** 2 + alpha ** 2 + beta ** 2 + damped))
+            anorm = math.sqrt(anorm ** 2 + alpha ** 2 + beta ** 2 + damped)
             alpha = next_alpha
             rhobar1, psi = rhobar, 0.0
             if damp:
-                rhobar1 = float(np.hypot(rhobar, damp))
+                rhobar1 = math.hypot(rhobar, damp)
                 psi, phibar = damp / rhobar1 * phibar, rhobar / rhobar1 * phibar
             cosine, sine, rho = _rotation(rhobar1, beta)
             theta, rhobar = sine * alpha, -cosine * alpha
@@ -143,15 +148,15 @@ def lsqr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, iter_lim=None, show=F
             w_of = units[step + 1] - (theta / rho) * w_of
             gamma_bar, rhs = -c2 * rho, phi - s2 * rho * z
             zbar = rhs / gamma_bar if gamma_bar else 0.0
-            xnorm = float(np.sqrt(xxnorm + zbar ** 2))
-            gamma = float(np.hypot(gamma_bar, theta))
+            xnorm = math.sqrt(xxnorm + zbar ** 2)
+            gamma = math.hypot(gamma_bar, theta)
             c2, s2, z = gamma_bar / gamma, theta / gamma, rhs / gamma
             xxnorm += z * z
-            acond, res2 = anorm * float(np.sqrt(ddnorm)), res2 + psi ** 2
-            rnorm = float(np.sqrt(phibar ** 2 + res2))
+            acond, res2 = anorm * math.sqrt(ddnorm), res2 + psi ** 2
+            rnorm = math.sqrt(phibar ** 2 + res2)
             arnorm = alpha * abs(sine * phi)
             squared = rnorm ** 2 - damped * xxnorm
-            r1norm, r2norm = float(np.sign(squared) * np.sqrt(abs(squared))), rnorm
+            r1norm, r2norm = _sign(squared) * math.sqrt(abs(squared)), rnorm
             test1, test2, test3 = rnorm / g.b_norm, arnorm / (anorm * rnorm + eps), 1 / (acond + eps)
             bound = btol + atol * anorm * xnorm / g.b_norm
             istop = _why_end([(itn >= limit, 7), (1 + test3 <= 1, 6), (1 + test2 <= 1, 5),
@@ -159,8 +164,8 @@ def lsqr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, iter_lim=None, show=F
                               (bool(conlim) and test3 <= 1 / conlim, 3), (test2 <= atol, 2), (test1 <= bound, 1)])
             if istop:
                 break
-        more, w = _add_rows(rows, x_of, w_of)
-        x = x + more
+        sums = _add_rows(rows, x_of, w_of)
+        x, w = x + sums[0], sums[1:]
     return _widen(x), istop, itn, r1norm, r2norm, anorm, acond, arnorm, xnorm, variance
 
 
@@ -184,7 +189,7 @@ def lsmr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, maxiter=None, show=Fa
     x = g.x
     limit = min(g.A.shape) if maxiter is None else maxiter
     zetabar, alphabar, rho, rhobar, cbar, sbar = g.alpha * g.beta, g.alpha, 1.0, 1.0, 1.0, 0.0
-    h, hbar = g.v, ad.zeros_like(x)
+    vectors = ad.stack([x, g.v, ad.zeros_like(x)])  # x, h and hbar
     betadd, betad, rhodold, tautildeold, thetatilde, zeta, d = g.beta, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0
     norm_a2, largest, smallest = g.alpha ** 2, 0.0, 1e100
     normr, normar, norma, conda, normx, istop, itn = g.beta, g.alpha * g.beta, g.alpha, 1.0, 0.0, 0, 0
@@ -193,7 +198,7 @@ def lsmr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, maxiter=None, show=Fa
     if g.b_norm == 0:
         return ad.zeros_like(_widen(x)), 0, 0, normr, normar, norma, conda, 0.0
     while itn < limit and istop == 0:
-        steps, rows, products = g.take_steps(limit - itn, x, h, hbar)
+        steps, rows, products = g.take_steps(limit - itn, vectors)
         units = np.eye(len(products))
         x_of, h_of, hbar_of = units[:3]  # factors of rows whose sums these three are
         for step, (beta, alpha) in enumerate(steps):
@@ -217,14 +222,14 @@ def lsmr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, maxiter=None, show=Fa
             tautildeold = (zetaold - thetatildeold * tautildeold) / rhotilde
             taud = (zeta - thetatilde * tautildeold) / rhodold
             d += betacheck ** 2
-            normr = float(np.sqrt(d + (betad - taud) ** 2 + betadd ** 2))
+            normr = math.sqrt(d + (betad - taud) ** 2 + betadd ** 2)
             norm_a2 += beta ** 2
-            norma = float(np.sqrt(norm_a2))
+            norma = math.sqrt(norm_a2)
             norm_a2 += alpha ** 2
             largest = max(largest, rhobarold)
             smallest = min(smallest, rhobarold) if itn > 1 else smallest
             conda = max(largest, rhotemp) / min(smallest, rhotemp)
-            normar, normx = abs(zetabar), float(np.sqrt(max(x_of @ products @ x_of, 0.0)))
+            normar, normx = abs(zetabar), math.sqrt(max(x_of @ products @ x_of, 0.0))
             test1 = normr / g.b_norm
             test2 = normar / (norma * normr) if norma * normr else np.inf
             test3, bound = 1 / conda, btol + atol * norma * normx / g.b_norm
@@ -233,5 +238,5 @@ def lsmr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, maxiter=None, show=Fa
                               (bool(conlim) and test3 <= 1 / conlim, 3), (test2 <= atol, 2), (test1 <= bound, 1)])
             if istop:
                 break
-        x, h, hbar = _add_rows(rows, x_of, h_of, hbar_of)
-    return _widen(x), istop, itn, normr, normar, norma, conda, _norm(x)
+        vectors = _add_rows(rows, x_of, h_of, hbar_of)
+    return _widen(vectors[0]), istop, itn, normr, normar, norma, conda, _norm(vectors[0])

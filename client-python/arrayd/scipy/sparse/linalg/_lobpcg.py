@@ -1,8 +1,13 @@
-"""LOBPCG: some extreme eigenvalues of a Hermitian pencil, by blocks of vectors and a preconditioner."""
+"""LOBPCG: some extreme eigenvalues of a Hermitian pencil, by blocks of vectors and a preconditioner.
+
+Vectors are rows on the server. An iteration waits once: for the inner products of all vectors, of which the host finds the
+best combinations, and for the norms of the residuals.
+"""
 import numpy as np
 
 import arrayd as ad
 
+from ...._base import call, matrix_product
 from ._operators import aslinearoperator
 
 
@@ -16,26 +21,28 @@ def _operator(A):
     return aslinearoperator(ad.asarray(A) if isinstance(A, np.ndarray) else A)
 
 
+def _adjoint(X):
+    return X.T.conj() if X.dtype.kind == "c" else X.T
+
+
 def _orthonormalise(X, BX):
-    """X and B X times what makes X^H B X the identity; None where X has dependent columns. Waits."""
-    gram = (X.conj().T @ BX).get()
-    try:
-        inverse = np.linalg.inv(np.linalg.cholesky((gram + gram.conj().T) / 2)).conj().T
-    except np.linalg.LinAlgError:
-        return None
-    inverse = ad.asarray(inverse.astype(X.dtype))
-    return X @ inverse, BX @ inverse
+    """Rows X, and B X, times what makes X B X^H the identity; reading them raises LinAlgError where rows are dependent."""
+    factor = call("cholesky", (matrix_product(X, _adjoint(BX)),), (False,))
+    made = call("solve_triangular", (factor, X), (True, False))
+    return made, made if BX is X else call("solve_triangular", (factor, BX), (True, False))
 
 
 class _Constraints:
     """Vectors that those that are sought are to be orthogonal to."""
 
     def __init__(self, B, Y):
-        self.Y, self.BY = Y, _apply(B, Y)
-        self.factor = np.linalg.inv((Y.conj().T @ self.BY).get())
+        BY = _apply(B, Y)
+        factor = np.linalg.inv((_adjoint(Y) @ BY).get())
+        self.turned, self.adjoint = (Y @ ad.asarray(factor.astype(Y.dtype))).T, BY.conj()
 
     def apply(self, X):
-        return X - self.Y @ (ad.asarray(self.factor.astype(X.dtype)) @ (self.BY.conj().T @ X))
+        """Rows without their parts in the space of Y."""
+        return X - matrix_product(matrix_product(X, self.adjoint), self.turned)
 
 
 def _generalised(gram_a, gram_b, count, largest):
@@ -90,71 +97,161 @@ def lobpcg(A, X, B=None, M=None, Y=None, tol=None, maxiter=None, largest=True, v
                     retResidualNormsHistory)
 
 
+class _Subspace:
+    """The span of X, of the last directions P and of the residuals W, which are preconditioned: rows of T, in this order.
+
+    T has S, A S and, with a B, B S, each with room for 3 k rows. kept: those of X and P alone, which stay good where W is
+    dependent and T cannot be read. values: the host's, of X. directions: whether P is there. active: the numbers of the
+    vectors whose residuals have not been small so far.
+    """
+
+    def __init__(self, A, B, M, hold, X):
+        self.A, self.B, self.M, self.hold = A, B, M, hold
+        self.k, n = X.shape
+        self.T = ad.zeros((2 if B is None else 3, 3 * self.k, n), X.dtype)
+        self.least = float(np.finfo(X.dtype).tiny)
+        self.active, self.directions = np.arange(self.k), False
+        self._place(slice(0, self.k), *_orthonormalise(X, self._multiply(B, X)))
+
+    def _multiply(self, A, X):
+        return X if A is None else A.matmat(X.T).T
+
+    def _place(self, rows, X, BX):
+        self.T[0, rows], self.T[1, rows] = X, self._multiply(self.A, X)
+        if self.B is not None:
+            self.T[2, rows] = BX
+
+    def measure(self, rows):
+        """S^H A S and S^H B S of the first rows. Sent, and not waited for."""
+        S = self.T[0, :rows]
+        return matrix_product(S.conj() if S.dtype.kind == "c" else S, self.T[:, :rows].swapaxes(1, 2))
+
+    def combine(self, values, factors):
+        """Let the first rows be sums of rows; factors: those of each row of the result."""
+        count, rows = factors.shape
+        sent = np.zeros((count + 1, max(rows, self.k)), self.T.dtype)
+        sent[:count, :rows], sent[count, :self.k] = factors, values
+        sent = ad.asarray(sent)
+        self.T[:, :count] = self.kept = matrix_product(sent[:count, :rows], self.T[:, :rows])
+        self.values, self.sent = values, sent[count, :self.k].reshape(-1, 1)
+
+    def forget_residuals(self):
+        """Begin a new T, as one that cannot be read stays so."""
+        self.T = ad.zeros(self.T.shape, self.T.dtype)
+        self.T[:, :self.kept.shape[1]] = self.kept
+
+    def residuals(self):
+        """The rows A X - B X values, and their norms."""
+        R = self.kept[1, :self.k] - self.kept[0 if self.B is None else 2, :self.k] * self.sent
+        return R, ad.sqrt(((R * R) if R.dtype.kind == "f" else abs(R) ** 2).sum(axis=1))
+
+    def add_residuals(self, R, norms):
+        """Set W: orthogonal to X, and of length 1."""
+        k, active = self.k, self.active
+        if len(active) < k:
+            R, norms = R[active], norms[active]
+        W = R / ad.maximum(norms, self.least).reshape(-1, 1)
+        if self.M is not None:
+            W = self._multiply(self.M, W).astype(self.T.dtype, copy=False)
+        W = W if self.hold is None else self.hold.apply(W)
+        X, BX = self.kept[0, :k], self.kept[0 if self.B is None else 2, :k]
+        W = W - matrix_product(matrix_product(W, _adjoint(BX)), X)
+        self._place(slice(2 * k, 2 * k + len(active)), *_orthonormalise(W, self._multiply(self.B, W)))
+
+    def fetch(self, norms):
+        """Norms of the residuals, and the inner products of S with A S and B S, as measure has them. Waits. LinAlgError
+        where W's rows are dependent."""
+        rows = 2 * self.k + len(self.active)
+        products = self.measure(rows)
+        both = ad.concatenate([products.reshape(-1), norms.astype(self.T.dtype, copy=False)]).get()
+        return both[-self.k:].real, both[:-self.k].reshape(-1, rows, rows)
+
+    def improve(self, products, left, largest):
+        """Take the best vectors of the span for X, and for P what those that are left have of the others. LinAlgError where
+        the span's vectors are dependent even without P."""
+        k, rows = self.k, products.shape[1]
+        wide = products.astype(np.promote_types(products.dtype, np.float64))
+        gram_a, gram_b = (_hermitian(wide[i]) for i in (1, 0 if self.B is None else 2))
+        for directions in (True, False) if self.directions else (False,):
+            chosen = np.concatenate([np.arange(k), k + self.active if directions else self.active[:0], np.arange(2 * k, rows)])
+            try:
+                values, C = _generalised(gram_a[np.ix_(chosen, chosen)], gram_b[np.ix_(chosen, chosen)], k, largest)
+                break
+            except np.linalg.LinAlgError:
+                if not directions:
+                    raise
+        whole = np.zeros((rows, k), C.dtype)
+        whole[chosen] = C
+        self.combine(values, np.concatenate([whole, self._find_directions(whole, left, gram_b)], axis=1).T)
+
+    def _find_directions(self, whole, left, gram_b):
+        """Factors of what vectors that are left have of other rows than X, made orthonormal; zeros for other vectors, and
+        where that is not possible."""
+        found, rest = np.zeros_like(whole), whole[:, left]
+        rest[:self.k] = 0
+        try:
+            inverse = np.linalg.inv(np.linalg.cholesky(_hermitian(rest.conj().T @ gram_b @ rest)))
+            self.directions, found[:, left] = True, rest @ inverse.conj().T
+        except np.linalg.LinAlgError:
+            self.directions = False
+        return found
+
+
 def _iterate(A, B, M, X, Y, tol, maxiter, largest, keep_values, keep_norms):
+    X = X.astype(np.result_type(X.dtype, *(one.dtype for one in (A, B, M) if one is not None and one.dtype is not None)),
+                 copy=False)
     hold = None if Y is None else _Constraints(B, ad.asarray(Y).astype(X.dtype, copy=False))
-    X = X if hold is None else hold.apply(X)
-    made = _orthonormalise(X, _apply(B, X))
-    if made is None:
-        raise ValueError("Linearly dependent initial approximations")
-    X, BX = made
-    AX = _apply(A, X)
-    values, C = np.linalg.eigh(_hermitian((X.conj().T @ AX).get()))
+    X = ad.ascontiguousarray(X.T)
+    s = _Subspace(A, B, M, hold, X if hold is None else hold.apply(X))
+    try:
+        values, C = np.linalg.eigh(_hermitian(s.measure(s.k)[1].get()))
+    except np.linalg.LinAlgError:
+        raise ValueError("Linearly dependent initial approximations") from None
     order = slice(None, None, -1) if largest else slice(None)
-    values, C = values[order], ad.asarray(np.ascontiguousarray(C[:, order]).astype(X.dtype))
-    X, AX, BX = X @ C, AX @ C, BX @ C
-    P = AP = BP = None
-    history, norms = [ad.asarray(values)], []
+    s.combine(values[order], C[:, order].T)
+    history, sizes = [s.values], []
     for _ in range(maxiter):
-        R = AX - BX * ad.asarray(values).astype(X.dtype)
-        size = ad.sqrt((abs(R) ** 2).sum(axis=0)).get()
-        norms.append(ad.asarray(size))
-        active = np.flatnonzero(size > tol)
-        if active.size == 0:
+        try:
+            size = _take_step(s, tol, largest)
+        except np.linalg.LinAlgError:
             break
-        found = _improve(A, B, M, hold, X, AX, BX, R[:, active], P, active, AP, BP, largest)
-        if found is None:
+        sizes.append(size)
+        if s.active.size == 0:
             break
-        values, (X, AX, BX), (P, AP, BP) = found
-        history.append(ad.asarray(values))
-    R = AX - BX * ad.asarray(values).astype(X.dtype)
-    norms.append(ad.sqrt((abs(R) ** 2).sum(axis=0)))
-    history.append(ad.asarray(values))
-    result = [ad.asarray(values), X]
-    return tuple(result + ([history] if keep_values else []) + ([norms] if keep_norms else []))
+        history.append(s.values)
+    history.append(s.values)
+    kind = X.dtype.char.lower()
+    result = [ad.asarray(s.values.astype(kind)), ad.ascontiguousarray(s.kept[0, :s.k].T)]
+    if keep_values:
+        result.append([ad.asarray(one.astype(kind)) for one in history])
+    if keep_norms:
+        result.append([ad.asarray(one) for one in sizes] + [s.residuals()[1]])
+    return tuple(result)
 
 
 def _hermitian(a):
     return (a + a.conj().T) / 2
 
 
-def _improve(A, B, M, hold, X, AX, BX, W, P, active, AP, BP, largest):
-    """The best vectors in the span of X, the preconditioned residuals W and the last directions P."""
-    k = X.shape[1]
-    W = _apply(M, W).astype(X.dtype, copy=False)
-    W = W if hold is None else hold.apply(W)
-    W = W - X @ (BX.conj().T @ W)
-    made = _orthonormalise(W, _apply(B, W))
-    if made is None:
-        return None
-    parts = [(X, AX, BX), (made[0], _apply(A, made[0]), made[1])]
-    if P is not None:
-        scaled = _orthonormalise(P[:, active], BP[:, active])
-        if scaled is not None:
-            change = ad.asarray(np.linalg.lstsq(P[:, active].get(), scaled[0].get(), rcond=None)[0])
-            parts.append((scaled[0], AP[:, active] @ change.astype(X.dtype), scaled[1]))
-    while True:
-        S, AS, BS = (ad.hstack(list(one)) for one in zip(*parts))
-        try:
-            gram_b = _hermitian((S.conj().T @ BS).get().astype(np.promote_types(X.dtype, np.float64)))
-            values, C = _generalised((S.conj().T @ AS).get().astype(gram_b.dtype), gram_b, k, largest)
-            break
-        except np.linalg.LinAlgError:
-            if len(parts) == 2:
-                return None
-            parts.pop()
-    C = C.astype(X.dtype)
-    whole, rest = ad.asarray(np.ascontiguousarray(C)), ad.asarray(np.ascontiguousarray(C[k:]))
-    return (values.astype(X.dtype.char.lower()), tuple(one @ whole for one in (S, AS, BS)),
-            tuple(one[:, k:] @ rest for one in (S, AS, BS)))
+def _take_step(s, tol, largest):
+    """Improve X unless all residuals are small; their norms. LinAlgError where that is not possible."""
+    R, norms = s.residuals()
+    s.add_residuals(R, norms)
+    try:
+        size, products = s.fetch(norms)
+    except np.linalg.LinAlgError:  # where rows are dependent, those that are small enough are left out
+        return _step_without_small(s, norms.get(), tol, largest)
+    left = s.active[size[s.active] > tol]
+    if left.size:
+        s.improve(products, left, largest)
+    s.active = left
+    return size
 
 
+def _step_without_small(s, size, tol, largest):
+    s.forget_residuals()
+    left, before = s.active[size[s.active] > tol], s.active.size
+    s.active = left
+    if left.size == before:
+        raise np.linalg.LinAlgError("the residuals are linearly dependent")
+    return _take_step(s, tol, largest) if left.size else size

@@ -1,8 +1,11 @@
 """Powers, norms and exponentials of sparse matrices."""
+import math
+
 import numpy as np
 
 import arrayd as ad
 
+from .._products import make_multiplier
 from .._reductions import take_canonical
 from .._types import is_integer, issparse, sparray
 from ._systems import _norm
@@ -131,22 +134,37 @@ def expm_multiply(A, B, start=None, stop=None, num=None, endpoint=None, traceA=N
     return ad.stack(parts)
 
 
+_LARGEST_STEP = 6.0  # norm of a step's matrix: terms grow to 6**6/6!, which costs two digits at worst
+
+
 def _multiply_exponential(A, B, t):
-    """expm(t A) @ B by Taylor's series, in steps whose norm is at most 1."""
+    """expm(t A) @ B by Taylor's series, in steps. How many terms are needed follows from the norm, so none is waited for."""
     dtype = np.result_type(A.dtype, B.dtype, np.float32 if B.dtype.char in "fF" else np.float64)
-    size = abs(t) * (float(norm(A, 1)) if issparse(A) else _estimate_norm(A, dtype))
-    steps = max(1, int(np.ceil(size)))
-    tolerance = float(np.finfo(dtype).eps)
+    if issparse(A):
+        A = A.tocsr()
+        size, multiply = float(abs(A).sum(axis=0).max()), make_multiplier(A)
+    else:
+        size, multiply = _estimate_norm(A, dtype), A.__matmul__
+    size = abs(t) * size
+    steps = max(1, math.ceil(size / _LARGEST_STEP))
+    terms = _count_terms(size / steps, float(np.finfo(dtype).eps))
     F = B.astype(dtype)
     for _ in range(steps):
         term, total = F, F
-        for k in range(1, 60):
-            term = (A @ term) * (t / steps / k)
+        for k in range(1, terms + 1):
+            term = multiply(term) * (t / steps / k)
             total = total + term
-            if k % 4 == 0 and float(abs(term).max()) <= tolerance * max(float(abs(total).max()), 1e-300):
-                break
         F = total
     return F
+
+
+def _count_terms(size, tolerance):
+    """How many terms of exp(size) there are before those that change nothing."""
+    term, k = 1.0, 0
+    while term > tolerance:
+        k += 1
+        term *= size / k
+    return k
 
 
 def _estimate_norm(A, dtype):

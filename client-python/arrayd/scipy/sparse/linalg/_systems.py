@@ -15,6 +15,7 @@ from ...._base import matrix_product
 from ._operators import IdentityOperator, aslinearoperator
 
 _MOST_AHEAD = 16         # iterations that are sent at once
+_FIRST_AHEAD = 4         # before it is known how norms shrink
 _ELEMENTS_AHEAD = 1 << 20  # of a vector that is this long none is sent ahead
 
 
@@ -39,7 +40,7 @@ class _Pace:
     def choose(self, limit):
         done = len(self.norms)
         first, last = (self.norms[0], self.norms[-1]) if done else (0.0, 0.0)
-        ahead = 1 + done // 8
+        ahead = 1 + done // 8 if done else _FIRST_AHEAD
         if done > 1 and limit > 0 and 0 < last < first < math.inf:
             left = math.log(max(last / limit, 1.0)) / (math.log(first / last) / (done - 1))
             ahead = max(ahead, int(0.75 * min(left, 2 * _MOST_AHEAD)))
@@ -103,7 +104,7 @@ class _System:
             return ad.zeros_like(self.b), 0
         pace, squares = _Pace(self.n), ad.empty(_MOST_AHEAD + 1, self.dtype.char.lower())
         squares[0] = _multiply_inner(self.b, self.b).real
-        x, ahead = self.x, 1
+        x, ahead = self.x, min(_FIRST_AHEAD, pace.most)
         while part := list(itertools.islice(steps, ahead)):
             for i, (_, square, _) in enumerate(part):
                 squares[i + 1] = square.real
