@@ -11,21 +11,40 @@ __all__ = ["connected_components"]
 
 
 def _label_places(row, col, n):
-    """For each node the least one that it is connected with: minima go along edges, then along themselves. Waits."""
+    """For each node the least one that it is connected with. Waits.
+
+    Of many edges some connect most of what is connected, so that few others have to be looked at more than once.
+    """
     labels = ad.arange(n)
+    some = row.size // (2 * n) if n else 0
+    if some > 1:
+        labels = _connect(labels, row[::some], col[::some])
+    return _connect(labels, row, col)
+
+
+def _connect(labels, row, col):
+    """The labels, which are roots of trees, with edges besides. Waits.
+
+    Trees grow: of each edge between roots the greater one gets the lesser one for a parent, if it has no lesser parent. Edges
+    within a tree are left out.
+    """
     while True:
-        a, b = labels[row], labels[col]
-        low = ad.minimum(a, b)
-        new = _entries.scatter_extreme(labels.copy(), a, low, False)
-        new = _entries.scatter_extreme(new, b, low, False)
-        while True:
-            jumped = new[new]
-            if bool((jumped == new).all()):
-                break
-            new = jumped
-        if bool((new == labels).all()):
+        row, col = labels[row], labels[col]
+        left = ad.nonzero(row != col)[0]
+        if left.size == 0:
             return labels
-        labels = new
+        row, col = row[left], col[left]
+        labels = _find_roots(_entries.scatter_extreme(labels.copy(), ad.maximum(row, col), ad.minimum(row, col), False))
+
+
+def _find_roots(parents):
+    """The root of each node. Waits."""
+    while True:
+        parents = parents[parents]
+        jumped = parents[parents]
+        if bool((jumped == parents).all()):
+            return parents
+        parents = jumped
 
 
 def connected_components(csgraph, directed=True, connection="weak", return_labels=True):
@@ -48,8 +67,8 @@ def connected_components(csgraph, directed=True, connection="weak", return_label
         return _label_strong(csgraph, return_labels)
     n = csgraph.shape[0]
     row, col, data = csgraph._triple()
-    keep = ad.nonzero(data != 0)[0] if csgraph.dtype.kind != "b" else ad.nonzero(data)[0]
-    labels = _label_places(row[keep].astype(np.int64), col[keep].astype(np.int64), n)
+    row, col = row.astype(np.int64), col.astype(np.int64)
+    labels = _label_places(row, ad.where(data != 0, col, row), n)
     first = labels == ad.arange(n)
     number = ad.cumsum(first) - 1
     count = int(number[-1]) + 1 if n else 0
