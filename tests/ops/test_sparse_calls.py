@@ -293,3 +293,23 @@ def test_scatter_joins_what_goes_to_one_place():
                 wanted = x[:100:2].copy()
                 function.at(wanted, index[::step], x[::step])
                 np.testing.assert_array_equal(out.get(), wanted)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128, np.int64])
+def test_products_of_few_and_many_columns(dtype):
+    """Rows with few and with many products, of columns that have a sum each or are searched: entries ascend, and sums of 0
+    stay entries."""
+    rng = seed("products", str(np.dtype(dtype)))
+    for columns, densities in ((1, (0.5,)), (64, (0.02, 1)), (5000, (0.0005, 0.02)), (65_535, (1e-5, 2e-4)), (100_000, (2e-4,))):
+        for density in densities:
+            a = ss.csr_array((rng.random((30, 200)) < rng.random((30, 1)) ** 2) * rng.integers(1, 4, (30, 200)))
+            b = ss.random_array((200, columns), density=density, format="csr", rng=rng)
+            b.data = rng.integers(-2, 3, b.nnz) + (1j if dtype is np.complex128 else 0)
+            a, b = a.astype(dtype), b.astype(dtype)
+            theirs, places = a @ b, abs(a).astype(bool).astype(np.int64) @ ss.csr_array(
+                (np.ones(b.nnz, np.int64), b.indices, b.indptr), shape=b.shape)
+            places.sort_indices()
+            got = (sp.csr_array(a) @ sp.csr_array(b)).get()
+            np.testing.assert_array_equal(got.indptr, places.indptr)
+            np.testing.assert_array_equal(got.indices, places.indices)
+            assert got.dtype == dtype and abs(got - theirs).max() == 0

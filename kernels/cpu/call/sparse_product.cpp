@@ -5,7 +5,7 @@
 
 namespace {
 
-constexpr int64_t AHEAD = 4; /* entries whose rows of the second matrix are fetched before they are used */
+constexpr int64_t AHEAD = 4;        /* entries whose rows of the second matrix are fetched before they are used */
 constexpr int64_t FEW = 24;         /* products of a row that need no table, and entries that are sorted by insertion */
 constexpr int64_t NARROW = 1 << 16; /* columns that have a cell each even if rows are short */
 
@@ -26,12 +26,15 @@ template <class T, class I> struct sparse_product {
     I *indices;
 };
 
-/* A table is what one thread works with. Rows have so many products that half of its cells stay free. */
+/* A table is what one thread works with. Where columns are searched, rows have so many products that half of its cells
+ * stay free. Otherwise each column has a sum, which is 0, and a bit, between rows. */
 template <class T, class I> struct row_table {
     cell<T, I> *cells;
     uint64_t *found, *other; /* columns that a row has, each with its cell in the lower half; and room to sort them */
-    int64_t columns;         /* of the product where each has a cell of its own; 0: cells are searched */
     int digits;              /* of eight bits, of columns */
+    int64_t words;           /* of bits; 0: columns are searched */
+    T *sums;
+    uint64_t *bits;
 };
 
 /* How many cells a row takes, so that half of them stay free. */
@@ -42,9 +45,7 @@ int64_t count_cells(int64_t products) {
 }
 
 /* The cell of a column, or the free one where it belongs. */
-template <class T, class I>
-int64_t find_cell(const row_table<T, I> &t, int64_t mask, I mark, I column) {
-    if (t.columns) return column;
+template <class T, class I> int64_t find_cell(const row_table<T, I> &t, int64_t mask, I mark, I column) {
     int64_t at = int64_t(uint64_t(column) * 0x9e3779b97f4a7c15u >> 20) & mask;
     while (t.cells[at].mark == mark && t.cells[at].column != column) at = (at + 1) & mask;
     return at;
@@ -134,25 +135,70 @@ inline const uint64_t *sort_keys(uint64_t *from, uint64_t *to, int64_t n, int di
     return from;
 }
 
-/* Write the columns of a row and their sums, sorted. Where many columns have a sum, cells are looked through instead. */
+/* Write the columns of a row and their sums, sorted. */
 template <class T, class I>
 void write_row(const sparse_product<T, I> &p, const row_table<T, I> &t, int64_t i, int64_t n, bool ascends) {
     T *data = p.data + p.room[i];
     I *indices = p.indices + p.room[i];
     p.count[i] = n;
-    if (t.columns && n > t.columns / 8) {
-        for (int64_t column = 0; column < t.columns; column++) {
-            if (t.cells[column].mark != I(i + 1)) continue;
-            *data++ = t.cells[column].sum;
-            *indices++ = I(column);
-        }
-        return;
-    }
     const uint64_t *keys = ascends ? t.found : sort_keys(t.found, t.other, n, t.digits);
     for (int64_t k = 0; k < n; k++) {
         data[k] = t.cells[uint32_t(keys[k])].sum;
         indices[k] = I(keys[k] >> 32);
     }
+}
+
+/* Find words of bits that are not 0, without branches; how many there are. */
+template <class T, class I> int64_t find_words(const row_table<T, I> &t) {
+    int64_t n = 0;
+    for (int64_t w = 0; w < t.words; w++) {
+        t.found[n] = uint64_t(w);
+        n += t.bits[w] != 0;
+    }
+    return n;
+}
+
+/* Write the sums of a row, whose words have been found, and make them 0 again. */
+template <class T, class I>
+void write_sums(const sparse_product<T, I> &p, const row_table<T, I> &t, int64_t i, int64_t words) {
+    T *data = p.data + p.room[i];
+    I *indices = p.indices + p.room[i];
+    int64_t n = 0;
+    for (int64_t k = 0; k < words; k++) {
+        const int64_t w = int64_t(t.found[k]);
+        for (uint64_t bits = t.bits[w]; bits; bits &= bits - 1) {
+            const int64_t column = 64 * w + __builtin_ctzll(bits);
+            data[n] = t.sums[column];
+            indices[n++] = I(column);
+            t.sums[column] = T(0);
+        }
+        t.bits[w] = 0;
+    }
+    p.count[i] = n;
+}
+
+/* Add up the products of row i. Where they are few, their words are noted and sorted, as there are many more. */
+template <class T, class I> void multiply_directly(const sparse_product<T, I> &p, const row_table<T, I> &t, int64_t i) {
+    const bool few = p.count[i] < t.words / 16;
+    T *sums = t.sums;
+    uint64_t *bits = t.bits, *found = t.found;
+    int64_t words = 0;
+    const auto add = [=](I column, T product) {
+        sums[column] = sums[column] + product;
+        bits[uint64_t(column) / 64] |= uint64_t(1) << uint64_t(column) % 64;
+    };
+    if (few) {
+        go_through_products(p, i, [&](I column, T product) {
+            found[words] = uint64_t(column) / 64;
+            words += bits[uint64_t(column) / 64] == 0;
+            add(column, product);
+        });
+        std::sort(found, found + words);
+    } else {
+        go_through_products(p, i, add);
+        words = find_words(t);
+    }
+    write_sums(p, t, i, words);
 }
 
 /* Set how many products rows have, and the room of their entries. AD_E_MEMORY. */
@@ -189,24 +235,40 @@ template <class T, class I> int make_table(ad_call *c, const sparse_product<T, I
     for (int64_t i = 0; i < p.a.rows; i++) most = std::max(most, p.room[i + 1] - p.room[i]);
     const int64_t searched = count_cells(most);
     const bool direct = p.columns < std::max(searched, NARROW);
-    const int64_t cells = direct ? p.columns : searched;
-    t->columns = direct ? p.columns : 0;
+    t->words = direct ? p.columns / 64 + 1 : 0;
     for (t->digits = 1; t->digits < 4 && p.columns >> 8 * t->digits; t->digits++) {}
-    t->cells = static_cast<cell<T, I> *>(ad_call_workspace(c, uint64_t(cells) * sizeof(cell<T, I>)));
-    t->found = static_cast<uint64_t *>(ad_call_workspace(c, uint64_t(most) * sizeof(uint64_t)));
-    t->other = static_cast<uint64_t *>(ad_call_workspace(c, uint64_t(most) * sizeof(uint64_t)));
+    const auto take = [&](int64_t n, uint64_t size) { return ad_call_workspace(c, uint64_t(n) * size); };
+    t->found = static_cast<uint64_t *>(take(direct ? t->words + 1 : most, sizeof(uint64_t)));
+    if (direct) {
+        t->sums = static_cast<T *>(take(p.columns + 1, sizeof(T)));
+        t->bits = static_cast<uint64_t *>(take(t->words, sizeof(uint64_t)));
+        if (!t->found || !t->sums || !t->bits) return AD_E_MEMORY;
+        std::fill_n(t->sums, p.columns, T(0));
+        std::fill_n(t->bits, t->words, uint64_t(0));
+        return 0;
+    }
+    t->cells = static_cast<cell<T, I> *>(take(searched, sizeof(cell<T, I>)));
+    t->other = static_cast<uint64_t *>(take(most, sizeof(uint64_t)));
     if (!t->cells || !t->found || !t->other) return AD_E_MEMORY;
-    for (int64_t k = 0; k < cells; k++) t->cells[k].mark = 0;
+    for (int64_t k = 0; k < searched; k++) t->cells[k].mark = 0;
     return 0;
 }
 
 template <class T, class I>
 void multiply_rows(const sparse_product<T, I> &p, const row_table<T, I> &t, int64_t first, int64_t last) {
+    int64_t done = 0;
     for (int64_t i = first; i < last; i++) {
         bool ascends;
-        if (i % GRAIN == 0) ad_cpu_check_cancelled();
+        if ((done += p.count[i] + 1) >= CANCEL_EVERY) {
+            done = 0;
+            ad_cpu_check_cancelled();
+        }
         if (p.count[i] <= FEW) {
             multiply_short_row(p, i);
+            continue;
+        }
+        if (t.words) {
+            multiply_directly(p, t, i);
             continue;
         }
         const int64_t n = add_products(p, t, i, &ascends);
@@ -245,8 +307,8 @@ template <class T, class I> int give_product(ad_call *c, const sparse_product<T,
         entries += p.count[i];
     }
     if (int64_t(I(entries)) != entries)
-        return ad__fault(c->fault, AD_E_VALUE, "the product has %" PRId64 " entries, too many for indices of type int32",
-                         entries);
+        return ad__fault(c->fault, AD_E_VALUE,
+                         "the product has %" PRId64 " entries, too many for indices of type int32", entries);
     array out[3] = {{nullptr, c->op->loop, 1, {entries}, {}},
                     {nullptr, index_dtype, 1, {entries}, {}},
                     {nullptr, index_dtype, 1, {rows + 1}, {}}};
