@@ -1,6 +1,5 @@
 #include "server/worker/checkpoint/deferred_check.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "server/worker/exec/job.h"
@@ -23,7 +22,7 @@ uint64_t ad__deferred_checks_add(ad_worker_session *s, uint64_t number, const ch
     ad_deferred_checks *v = &s->deferred_checks;
     ad_deferred_check *one = &v->of[v->count];
     *one = (ad_deferred_check){.number = number, .kept = kept};
-    snprintf(one->name, sizeof one->name, "%s", name);
+    memcpy(one->name, name, strnlen(name, sizeof one->name - 1));
     return 1ull << v->count++;
 }
 

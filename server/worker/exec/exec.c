@@ -242,7 +242,7 @@ static int check_length(job *j) {
     if (has_larger_output(j) || (is_ufunc && !ad__op_iterates(j->op))) return 0;
     if (later && !is_ufunc && check_elements(j)) return j->fault.code;
     if (limit <= 0 || !(later || ad__op_decomposes(j->op))) return 0;
-    const double seconds = 1e-9 * (double)(later ? ad__device_cost(j->op) : ad__op_cost(j->op));
+    const double seconds = 1e-9 * (double)(later ? ad__cost_on_device(j->s, j->op) : ad__op_cost(j->op));
     if (seconds <= limit) return 0;
     return ad__fault(
         &j->fault, AD_E_LIMIT,
