@@ -29,6 +29,7 @@ SCOPE = {
     "the front's handshake": ["server/front/net/*.c", "server/front/auth/*.c"],
     "HTTP, metrics and the control socket": ["server/front/observe/*.c"],
     "the client's readers": ["client-c/net/*.c", "client-c/resume/*.c"],
+    "arrays of other servers": ["server/front/peers/*.c", "server/worker/sharing/pull.c", "client-c/pull/*.c"],
 }
 
 

@@ -64,13 +64,14 @@ static int take_job(job *j) {
     return ad__fail(AD_E_PROTOCOL, "this is no job");
 }
 
-static void answer_job(int status, const ad_capability *c) {
+/* Returns false if there is nobody any more who takes the answer. */
+static bool answer_job(int status, const ad_capability *c) {
     char line[AD_FAULT_TEXT + 32];
     int n = status ? snprintf(line, sizeof line, "%d\t%s\n", -status, ad_error_message())
                    : snprintf(line, sizeof line, "0\t%" PRIx64 "\t%" PRIx64 "\n", c->half[0], c->half[1]);
     for (char *at = line; at < line + n - 1; at++)
         if (*at == '\n') *at = ' ';
-    if (write(JOB_FD, line, (size_t)n) != n) _exit(1);
+    return write(JOB_FD, line, (size_t)n) == n;
 }
 
 /* ---- copying ---- */
@@ -107,11 +108,12 @@ static void *read_parts(void *argument) {
         pthread_mutex_unlock(&l->lock);
         const int status = read_bytes(l->from, at, l->part[at / PART % PARTS], n);
         pthread_mutex_lock(&l->lock);
-        if (status && !l->status) {
+        if (status) {
             l->status = status;
             snprintf(l->why, sizeof l->why, "%s", ad_error_message());
+        } else {
+            l->read += n;
         }
-        l->read += n;
         pthread_cond_broadcast(&l->changed);
     }
     pthread_mutex_unlock(&l->lock);
@@ -138,8 +140,8 @@ static int await_part(transfer *l, size_t end) {
 
 static void end_part(transfer *l, size_t end, int status) {
     pthread_mutex_lock(&l->lock);
-    l->written = end;
     if (status) l->status = status;
+    else l->written = end;
     pthread_cond_broadcast(&l->changed);
     pthread_mutex_unlock(&l->lock);
 }
@@ -238,8 +240,8 @@ int main(void) {
     confine_process();
     signal(SIGPIPE, SIG_IGN);
     const int status = do_job(&j, &here, &there, &capability);
-    answer_job(status, &capability);
+    const bool answered = answer_job(status, &capability);
     ad_session_close(there);
     ad_session_close(here);
-    return 0;
+    return !answered;
 }

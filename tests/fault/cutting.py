@@ -66,7 +66,7 @@ class Proxy:
         self.server, self.budgets = server, budgets
         self.listener = listen(address)
         self.random = random.Random(seed)
-        self.connections, self.open, self.lock = 0, [], threading.Lock()
+        self.connections, self.open, self.lock, self.down = 0, [], threading.Lock(), None
         self.ended = False
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -97,6 +97,7 @@ class Proxy:
 
     def serve(self, client, upstream, budget):
         ways = {client: Direction(client, upstream, budget[0]), upstream: Direction(upstream, client, budget[1])}
+        self.down = ways[upstream]  # of the latest connection
         with selectors.DefaultSelector() as ready, contextlib.suppress(Cut, OSError, ValueError):
             for source in ways:
                 ready.register(source, selectors.EVENT_READ)

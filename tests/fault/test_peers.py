@@ -4,7 +4,9 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -12,10 +14,11 @@ import pytest
 
 import raw
 from cutting import Proxy
-from observing import BAD, ctl
-from raw import Client, Closed, Failed, children, wait_until
+from observing import BAD, ctl, see
+from raw import Client, Closed, Failed, children, frame, message, wait_until
 from returning import CANCEL, Session, note
 from test_invite import parts
+from wrong_servers import WrongServer, reply, welcome
 
 N = 3_000_000  # float64: three parts of the fetching program
 ALL = 1 << 62  # bytes
@@ -26,9 +29,9 @@ FETCHING = b"arrayd-pull"
 class Giver:
     """A server that has arrays, a client of it, and the url of its invitation to another server."""
 
-    def __init__(self, start, tmp_path, *options, invite=("--peer",), session=Client, **more):
+    def __init__(self, start, tmp_path, *options, invite=("--peer",), session=Client, env={}, **more):
         state = {"XDG_STATE_HOME": str(tmp_path / "giver")}
-        self.server = start("--tls=127.0.0.1:0", "--self-signed=yes", "--server-name=giver", *options, env=state, **more)
+        self.server = start("--tls=127.0.0.1:0", "--self-signed=yes", "--server-name=giver", *options, env={**state, **env}, **more)
         self.url = ctl(self.server, "invite", "taker", *invite).strip()
         self.token, self.port, self.pin = parts(self.url)
         self.client = session(self.server.path)
@@ -123,6 +126,21 @@ def test_arrays_come_from_a_peer(start, tmp_path):
         assert np.array_equal(client.get(x), values)
     wait_until(lambda: not fetching(giver.server) and client.stat("sessions") == 1, "nothing remains of the fetching")
     assert client.stat("capabilities") == 0
+
+
+def test_a_device_that_is_late(start, tmp_path):
+    """Operations before the question are under way, and their checkpoint comes first."""
+    giver = Giver(start, tmp_path, env={"ARRAYD_CPU_LATE": "1"})
+    client = Session(taker(start, tmp_path, giver, env={"ARRAYD_CPU_LATE": "1"}).path)
+    dtype = raw.DTYPES.index("float64")
+    for n in (5, N):
+        half, ones = giver.share(np.arange(float(n))), client.put(np.ones(n))
+        for _ in range(8):
+            client.op("ufunc", raw.UFUNC["add"], dtype, [ones], [ones, 1.0], [])
+        asked = ask(client, half)
+        assert client.get(receive(client, *asked, shape=[n]))[-1] == n - 1
+        assert client.get(ones)[-1] == 9
+    client.close()
 
 
 def test_a_handle_for_one_use_is_good_once(start, tmp_path):
@@ -402,6 +420,156 @@ def test_not_too_many_at_a_time(held):
             other.close()
         wait_until(lambda: not fetching(client.server), "all have ended")
         client.close()
+
+
+def sessions_of_programs(server):
+    return [s["session"] for s in see(server, "sessions") if FETCHING.decode() in s["client"]]
+
+
+@pytest.mark.parametrize("whose", ["giver", "taker"])
+def test_a_session_is_ended_meanwhile(held, whose):
+    """Whichever end fails while parts are on their way, the program says so, and both servers go on."""
+    with held() as (giver, proxy, client):
+        values = np.arange(5_000_000.0)  # five parts
+        request, _ = ask(client, giver.share(values))
+        client.flush()
+        assert proxy.reached.wait(raw.WINDOW)
+        ended = giver.server if whose == "giver" else client.server
+        ctl(ended, "kill", str(*sessions_of_programs(ended)))
+        proxy.go.set()
+        with pytest.raises(Failed, match="pull from giver: .*(administrator|session)"):
+            client.reply(request)
+        assert client.get(pull(client, giver.share(values), shape=[len(values)]))[-1] == len(values) - 1
+        client.close()
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_the_taker_is_slower(held, ends):
+    """The program reads three parts ahead, and not more, until the taker goes on, or its session there has ended."""
+    with held() as (giver, proxy, client):
+        values = np.arange(8_000_000.0)
+        request, buffer = ask(client, giver.share(values))
+        client.flush()
+        assert proxy.reached.wait(raw.WINDOW)
+        worker, (program,), sessions = client.server.worker, fetching(client.server), sessions_of_programs(client.server)
+        os.kill(worker, signal.SIGSTOP)
+        proxy.go.set()
+        ahead = 3 * (8 << 20) - proxy.first
+        wait_until(lambda: proxy.connections == 2 and ALL - proxy.down.left > ahead and sleeps(program), "it waits")
+        if ends:
+            ctl(client.server, "kill", str(*sessions))
+        os.kill(worker, signal.SIGCONT)
+        if ends:
+            with pytest.raises(Failed, match="pull from giver: .*(administrator|session)"):
+                client.reply(request)
+        else:
+            assert client.get(receive(client, request, buffer, shape=[len(values)]))[-1] == len(values) - 1
+        client.close()
+
+
+def sleeps(pid):
+    """Whether each thread of a process has slept for a while."""
+    def look():
+        return [(t.name, (t / "stat").read_text().rsplit(")")[1].split()[0], (t / "sched").read_text().split("nr_switches")[1][:40])
+                for t in sorted(pathlib.Path(f"/proc/{pid}/task").iterdir())]
+    before = look()
+    return all(state == "S" for _, state, _ in before) and look() == before
+
+
+# ---- a peer, or a program, of an attacker's ----
+
+def fail(text):
+    return lambda request: frame(message("fail", request, 0, 4, 0, "attach", text))
+
+
+@pytest.mark.parametrize("answers, match", [
+    ([fail("it\nwent\twrong \x1b[31m" + "x" * 900)], r"pull from giver: it went\?wrong \?\[31mx"),
+    ([reply(8)], "a reply of another form"),
+    ([reply(-2, 0, 0)], "a reply of another form"),
+    ([reply(2**62, 0, 0)], "memory|large|big|size"),
+    ([reply(2**40, 0, 0)], "memory"),
+    ([reply(8, 0, 0), reply(payload=b"1234567")], "giver"),
+    ([reply(8, 0, 0), reply(payload=b"123456789")], "giver"),
+    ([reply(8, 0, 0), fail("gone")], "pull from giver: gone"),
+    ([reply(8, 0, 0), b"nonsense of a peer"], "giver"),
+    ([b"\xff" * 64], "giver"),
+], ids=range(10))
+def test_a_peer_that_lies(start, tmp_path, answers, match):
+    """A lie harms who asks for the array, and nobody else: the program ends, and nothing of its sessions stays."""
+    with WrongServer([welcome(), *answers]) as giver:
+        server = taker(start, tmp_path, giver)
+        client = Client(server.path)
+        with pytest.raises(Failed, match=match) as failed:
+            pull(client, (1, 2), shape=[1])
+        assert failed.value.text.isprintable() and len(failed.value.text) < 256
+        x = client.put(np.arange(3))
+        assert client.get(x).tolist() == [0, 1, 2]
+        wait_until(lambda: not fetching(server) and client.stat("sessions") == 1, "nothing remains of the fetching")
+
+
+ATTACK = """
+import os, socket
+door, job = socket.socket(fileno=4), socket.socket(fileno=3)
+pair, ends = socket.socketpair(), os.pipe()
+for fd in (os.open("/dev/null", 0), os.open("/", 0), *ends, pair[0].fileno(), os.memfd_create("x"), 3, 4):
+    socket.send_fds(door, [b"x"], [fd])
+    socket.send_fds(door, [b"xy"], [fd] * 20)
+for n in (1, 5000):
+    door.send(b"x" * n)
+job.sendall(b"0\\tzz\\n")
+job.recv(1 << 16)
+socket.send_fds(door, [b""], [0])
+"""
+
+
+def test_a_program_of_an_attackers(start, tmp_path):
+    """A fetching program that was taken over passes anything on as a connection. arrayd serves all others."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "arrayd-worker").symlink_to(raw.BUILD / "bin" / "arrayd-worker")
+    (folder / "arrayd-pull").write_text(f"#!{sys.executable}\n{ATTACK}")
+    (folder / "arrayd-pull").chmod(0o755)
+    server = taker(start, tmp_path, None, f"--worker={folder}/arrayd-worker", "--hello-timeout=1", url="tcp:127.0.0.1:1")
+    client = Client(server.path)
+    x = client.put(np.arange(3))
+    assert client.get(x).tolist() == [0, 1, 2]
+    before = len(os.listdir(f"/proc/{server.pid}/fd"))
+    for _ in range(3):
+        with pytest.raises(Failed, match="nonsense|without an answer"):
+            pull(client, (1, 2))
+        with Client(server.path).socket:
+            assert client.get(x).tolist() == [0, 1, 2]
+    wait_until(lambda: not fetching(server), "the programs have ended")
+    wait_until(lambda: len(os.listdir(f"/proc/{server.pid}/fd")) <= before, "no descriptor is left")
+
+
+@pytest.mark.parametrize("url, match", [
+    ("tls:nowhere", "is not a server address"), ("unix:/proc/none", "no arrayd at"),
+    (f"tls://{'t' * 230}@127.0.0.1:1#sha256:{'0' * 64}", "token in option peers is longer than 201 letters")])
+def test_a_url_that_leads_nowhere(start, tmp_path, url, match):
+    client = Client(taker(start, tmp_path, None, url=url).path)
+    with pytest.raises(Failed, match=f"pull from giver: .*{match}"):
+        pull(client, (1, 2), who="uid:" + "7" * 50)
+
+
+@pytest.mark.parametrize("job, answer", [
+    (b"", "19\tthere is no job"), (b"x" * 2000, "this is no job"), (b"tcp:h:1\tuid:1\n", "this is no job"),
+    (b"tcp:h:1\tuid:1\tzz\t1\n", "this is no job"), (b"tcp:h:1\tuid:1\t1\t2\n", "\t"), (None, "")])
+def test_the_program_without_arrayd(job, answer):
+    """A job that is none, and nobody at the other ends."""
+    (ours, theirs), (here, door) = socket.socketpair(), socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs, door:
+        here.close()
+        run = f"exec {raw.BUILD}/bin/arrayd-pull 3<&{theirs.fileno()} 4<&{door.fileno()}"
+        program = subprocess.Popen(["bash", "-c", run], pass_fds=(theirs.fileno(), door.fileno()))
+        theirs.close()
+        if job is None:
+            ours.close()
+        else:
+            ours.sendall(job)
+            ours.shutdown(socket.SHUT_WR)
+            assert answer in ours.makefile(newline="\n").readline()
+        assert program.wait(raw.WINDOW) == (job is None)
 
 
 # ---- the file ----

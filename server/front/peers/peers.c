@@ -11,11 +11,10 @@
 #include "server/common/os.h"
 
 #define MOST_LINE 1024
-#define MOST_URL 640
 #define BLANKS " \t\r\n"
 
 typedef struct peer {
-    char name[AD_PRINCIPAL_SIZE], url[MOST_URL];
+    char name[AD_PRINCIPAL_SIZE], url[AD_PEER_URL];
 } peer;
 
 struct ad_peers {
@@ -29,7 +28,7 @@ static int report_bad_line(const char *path, int line, const char *what, ad_faul
 }
 
 static const peer *find_peer(const ad_peers *p, const char *name) {
-    for (size_t i = 0; p && i < p->count; i++)
+    for (size_t i = 0; i < p->count; i++)
         if (!strcmp(p->list[i].name, name)) return &p->list[i];
     return NULL;
 }
@@ -41,7 +40,7 @@ static const char *parse_line(const ad_peers *p, char *line, peer *out) {
     if (find_peer(p, name)) return "this name has a line already";
     if (!url || (strncmp(url, "tls:", 4) && strncmp(url, "tcp:", 4) && strncmp(url, "unix:", 5)))
         return "expected a url after the name, as arrayctl invite prints it there: tls://token@host:port#sha256:...";
-    if (strlen(url) >= MOST_URL) return "the url is longer than 639 letters";
+    if (strlen(url) >= AD_PEER_URL) return "the url is longer than 639 letters";
     if (strtok_r(NULL, BLANKS, &rest)) return "expected a name and a url, and nothing more";
     snprintf(out->name, sizeof out->name, "%s", name);
     snprintf(out->url, sizeof out->url, "%s", url);
@@ -122,7 +121,7 @@ const char *ad__peers_url(const ad_peers *p, const char *name) {
 void ad__peers_names(const ad_peers *p, char *out, size_t size) {
     size_t used = 0;
     *out = 0;
-    for (size_t i = 0; p && i < p->count; i++) {
+    for (size_t i = 0; i < p->count; i++) {
         const char *name = p->list[i].name;
         if (used + strlen(name) + 2 > size) return;
         used += (size_t)snprintf(out + used, size - used, "%s%s", used ? "," : "", name);

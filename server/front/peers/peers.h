@@ -15,6 +15,7 @@
  * and line, and shows no url. AD_E_VALUE, AD_E_SYSTEM, AD_E_MEMORY; AD_E_DENIED: others may read the file. */
 int ad__peers_load(const char *server_name, const char *path, ad_peers **out, ad_fault *fault);
 void ad__peers_free(ad_peers *p);
+#define AD_PEER_URL 640 /* bytes of the longest url, with its end */
 /* Find a peer's url. NULL: there is none of that name. */
 const char *ad__peers_url(const ad_peers *p, const char *name);
 /* List the names with commas between, as many as fit. */

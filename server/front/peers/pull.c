@@ -106,9 +106,12 @@ static void set_answer(ad_pull *p, int code, const char *text, const uint64_t ha
     send_answer(p);
 }
 
+/* Answer with an error. The text may be another server's, and gets to clients and their terminals. */
 static void set_failure(ad_pull *p, int code, const char *text) {
     char why[AD_FAULT_TEXT];
     snprintf(why, sizeof why, "pull from %s: %.180s", p->peer, text);
+    for (char *at = why; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 127) *at = '?';
     set_answer(p, code, why, NULL);
 }
 
@@ -156,12 +159,12 @@ static void on_door_readable(uv_poll_t *poll, int status, int events) {
     ad_pull *p = poll->data;
     char byte;
     int fd = -1;
-    (void)events;
-    const ssize_t n = status ? 0 : ad__fdpass_receive("", p->door_fd, &byte, 1, &fd);
-    if (fd >= 0 && !fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK))
-        ad__handshake_begin_as(p->front, fd, &p->entrant);
-    else if (fd >= 0) close(fd);
+    (void)status, (void)events; /* the call says the same */
+    const ssize_t n = ad__fdpass_receive("", p->door_fd, &byte, 1, &fd);
     if (!n) uv_poll_stop(poll);
+    if (fd < 0) return;
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    ad__handshake_begin_as(p->front, fd, &p->entrant);
 }
 
 static void on_exit_of_program(uv_process_t *process, int64_t code, int signal_number) {
@@ -229,9 +232,10 @@ static void watch_program(ad_pull *p, int job, int door) {
 static int send_job(int fd, const char *url, const ad_note *note) {
     char line[1024];
     uint64_t half[2];
+    _Static_assert(sizeof line > AD_PEER_URL + sizeof note->who + 40, "a job fits into its line");
     memcpy(half, note->secret, sizeof half);
     const int n = snprintf(line, sizeof line, "%s\t%s\t%" PRIx64 "\t%" PRIx64 "\n", url, note->who, half[0], half[1]);
-    const bool sent = n < (int)sizeof line && ad__os.send(fd, line, (size_t)n, MSG_NOSIGNAL) == n;
+    const bool sent = ad__os.send(fd, line, (size_t)n, MSG_NOSIGNAL) == n;
     explicit_bzero(line, sizeof line);
     return sent ? 0 : AD_E_SYSTEM;
 }
