@@ -116,7 +116,7 @@ def test_expm():
 
 
 CASES = [("toeplitz", "v4"), ("toeplitz", "v4", "v3"), ("circulant", "v5"), ("hankel", "v4"), ("hankel", "v4", "v6"),
-         ("leslie", "v4", "v3"), ("companion", "v5"), ("companion", "v2"), ("fiedler", "v5"), ("hadamard", 8), ("hadamard", 1),
+         ("leslie", "v4", "v3"), ("companion", "v5"), ("companion", "v2"), ("fiedler", "v5"), ("hadamard", 8), ("hadamard", 512), ("hilbert", 0), ("hadamard", 1),
          ("hadamard", 4, np.float64), ("helmert", 5), ("helmert", 4, True), ("hilbert", 4), ("dft", 5), ("dft", 4, "sqrtn"),
          ("dft", 4, "n"), ("block_diag", "m23", "v3", "m31"), ("block_diag",), ("khatri_rao", "m23", "m43"),
          *(("fiedler_companion", f"v{n}") for n in range(2, 9)),

@@ -6,6 +6,8 @@ import numpy as np
 import arrayd as ad
 from ..._base import view
 
+_SIGNS = 128  # rows of a Hadamard matrix that are computed; a larger one is the Kronecker product of two
+
 
 def _as_vector(a, what, least=0):
     a = ad.asarray(a)
@@ -76,11 +78,15 @@ def hadamard(n, dtype=int):
     """
     if n < 1 or n & (n - 1):
         raise ValueError("n must be an positive integer, and n must be a power of 2")
-    places = ad.arange(n)
+    few = min(n, _SIGNS)
+    places = ad.arange(few)
     bits, width = places[:, None] & places, 1
-    while width < int(n).bit_length():
+    while width < int(few).bit_length():
         bits, width = bits ^ bits >> width, 2 * width
-    return (1 - 2 * (bits & 1)).astype(dtype, copy=False)
+    signs = (1 - 2 * (bits & 1)).astype(dtype, copy=False)
+    if few == n:
+        return signs
+    return (hadamard(n // few, dtype)[:, None, :, None] * signs[:, None]).reshape(n, n)
 
 
 def leslie(f, s):
@@ -170,8 +176,7 @@ def hilbert(n):
     Raises: nothing of its own.
     Source: scipy.linalg.hilbert
     """
-    i = ad.arange(0.0, n)
-    return 1.0 / ((i + 1.0)[:, None] + i)
+    return _step_through(1.0 / ad.arange(1.0, 2 * n), 0, (max(n, 0),) * 2, 1, 1)
 
 
 def dft(n, scale=None):
