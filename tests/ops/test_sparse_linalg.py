@@ -151,6 +151,11 @@ def test_least_squares():
             ours(sp.csr_matrix(a), ad.ones(51))
 
 
+def test_a_first_guess_of_lsmr_is_not_its_damp():
+    with pytest.raises(TypeError, match=r"damp must be a number, not an array of shape \(3,\); a first guess is given as x0="):
+        linalg.lsmr(ad.eye(3), ad.ones(3), ad.zeros(3))
+
+
 @pytest.mark.parametrize("name", ("lsqr", "lsmr"))
 def test_steps_of_least_squares_are_taken_ahead(name, monkeypatch):
     """Of a matrix several are waited for at once; a function of the caller's is not called for steps that are not used."""

@@ -182,9 +182,11 @@ def lsmr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, maxiter=None, show=Fa
         given. show: ignored. x0: first guess.
     Returns: tuple: x, why it ended (int), iterations, norm of the residual, norm of A^H r, estimates of the norm and the
         condition of A, norm of x.
-    Raises: ValueError where shapes do not fit.
+    Raises: ValueError where shapes do not fit. TypeError for a damp that is an array: CuPy has x0 in that place.
     Source: scipy.sparse.linalg.lsmr
     """
+    if np.ndim(damp):
+        raise TypeError(f"damp must be a number, not an array of shape {damp.shape}; a first guess is given as x0=...")
     g = _Bidiagonalisation(A, b, x0)
     x = g.x
     limit = min(g.A.shape) if maxiter is None else maxiter
