@@ -124,6 +124,7 @@ assert [int(one) for one in cupy.unravel_index(5, dims=(2, 3))] == [1, 2]
 assert cupy.flip(a=a).tolist() == cupy.flipud(a=a).tolist() == [2, 1, 0] and cupy.union1d(arr1=a, arr2=a).tolist() == [0, 1, 2]
 assert cupy.fliplr(a=there).tolist() == [[2, 1, 0], [5, 4, 3]] and cupy.rot90(a=there).shape == (3, 2)
 assert cupy.histogram(x=a, bins=2)[0].tolist() == [1, 2] and cupy.cov(a=a) == 1 and cupy.corrcoef(a=a) == 1
+assert cupy.percentile(a, 50, interpolation="lower") == cupy.quantile(a, 0.6, interpolation="lower") == 1
 assert cupy.extract(a > 1, a=a).tolist() == [2] and cupy.ediff1d(arr=a).tolist() == [1, 1]
 assert cupy.intersect1d(arr1=a, arr2=a).tolist() == [0, 1, 2] and cupy.take_along_axis(a=a, indices=a, axis=0).tolist() == [0, 1, 2]
 """

@@ -12,7 +12,8 @@ _OF_NUMPY = ("amax", "amin", "argpartition", "argsort", "clip", "copy", "diagona
 # CuPy's names of parameters that NumPy calls otherwise.
 _RENAMED = {"corrcoef": {"a": "x"}, "cov": {"a": "m"}, "delete": {"indices": "obj"},
             "ediff1d": {"arr": "ary"}, "extract": {"a": "arr"}, "flip": {"a": "m"}, "fliplr": {"a": "m"}, "flipud": {"a": "m"},
-            "histogram": {"x": "a"}, "intersect1d": {"arr1": "ar1", "arr2": "ar2"}, "reshape": {"newshape": "shape"},
+            "histogram": {"x": "a"}, "intersect1d": {"arr1": "ar1", "arr2": "ar2"}, "percentile": {"interpolation": "method"},
+            "quantile": {"interpolation": "method"}, "reshape": {"newshape": "shape"},
             "rot90": {"a": "m"}, "stack": {"tup": "arrays"}, "take_along_axis": {"a": "arr"},
             "union1d": {"arr1": "ar1", "arr2": "ar2"}, "unravel_index": {"dims": "shape"}}
 
