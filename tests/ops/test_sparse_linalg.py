@@ -310,6 +310,10 @@ def test_triangles_and_factors():
         for trans, m in (("N", a), ("T", a.T), ("H", a.conj().T)):
             near(m @ found.solve(ad.asarray(b), trans).get(), b, tolerance)
         near(a @ linalg.spsolve(sp.csr_matrix(a), ad.asarray(b)).get(), b, tolerance)
+        for right in (b.reshape(N, 1), np.stack([b, 2 * b], axis=1), b.real.astype(np.int8), b.astype(np.complex128)):
+            found = linalg.spsolve(sp.csr_matrix(a), ad.asarray(right))
+            assert found.dtype == np.result_type(a.dtype, right.dtype) and found.shape == sl.spsolve(a, right).shape
+            near(a @ found.get(), right.ravel() if right.shape == (N, 1) else right, tolerance)
         near(a @ linalg.factorized(sp.csr_matrix(a))(ad.asarray(b)).get(), b, tolerance)
         near(linalg.spilu(sp.csr_matrix(a)).solve(ad.asarray(b)), sl.spilu(a.tocsc()).solve(b), tolerance)
     with pytest.raises(np.linalg.LinAlgError):

@@ -182,5 +182,8 @@ def spsolve(A, b, permc_spec=None, use_umfpack=True):
         dense = _as_right_side(b.toarray(), A.shape[0])
         return b._like("csc" if b.format == "csc" else "csr")(splu(A, permc_spec=permc_spec).solve(dense))
     b = _as_right_side(b, A.shape[0])
+    if b.size == A.shape[0] and np.result_type(A.dtype, b.dtype) == A.dtype:  # its factors need not go to the server
+        factors = _import_scipy().splu(A.get().tocsc(), permc_spec=permc_spec)
+        return ad.asarray(factors.solve(b.ravel().get().astype(A.dtype, copy=False)))
     x = splu(A, permc_spec=permc_spec).solve(b)
     return x.ravel() if b.ndim == 2 and b.shape[1] == 1 else x
