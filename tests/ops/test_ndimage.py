@@ -113,6 +113,14 @@ def test_complex_weights():
             compare(name + "1d", a, weights[0], mode=mode)
 
 
+@pytest.mark.parametrize("name", ["correlate", "convolve"])
+def test_weights_without_elements(name):
+    for a in noise("float64", (3, 4)), noise("uint8", (5,)), noise("complex64", (2, 3)):
+        for shape in (0, *(2,) * a.ndim), (2,) * (a.ndim - 1) + (0,), (0, 0, *(3,) * a.ndim), (0,) * 2:
+            compare(name, a, np.ones(shape))
+            compare(name, a, np.ones(shape), axes=0)
+
+
 def test_axes():
     a = noise("float64", (5, 6, 7))
     for axes in (0, 1, (0, 2), (2, 0), (1, 2)):
@@ -209,6 +217,15 @@ def test_limits(dtype):
         footprint = seed("footprint", shape).random((3,) * a.ndim) < 0.6
         footprint[(1,) * a.ndim] = True
         compare(name, a, footprint=footprint, mode=mode, cval=1)
+
+
+@pytest.mark.parametrize("dtype", ("int8", "uint8", "int16", "int32"))
+def test_values_beyond_the_edges_that_no_element_has(dtype):
+    a = noise(dtype, (7, 9))
+    for name, cval in itertools.product(("minimum_filter1d", "maximum_filter1d"), (-1, -1.0, 300.75, -300, 1.5)):
+        for mode in "constant", "grid-constant", "nearest":
+            compare(name, a, 3, mode=mode, cval=cval)
+            compare(name, a, 4, 0, mode=mode, cval=cval, output=np.float64)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -347,6 +364,69 @@ def test_transforms(order):
         compare("zoom", noise(dtype, (6, 7)), 1.9, order=order, mode="nearest", eps=1e-4)
 
 
+def blend(a, places, cval):
+    """An image's values at places (rows, columns) between four elements each, of cval beyond the image."""
+    low = np.floor(places).astype(int)
+    weight, total = places - low, 0
+    for step in itertools.product((0, 1), (0, 1)):
+        at = low + np.reshape(step, (2, *[1] * (places.ndim - 1)))
+        inside = ((at >= 0) & (at < np.reshape(a.shape, (2, *[1] * (places.ndim - 1))))).all(0)
+        value = np.where(inside, a[tuple(np.clip(at, 0, np.reshape(a.shape, (2, *[1] * (places.ndim - 1))) - 1))], cval)
+        total = total + value * np.prod([w if one else 1 - w for w, one in zip(weight, step)], axis=0)
+    return total
+
+
+def test_edges_as_opencv_has_them():
+    a, rng = noise("float64", (8, 11)), seed("opencv")
+    x = ad.asarray(a)
+    where = rng.uniform(-3, 13, (2, 60))
+    got = ndimage.map_coordinates(x, ad.asarray(where), order=1, mode="opencv", cval=0.7).get()
+    np.testing.assert_allclose(got, blend(a, where, 0.7), rtol=1e-9)
+    rows, columns = np.indices(a.shape)
+    matrix = np.array([[0.9, 0.2, 1.5], [-0.3, 1.1, -0.4]])  # of columns and rows, from the image to the result
+    back = np.linalg.inv(np.vstack([matrix, [0, 0, 1]])) @ [columns.ravel(), rows.ravel(), np.ones(a.size)]
+    got = ndimage.affine_transform(x, ad.asarray(matrix), order=1, mode="opencv").get()
+    np.testing.assert_allclose(got.ravel(), blend(a, back[1::-1], 0.0), rtol=1e-9, atol=1e-12)
+    got = ndimage.shift(x, (1.3, -2.4), order=1, mode="opencv", cval=2).get()
+    np.testing.assert_allclose(got, blend(a, np.stack([rows - 1.3, columns + 2.4]), 2), rtol=1e-9)
+    got = ndimage.zoom(x, (2, 0.5), order=1, mode="opencv").get()
+    sides = [np.clip((np.arange(m) + 0.5) * n / m - 0.5, 0, n - 1) for n, m in zip(a.shape, got.shape)]
+    np.testing.assert_allclose(got, blend(a, np.stack(np.meshgrid(*sides, indexing="ij")), 0), rtol=1e-9)
+    np.testing.assert_allclose(ndimage.rotate(x, 180, order=1, mode="opencv").get(), a[::-1, ::-1], rtol=1e-9)
+    with pytest.raises(RuntimeError, match="two dimensions or more"):
+        ndimage.affine_transform(ad.ones(3), ad.ones(1), mode="opencv")
+
+
+@pytest.mark.parametrize("shape", [(9, 7), (4, 5, 6)])
+def test_texture_memory(shape):
+    n, a = len(shape), noise("float32", shape)
+    matrix = np.eye(n + 1, dtype="float32")
+    matrix[:n] += seed("texture", shape).uniform(-0.3, 0.3, (n, n + 1)).astype("float32")
+    for order, (mode, edge) in itertools.product((0, 1, 3), (("constant", "grid-constant"), ("nearest", "nearest"))):
+        out = ad.empty(shape, "float32")
+        got = ndimage.affine_transform(ad.asarray(a), ad.asarray(matrix), output=out, order=order, mode=mode, cval=1.5,
+                                       texture_memory=True)
+        want = scipy_ndimage.affine_transform(a, matrix[:n], order=min(order, 1), mode=edge, cval=1.5)
+        assert got is out
+        np.testing.assert_allclose(got.get(), want, rtol=1e-4, atol=1e-5)
+    larger = ndimage.affine_transform(ad.asarray(a), ad.asarray(matrix), output_shape=(9,) * n, texture_memory=True)
+    assert larger.shape == (9,) * n and larger.dtype == np.float32
+    assert ndimage.affine_transform(ad.asarray(a), np.eye(n), float64_coords=True).shape == shape
+
+
+@pytest.mark.parametrize("shape, dtype, side, more, message", [
+    ((8,), "float32", 2, {}, "2-d and 3-d arrays, not for 1-d"), ((8,) * 4, "float32", 5, {}, "not for 4-d"),
+    ((8, 8), "float64", 3, {}, "not for float64"), ((8, 8), "float32", 2, {}, r"shape \(3, 3\), not \(2, 2\)"),
+    ((8, 8), "float32", 3, {"output": "wrong"}, "not 'wrong'"), ((8, 8), "float32", 3, {"mode": "wrap"}, "not 'wrap'"),
+    ((8, 8), "float32", 3, {"output": np.float64}, "output must be None"),
+    ((8, 8), "float32", 3, {"output": (7, 7), "output_shape": (8, 8)}, r"of shape \(7, 7\)")])
+def test_what_texture_memory_is_not_for(shape, dtype, side, more, message):
+    if isinstance(more.get("output"), tuple):
+        more = {**more, "output": ad.empty(more["output"], "float32")}
+    with pytest.raises(ValueError, match=message):
+        ndimage.affine_transform(ad.ones(shape, dtype), ad.eye(side, dtype="float32"), texture_memory=True, **more)
+
+
 @pytest.mark.parametrize("order", range(6))
 def test_spline_filter(order):
     for shape, (k, mode) in itertools.product(((1,), (2,), (3,), (300,), (7, 80), (3, 4, 5)), enumerate(MODES)):
@@ -469,6 +549,7 @@ def test_errors():
         compare(name, a, *args, **kwargs)
     for name, args in (("median_filter", (3,)), ("minimum_filter", (3,)), ("label", ()), ("binary_erosion", ())):
         compare(name, z, *args)
+    compare("histogram", a, 0, 1, 3, None, [1])
     compare("gaussian_filter", np.zeros((0, 3)), 1)
 
 

@@ -241,6 +241,16 @@ def test_combinations_by_environment(monkeypatch):
     assert types_of(testing.for_dtypes_combination("d", ("a", "b")), "a", "b") == [(np.float64, np.float64)]
 
 
+def test_the_inner_of_two_loops_over_one_parameter():
+    @testing.for_dtypes("bh")
+    @testing.for_dtypes("fd")
+    def test(seen, dtype):
+        seen.append(dtype)
+    seen = []
+    test(seen)
+    assert seen == [np.float32, np.float64] * 2
+
+
 def test_orders_and_axes():
     assert types_of(testing.for_orders("CF"), "order") == [("C",), ("F",)]
     assert types_of(testing.for_CF_orders("o"), "o") == [(None,), ("C",), ("F",), ("c",), ("f",)]
@@ -424,6 +434,17 @@ def test_requirements():
     assert testing.with_requires("numpy>=2")(lambda: 3)() == 3
     with pytest.raises(unittest.SkipTest, match="numpy<2"):
         testing.with_requires("numpy<2")(lambda: 3)()
+
+
+def test_requirements_of_classes():
+    class Plain:
+        pass
+
+    for requirement, skipped in (("numpy<2", True), ("numpy>=2", False)):
+        mark, = testing.with_requires(requirement)(type("Made", (Plain,), {})).pytestmark
+        assert mark.name == "skipif" and mark.args == (skipped,) and mark.kwargs["reason"] == f"requires: {requirement}"
+    case = testing.with_requires("numpy<2")(type("Case", (unittest.TestCase,), {}))
+    assert case.__unittest_skip__ and not hasattr(case, "pytestmark")
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnknownMarkWarning")

@@ -161,10 +161,17 @@ def with_requires(*requirements):
     """A decorator that skips a test unless packages are installed.
 
     Parameters: requirements: as installed.
-    Returns: decorator.
+    Returns: decorator of a function, or of a class, whose tests it skips.
     Source: cupy.testing.with_requires
     """
-    return unittest.skipUnless(installed(*requirements), f"requires: {','.join(requirements)}")
+    there, reason = installed(*requirements), f"requires: {','.join(requirements)}"
+
+    def decorator(test):
+        if isinstance(test, type) and not issubclass(test, unittest.TestCase):
+            from ._marks import _pytest  # classes that unittest does not know are pytest's
+            return _pytest().mark.skipif(not there, reason=reason)(test)
+        return unittest.skipUnless(there, reason)(test)
+    return decorator
 
 
 @contextlib.contextmanager

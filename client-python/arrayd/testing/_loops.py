@@ -16,13 +16,14 @@ _INTEGERS = _SIGNED + _UNSIGNED
 
 
 def _looping(names, values):
-    """A decorator that calls a test with each of values, dicts of arguments."""
+    """A decorator that calls a test with each of values, dicts of arguments, which go before those that it is called with:
+    of two loops over one parameter the inner one says what the test gets."""
     def decorator(test):
         @without(test, *names)
         def wrapper(*args, **kw):
             for one in values:
                 try:
-                    test(*args, **kw, **one)
+                    test(*args, **(kw | one))
                 except BaseException as error:
                     if not is_skip(error):
                         error.add_note(", ".join(f"{name} is {value!r}" for name, value in one.items()))

@@ -120,6 +120,12 @@ def _sample(input, where, affine, output, order, mode, cval, prefilter):
     return _round_into(output, call("sample", (x, where), params, out=values, dtype=np.float64))
 
 
+def _add_edge(input, cval):
+    """input with one element of cval around it: what "opencv" means by its edges, for whatever is done with "constant"."""
+    from ..._array.pad import pad as pad_array
+    return pad_array(input, 1, mode="constant", constant_values=cval)
+
+
 def _check_input(input):
     input = as_array(input)
     if input.ndim < 1:
@@ -131,8 +137,8 @@ def map_coordinates(input, coordinates, output=None, order=3, mode="constant", c
     """Values at coordinates.
 
     Parameters: input: array. coordinates: of shape (input.ndim, ...). output: array to fill, or the result's dtype.
-    order: of the spline, 0 to 5. mode: as spline_filter1d. cval: the value of "constant". prefilter: False when input
-    has coefficients already.
+    order: of the spline, 0 to 5. mode: as spline_filter1d, or "opencv", as cupyx has it: an edge of cval is blended with the
+    outermost elements, as OpenCV does. cval: the value of "constant". prefilter: False when input has coefficients already.
     Returns: ndarray of shape coordinates.shape[1:].
     Raises: RuntimeError for an order, a mode or a shape that does not fit; TypeError for complex coordinates.
     Source: scipy.ndimage.map_coordinates
@@ -148,11 +154,15 @@ def map_coordinates(input, coordinates, output=None, order=3, mode="constant", c
     if coordinates.dtype not in (np.float32, np.float64):
         coordinates = coordinates.astype(np.float64)
     output = make_output(output, input, coordinates.shape[1:], input.dtype.kind == "c")
+    if mode == "opencv":
+        input, coordinates, mode = _add_edge(input, cval), coordinates + 1, "constant"
     return _sample(input, coordinates, False, output, order, mode, cval, prefilter)
 
 
 def _affine(input, matrix, offset, output, order, mode, cval, prefilter):
     """matrix and offset are on this side."""
+    if mode == "opencv":
+        input, offset, mode = _add_edge(input, cval), np.asarray(offset) + 1, "constant"
     where = as_array(np.ascontiguousarray(np.column_stack([matrix, offset]), np.float64))
     return _sample(input, where, True, output, order, mode, cval, prefilter)
 
@@ -175,19 +185,60 @@ def _split_matrix(matrix, offset, ndim):
     return (np.diag(matrix) if matrix.ndim == 1 else matrix), offset
 
 
+def _turn_opencv(matrix, offset):
+    """The matrix and the offset that sample an image as cv2.warpAffine, which takes what moves its columns and rows."""
+    ndim = len(offset)
+    if ndim < 2:
+        raise RuntimeError("mode 'opencv' transforms images: input must have two dimensions or more")
+    whole = np.eye(ndim + 1)
+    whole[:ndim] = np.column_stack([matrix, offset])
+    turned = np.linalg.inv(whole)
+    order = [1, 0, *range(2, ndim + 1)]
+    turned = turned[order][:, order]
+    return turned[:ndim, :ndim], turned[:ndim, ndim]
+
+
+def _affine_of_texture(input, matrix, output_shape, output, order, mode, cval):
+    """affine_transform with texture_memory=True: what cupyx samples by a texture, and refuses otherwise."""
+    if input.ndim not in (2, 3):
+        raise ValueError(f"texture_memory=True is for 2-d and 3-d arrays, not for {input.ndim}-d ones")
+    if input.dtype != np.float32:
+        raise ValueError(f"texture_memory=True is for float32, not for {input.dtype}")
+    if np.shape(matrix) != (input.ndim + 1,) * 2:
+        raise ValueError(f"with texture_memory=True matrix must be of shape {(input.ndim + 1,) * 2}, not {np.shape(matrix)}")
+    if mode not in ("constant", "nearest"):
+        raise ValueError(f"with texture_memory=True mode must be 'constant' or 'nearest', not {mode!r}")
+    shape = input.shape if output_shape is None else _base.shape_tuple(output_shape)
+    if isinstance(output, str) or not isinstance(output, ndarray) and np.dtype(output or np.float32) != np.float32:
+        raise ValueError(f"with texture_memory=True output must be None, float32 or an array of it, not {output!r}")
+    if isinstance(output, ndarray) and (output.shape != shape or output.dtype != np.float32):
+        raise ValueError(f"with texture_memory=True output must be float32 of shape {shape}, not {output.dtype} of shape "
+                         f"{output.shape}")
+    output = make_output(output, input, shape)
+    rows = as_host(matrix, "matrix").astype(np.float32)[:-1]
+    edge = "grid-constant" if mode == "constant" else mode  # a texture's border is blended with what is within
+    return _affine(input, rows[:, :-1], rows[:, -1], output, min(order, 1), edge, cval, False)
+
+
 def affine_transform(input, matrix, offset=0.0, output_shape=None, output=None, order=3, mode="constant", cval=0.0,
-                     prefilter=True, *, texture_memory=False):
+                     prefilter=True, *, texture_memory=False, float64_coords=False):
     """Values at matrix @ place + offset for each place of the output.
 
     Parameters: input: array. matrix: one row for each axis of input and one column for each of the output; or its
     diagonal; or with the offset as last column, and maybe 0 ... 0 1 as last row. offset: a number, or one for each
-    axis. output_shape: of the output, input's unless given. output, order, mode, cval, prefilter: as map_coordinates.
-    texture_memory: taken and not used.
+    axis. output_shape: of the output, input's unless given. output, order, mode, cval, prefilter: as map_coordinates; with
+    mode "opencv" matrix and offset are those of cv2.warpAffine. texture_memory: what cupyx samples by a texture: float32 in
+    two or three dimensions, nearest elements (order 0) or linear (order 1 and more), mode "constant" or "nearest", and a
+    matrix with its last row. float64_coords: taken; coordinates are float64 anyway.
     Returns: ndarray.
-    Raises: RuntimeError for a matrix or an offset that does not fit; ValueError for a last row that is not 0 ... 0 1.
-    Source: scipy.ndimage.affine_transform
+    Raises: RuntimeError for a matrix or an offset that does not fit; ValueError for a last row that is not 0 ... 0 1, and
+    with texture_memory for what a texture is not for.
+    Source: scipy.ndimage.affine_transform; cupyx.scipy.ndimage.affine_transform
+    Differs: with texture_memory weights are of single precision, where a GPU's have eight bits.
     """
     order, input = _check_order(order), as_array(input)
+    if texture_memory:
+        return _affine_of_texture(input, matrix, output_shape, output, order, mode, cval)
     if output_shape is None:
         output_shape = output.shape if isinstance(output, ndarray) else input.shape
     output_shape = _base.shape_tuple(output_shape)
@@ -197,6 +248,8 @@ def affine_transform(input, matrix, offset=0.0, output_shape=None, output=None, 
     matrix, offset = _split_matrix(matrix, offset, input.ndim)
     if matrix.shape[1] != output.ndim:
         raise RuntimeError("affine matrix has wrong number of columns")
+    if mode == "opencv":
+        matrix, offset = _turn_opencv(matrix, offset)
     return _affine(input, matrix, offset, output, order, mode, cval, prefilter)
 
 
@@ -233,6 +286,8 @@ def zoom(input, zoom, output=None, order=3, mode="constant", cval=0.0, prefilter
     if grid_mode and mode in ("constant", "wrap"):
         warnings.warn(f"It is recommended to use mode = grid-{mode} instead of {mode} when grid_mode is True.",
                       stacklevel=2)
+    if mode == "opencv":  # elements are cells, as OpenCV resizes, and the outermost go on
+        grid_mode, mode = True, "nearest"
     less = 0 if grid_mode else 1
     scale = [(n - less) / (m - less) if m != less else 1.0 for n, m in zip(input.shape, shape)]
     offset = [0.5 * one - 0.5 if grid_mode else 0.0 for one in scale]

@@ -98,11 +98,13 @@ def _filter_weights(input, weights, output, mode, cval, origin, axes, turned):
     loop = _loop_of(input, weights)
     if weights.dtype.kind == "c" and not turned:
         weights = weights.conj()
-    axes = check_axes(axes, input.ndim)
+    axes, filled = check_axes(axes, input.ndim), sum(n > 0 for n in weights.shape)
+    if 0 in weights.shape and filled == len(axes) == input.ndim:  # nothing is summed: dimensions without elements count for none
+        return _support.copy_into(make_output(output, input, complex_output=loop.kind == "c"), 0)
     weights = _support.expand_window(weights, input.ndim, axes, "weights")
     origins = _support.expand_origins(origin, input.ndim, axes)
     if weights.ndim != input.ndim or 0 in weights.shape:
-        raise RuntimeError(f"weights.ndim ({sum(n > 0 for n in weights.shape)}) must match len(axes) ({len(axes)})")
+        raise RuntimeError(f"weights.ndim ({filled}) must match len(axes) ({len(axes)})")
     if turned:
         weights = weights[(slice(None, None, -1),) * weights.ndim]
         origins = [-o if n & 1 else -o - 1 for o, n in zip(origins, weights.shape)]

@@ -449,10 +449,12 @@ def histogram(input, min, max, bins, labels=None, index=None):
     Parameters: input: array. min, max: where the first and the last bin end. bins: how many. labels, index: as
     sum_labels.
     Returns: ndarray of index's shape and bins.
-    Raises: as sum_labels.
+    Raises: as sum_labels; ValueError for an index without labels.
     Source: scipy.ndimage.histogram
     Differs: of several labels it is one array, not an array of arrays.
     """
+    if labels is None and index is not None:
+        raise ValueError("index without defined labels")
     from ..._math.statistics import histogram as count_bins
     edges = np.linspace(min, max, bins + 1)
     groups = _Groups(input, labels, index)

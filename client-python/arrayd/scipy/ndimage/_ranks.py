@@ -3,6 +3,7 @@ import operator
 
 import numpy as np
 
+from ... import _base
 from ..._base import as_array, as_host, call, normalize_axis
 from . import _support
 from ._support import MAXIMUM, MINIMUM, along_axes, check_axes, edge_of, make_output, real_array, repeat_argument
@@ -16,7 +17,19 @@ def _limit_lines(input, size, axis, output, mode, cval, origin, what):
     size = operator.index(size)
     output = make_output(output, input)
     params = axis, what, size, edge_of(mode), cval, _support.check_origin(origin, size)
-    return call("window1d", (input,), params, out=output, dtype=input.dtype)
+    if mode not in ("constant", "grid-constant") or _is_element(cval, input.dtype):
+        return call("window1d", (input,), params, out=output, dtype=input.dtype)
+    # Lines are compared as float64, of which integers get what is left of a cast.
+    values = call("window1d", (input,), params, out=_base.empty(input.shape, np.float64), dtype=np.float64)
+    return _support.copy_into(output, values if output.dtype.kind == "f" else values.astype(np.int64))
+
+
+def _is_element(value, dtype):
+    """Tell whether a number is the same as an element of that type."""
+    if dtype.kind not in "iu":
+        return True
+    info = np.iinfo(dtype)
+    return float(value).is_integer() and info.min <= value <= info.max
 
 
 def minimum_filter1d(input, size, axis=-1, output=None, mode="reflect", cval=0.0, origin=0):
