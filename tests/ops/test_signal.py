@@ -1,5 +1,7 @@
 """Signals against scipy.signal."""
 import itertools
+import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -232,11 +234,81 @@ def test_design():
     for name in signal.windows.__all__:
         if name not in ("get_window",) and name in ("hann", "hamming", "blackman", "bartlett", "cosine", "parzen"):
             np.testing.assert_allclose(getattr(signal.windows, name)(12).get(), getattr(scipy_signal.windows, name)(12))
-    system = signal.dlti(ad.asarray([1.0, 2]), ad.asarray([1.0, 0.5]), dt=0.1)
-    assert isinstance(system, signal.dlti) and type(system) is type(scipy_signal.dlti([1.0, 2], [1.0, 0.5], dt=0.1))
-    np.testing.assert_allclose(signal.dimpulse(system)[1][0].get(), scipy_signal.dimpulse(system)[1][0])
     for name in signal.__all__:
         assert getattr(signal, name, None) is not None or name == "band_stop_obj"
+
+
+def test_arguments_by_place():
+    """cupyx takes them so, as SciPy did before 1.15 or so; those that are too many or given twice stay errors."""
+    for name, args, names in (("firls", (7, [0, 0.4, 0.6, 1], [1, 1, 0, 0]), {"weight": [1, 2]}),
+                              ("firwin", (11, 0.3), {"width": None, "window": "hann", "pass_zero": False}),
+                              ("firwin2", (9, [0, 0.5, 1], [1, 1, 0]), {"nfreqs": 33, "window": "hann"})):
+        made = getattr(signal, name)(*args, *names.values())
+        np.testing.assert_array_equal(made.get(), getattr(scipy_signal, name)(*args, **names))
+        with pytest.raises(TypeError):
+            getattr(signal, name)(*args, *names.values(), **names)
+        with pytest.raises(TypeError):
+            getattr(signal, name)(*args, *range(9))
+
+
+MATRICES = [[-0.3, 0.1], [0.2, -0.7]], [[0.0], [1.0]], [[1.0, 0.0]], [[0.0]]
+SYSTEMS = {"lti": (([0.5, 0.3], [1.0, 0.4]), {}), "dlti": (([1.0, 2], [1.0, 0.5]), {"dt": 0.1}),
+           "TransferFunction": (([1.0, 3, 3], [1.0, 2, 1]), {}), "StateSpace": (MATRICES, {"dt": 0.5}),
+           "ZerosPolesGain": (([1.0], [-2.0, -3.0], 5.0), {})}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_systems(name):
+    args, kwargs = SYSTEMS[name]
+    there, ours = getattr(scipy_signal, name)(*args, **kwargs), getattr(signal, name)(*map(ad.asarray, args), **kwargs)
+    discrete = isinstance(there, scipy_signal.dlti)
+    assert isinstance(ours, getattr(signal, name)) and isinstance(ours, signal.dlti if discrete else signal.lti)
+    assert type(ours).__name__ == type(there).__name__ and ours.dt == there.dt
+    for attribute in ("poles", "zeros"):
+        value = getattr(ours, attribute)
+        assert isinstance(value, ad.ndarray)
+        np.testing.assert_allclose(value.get(), getattr(there, attribute))
+    w = np.linspace(0.1, 1, 5)
+    for got, want in zip(ours.bode(w=ad.asarray(w)), there.bode(w=w)):
+        np.testing.assert_allclose(got.get(), want)
+    for form in ("to_tf", "to_zpk", "to_ss"):
+        other = getattr(ours, form)()
+        assert type(other).__name__ == type(getattr(there, form)()).__name__ and isinstance(other, type(ours).__bases__[1])
+    np.testing.assert_allclose(other.A.get(), there.to_ss().A)
+    respond, number = ("dimpulse", 1) if discrete else ("impulse", 1)
+    np.testing.assert_allclose(np.squeeze(fetch(getattr(signal, respond)(ours)[number])),
+                               np.squeeze(getattr(scipy_signal, respond)(there)[number]))
+    again = pickle.loads(pickle.dumps(ours))
+    assert type(again) is type(ours) and repr(again) == repr(ours)
+
+
+def test_systems_that_change():
+    system = signal.lti([0.5, 0.3], [1.0, 0.4])
+    discrete = system.to_discrete(0.005)
+    assert isinstance(discrete, signal.dlti) and isinstance(discrete.num, ad.ndarray)
+    system.num = ad.asarray([2.0, 1.0])
+    np.testing.assert_array_equal(system.num.get(), [2, 1])
+    assert isinstance(signal.TransferFunction(system), signal.lti)
+    space = signal.StateSpace(*MATRICES)
+    doubled = 2 * (space + space) - space
+    np.testing.assert_allclose((-doubled).D.get(), (-(2 * (one := scipy_signal.StateSpace(*MATRICES)) + one)).D)
+    assert isinstance(np.float64(2) * space, signal.StateSpace)
+    x = noise("float64", (60,))
+    chain = ([1.0, 2], [1.0, 0.5])
+    np.testing.assert_allclose(signal.decimate(ad.asarray(x), 2, ftype=signal.dlti(*chain)).get(),
+                               scipy_signal.decimate(x, 2, ftype=scipy_signal.dlti(*chain)), rtol=1e-9, atol=1e-12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", signal.BadCoefficients)
+        signal.tf2ss([1.0], [0.0, 1.0, 2.0])
+
+
+def test_transforms_that_are_objects():
+    x = noise("float64", (12, 3))
+    for name, args in (("CZT", (12, 7, 0.9 - 0.1j)), ("ZoomFFT", (12, [0.2, 0.6], 9))):
+        ours, there = getattr(signal, name)(*args), getattr(scipy_signal, name)(*args)
+        np.testing.assert_allclose(ours.points().get(), there.points())
+        np.testing.assert_allclose(ours(ad.asarray(x), axis=0).get(), there(x, axis=0), rtol=1e-9, atol=1e-12)
+        assert isinstance(ours, signal.CZT)
 
 
 @pytest.mark.parametrize("taps", [(2, 2), (3, 2), (2, 4), (4, 3)])

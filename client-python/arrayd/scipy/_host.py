@@ -1,5 +1,8 @@
 """SciPy itself on this side, for what designs rather than computes: arrays are fetched for it, and results go up."""
+import functools
 import importlib
+import inspect
+import sys
 
 import numpy as np
 
@@ -47,12 +50,32 @@ def to_server(value):
     return value if ours is None else ours._of_host(value)
 
 
+@functools.cache
+def _places_of(function):
+    """How many arguments a function takes by place, and the names of those that it takes by name alone."""
+    kinds = inspect.signature(function).parameters.values()
+    return (sys.maxsize if any(one.kind == one.VAR_POSITIONAL for one in kinds) else
+            sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in kinds),
+            [one.name for one in kinds if one.kind == one.KEYWORD_ONLY])
+
+
+def _name_rest(function, args, kwargs):
+    """The arguments with those by name that SciPy takes by name alone, where cupyx, as SciPy before, takes them by place."""
+    most, names = _places_of(function)
+    rest = dict(zip(names, args[most:]))
+    if len(rest) < len(args) - most or rest.keys() & kwargs.keys():
+        return args, kwargs  # there is none or it is given twice, which SciPy says best
+    return args[:most], rest | kwargs
+
+
 def make_function(name, module="scipy.signal", subject=""):
     """The function of SciPy of that name, on arrays of the server."""
     def run(*args, **kwargs):
         function = getattr(scipy_module(module), name, None)
         if function is None:
             raise NotImplementedError(f"this SciPy has no {module}.{name}")
+        if module == "scipy.signal":
+            args, kwargs = _name_rest(function, args, kwargs)
         return to_server(function(*to_host(args), **to_host(kwargs)))
     run.__name__ = run.__qualname__ = name
     run.__module__ = __name__
@@ -100,7 +123,7 @@ class HostMade:
     @classmethod
     def _of_host(cls, host):
         """The object for one of SciPy's."""
-        made = cls.__new__(cls)
+        made = object.__new__(cls)
         made._take(host)
         return made
 

@@ -10,12 +10,13 @@ from ._convolution import (convolve, convolve2d, correlate, correlate2d, correla
                            oaconvolve, order_filter, sepfir2d, wiener)
 from ._filtering import (decimate, deconvolve, detrend, filtfilt, hilbert, hilbert2, lfilter, resample, resample_poly,
                          savgol_filter, sosfilt, sosfiltfilt, upfirdn)
-from ._host import CLASSES as _CLASSES, all_functions as _all_functions, make_class as _make_class
+from ._host import all_functions as _all_functions
 from ._spectral import coherence, csd, istft, periodogram, spectrogram, stft, welch
+from ._systems import CZT, StateSpace, TransferFunction, ZerosPolesGain, ZoomFFT, dlti, lti
 from ._wavelets import cwt, morlet, morlet2, qmf, ricker
 
 globals().update(_all_functions())
-__all__ = sorted({name for name in globals() if not name.startswith("_")} | {*_CLASSES, "windows"})
+__all__ = sorted({name for name in globals() if not name.startswith("_")} | {"BadCoefficients", "windows"})
 
 
 def __getattr__(name):
@@ -23,6 +24,4 @@ def __getattr__(name):
         return _importlib.import_module(".windows", __name__)
     if name == "BadCoefficients":
         return _scipy_module("scipy.signal").BadCoefficients
-    if name in _CLASSES:
-        return _make_class(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -4,7 +4,7 @@ A function of the table takes arrays of the server and of NumPy, and returns arr
 """
 import functools
 
-from .._host import make_function, scipy_module, to_host
+from .._host import make_function
 
 # Of scipy.signal, by subject.
 FUNCTIONS = {
@@ -22,30 +22,9 @@ FUNCTIONS = {
     "transforms": "czt czt_points lombscargle zoom_fft vectorstrength",
     "others": "check_COLA check_NOLA choose_conv_method",
 }
-CLASSES = "BadCoefficients CZT StateSpace TransferFunction ZerosPolesGain ZoomFFT dlti lti".split()
 
 
 @functools.cache
 def all_functions():
     """The functions of the table, by name."""
     return {name: make_function(name, subject=subject) for subject, names in FUNCTIONS.items() for name in names.split()}
-
-
-class _Made(type):
-    """Of the classes below: what is called makes SciPy's object, of which it says that it is an instance."""
-
-    def __call__(cls, *args, **kwargs):
-        return cls.of_scipy()(*to_host(args), **to_host(kwargs))
-
-    def __instancecheck__(cls, one):
-        return isinstance(one, cls.of_scipy())
-
-    def of_scipy(cls):
-        return getattr(scipy_module("scipy.signal"), cls.__name__)
-
-
-@functools.cache
-def make_class(name):
-    """SciPy's class of that name, which fetches arrays of the server that it is called with."""
-    return _Made(name, (), {"__doc__": f"SciPy's {name}, of arrays of this side or of the server, which are fetched.\n\n"
-                                       f"Source: scipy.signal.{name} (SciPy).", "__module__": __name__})
