@@ -58,6 +58,12 @@ def as_host(value, what):
         raise TypeError(f"{what}: {error}") from None
 
 
+def check_copy(copy):
+    """Refuse text, which would be true, "False" as well."""
+    if isinstance(copy, str):
+        raise ValueError("strings are not allowed for 'copy' keyword. Use True/False/None instead.")
+
+
 def shape_tuple(shape):
     """A shape argument (an int or a sequence of ints) as a tuple."""
     if isinstance(shape, ndarray):

@@ -120,14 +120,26 @@ static int reshape_order(PyObject *order, PyObject *a) {
     return ad__py_order(order, a, 'C');
 }
 
+/* Parse NumPy's `copy`: 1, 0, or -1 for None, which is only if needed. -2 on error: a string would be true, "False" too. */
+static int parse_copy(PyObject *o) {
+    if (!o || o == Py_None) return -1;
+    if (PyUnicode_Check(o)) {
+        PyErr_SetString(PyExc_ValueError,
+                        "strings are not allowed for 'copy' keyword. Use True/False/None instead.");
+        return -2;
+    }
+    const int truth = PyObject_IsTrue(o);
+    return truth < 0 ? -2 : truth;
+}
+
 static PyObject *py_reshape(PyObject *a, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
     static const char *const names[] = {"order", "copy", "shape", NULL};
     PyObject *values[3] = {NULL, NULL, NULL};
     ad__py_shape shape;
-    int order = 'C', copy = -1;
+    int order = 'C', copy;
     if (kwnames && ad__py_arguments("reshape", names, args + npos, 0, kwnames, values) != 0) return NULL;
     if (values[0] && (order = reshape_order(values[0], a)) < 0) return NULL;
-    if (values[1] && values[1] != Py_None && (copy = PyObject_IsTrue(values[1])) < 0) return NULL;
+    if ((copy = parse_copy(values[1])) < -1) return NULL;
     if (values[2] && npos == 0 ? ad__py_shape_of(values[2], &shape) != 0 : ad__py_ints(args, npos, &shape) != 0)
         return NULL;
     return ad__py_reshape(a, &shape, (char)order, copy);

@@ -50,6 +50,9 @@ def test_reshape(shape):
     check(lambda xp, a: xp.reshape(a.T, shape, copy=True), A)
     check(lambda xp, a: xp.reshape(a, shape, copy=False), A)
     check(lambda xp, a: xp.reshape(a.T, shape, copy=False), A)
+    for body in (lambda xp, a: xp.reshape(a, shape, copy="False"), lambda xp, a: a.reshape(shape, copy="False"),
+                 lambda xp, a: xp.array(a, copy="False"), lambda xp, a: xp.asarray(a, copy="no")):
+        check(body, A)
 
 
 def test_views_share():

@@ -189,9 +189,11 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
     always copies; None only if needed; False raises ValueError where a copy is needed (always for host data). order: 'C',
     'F', 'A' or 'K'. subok, like, blocking: ignored. ndmin: least number of dimensions; ones are put before the shape.
     Returns: ndarray. Host data are copied before the call returns.
-    Raises: ValueError for ragged sequences or copy=False; TypeError for a dtype that arrayd does not have.
+    Raises: ValueError for ragged sequences, copy=False or a copy that is text; TypeError for a dtype that arrayd does not
+    have.
     Source: numpy.array
     """
+    _base.check_copy(copy)
     if hasattr(object, "_as_array"):  # an iterator over an array of the server, say
         object = object._as_array()
     elif hasattr(object, "__cupy_get_ndarray__"):

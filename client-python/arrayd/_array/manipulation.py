@@ -23,9 +23,10 @@ def reshape(a, /, shape, order="C", *, copy=None):
     Parameters: a: array. shape: int or tuple of ints, one of which may be -1. order: 'C', 'F' or 'A', the order in
     which elements are read and placed. copy: True always copies, False raises instead of copying.
     Returns: ndarray.
-    Raises: ValueError when the number of elements differs.
+    Raises: ValueError when the number of elements differs, or for a copy that is text.
     Source: numpy.reshape
     """
+    _base.check_copy(copy)
     a = as_array(a)
     shape, order = shape_tuple(shape), read_order(order, "CFA")
     if order == "A":
