@@ -215,6 +215,15 @@ def test_statistics():
             near(stats.zscore(ad.asarray(c), nan_policy=policy), scipy.stats.zscore(c, nan_policy=policy))
     for lmb in (0, 0.5, -1.5, 2):
         near(stats.boxcox_llf(lmb, ad.asarray(b)), scipy.stats.boxcox_llf(lmb, b))
+    for lmb, kind in ((6, "float16"), (80, "float32"), (-500, "float64")):  # powers are beyond the type, logarithms are not
+        large = (1 + 9 * np.random.default_rng(5).random((6, 4))).astype(kind)
+        got = stats.boxcox_llf(lmb, ad.asarray(large)).get()
+        assert got.dtype == kind
+        np.testing.assert_allclose(got, scipy.stats.boxcox_llf(lmb, large.astype("float64")),
+                                   rtol={"float16": 2e-3, "float32": 1e-4, "float64": 1e-9}[kind])
+    turned = np.linspace(1, 3, 12).reshape(4, 3) * np.exp(0.7j)
+    for lmb in (4.0, -3.0, 0.5):
+        near(stats.boxcox_llf(lmb, ad.asarray(turned)), scipy.stats.boxcox_llf(lmb, turned))
     for kind in ("int32", "float16", "float32", "complex64"):
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -109,22 +109,27 @@ def entropy(pk, qk=None, base=None, axis=0):
     return total if base is None else total / math.log(base)
 
 
+def _log_variance(logs):
+    """The logarithm of the variance along the first axis, of logarithms: of powers that may be beyond the type."""
+    top = logs.real.max(axis=0, keepdims=True)
+    return ad.log(ad.var(ad.exp(logs - top), axis=0)) + 2 * top[0]
+
+
 def boxcox_llf(lmb, data):
     """The logarithm of the likelihood of Box and Cox's transformation.
 
     Parameters: lmb: number. data: array, of which the first axis is that of samples.
-    Returns: ndarray.
+    Returns: ndarray. That of float16 is computed in single precision.
     Raises: nothing of its own.
     Source: scipy.stats.boxcox_llf
     """
     data = _floating(data)
+    dtype = data.dtype
     if data.shape[0] == 0:
-        return ad.asarray(np.nan, data.dtype)
-    logs = ad.log(data)
+        return ad.asarray(np.nan, dtype)
+    logs = ad.log(data.astype(np.float32) if dtype == np.float16 else data)
     if lmb == 0:
-        variance = logs.var(axis=0)
-    else:  # of (x**lmb - 1) / lmb, by logarithms that are taken from their largest one
-        scaled = lmb * logs
-        top = scaled.max(axis=0, keepdims=True)
-        variance = ad.var(ad.exp(scaled - top), axis=0) * ad.exp(2 * top[0]) / lmb ** 2
-    return (lmb - 1) * logs.sum(axis=0) - data.shape[0] / 2 * ad.log(variance)
+        spread = ad.log(logs.var(axis=0))
+    else:
+        spread = _log_variance(lmb * logs) - 2 * math.log(abs(lmb))
+    return ((lmb - 1) * logs.sum(axis=0) - data.shape[0] / 2 * spread).astype(dtype, copy=False)
