@@ -120,12 +120,12 @@ static int reshape_order(PyObject *order, PyObject *a) {
     return ad__py_order(order, a, 'C');
 }
 
-/* Parse NumPy's `copy`: 1, 0, or -1 for None, which is only if needed. -2 on error: a string would be true, "False" too. */
+/* Parse NumPy's `copy`: 1, 0, or -1 for None, which is only if needed. -2 on error: a string would be true, "False"
+ * too. */
 static int parse_copy(PyObject *o) {
     if (!o || o == Py_None) return -1;
     if (PyUnicode_Check(o)) {
-        PyErr_SetString(PyExc_ValueError,
-                        "strings are not allowed for 'copy' keyword. Use True/False/None instead.");
+        PyErr_SetString(PyExc_ValueError, "strings are not allowed for 'copy' keyword. Use True/False/None instead.");
         return -2;
     }
     const int truth = PyObject_IsTrue(o);

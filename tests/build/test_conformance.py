@@ -145,7 +145,10 @@ def test_rules_are_checked(change):
 
 def test_the_rules_that_are_there_are_sound():
     rules = judge.Rules((HERE / "rules.toml").read_text())
-    assert set(rules.classes) == {"private", "device", "allocators", "oracle", "scipys", "numpys", "differs", "missing", "wrong"}
+    assert set(rules.classes) == {"private", "device", "allocators", "oracle", "scipys", "numpys", "late", "differs", "missing",
+                                  "wrong"}
+    meant = {name for name, of in rules.classes.items() if of.get("meant")}
+    assert meant == {"scipys", "numpys", "late", "differs"} and all(rules.classes[name]["counts"] for name in meant)
     assert not rules.classes["private"]["counts"] and rules.classes["wrong"]["counts"]
 
 
@@ -243,9 +246,12 @@ def test_the_page():
              "oracle": "", "server": "2G", "limit": 60, "baseline": "failures-8.txt"}
     rows, sums = judge.count_rows(MIXED, rules)
     text = report.write_page(about, [*rows, judge.Row("cupyx_tests/late_tests")], sums, rules, MIXED)
-    assert "| cupyx_tests/late_tests |  |  |  |  | left out of this run |" in text
+    assert "| cupyx_tests/late_tests |  |  |  |  |  | left out of this run |" in text
     assert text.count("failures-8.txt`") == 2
-    assert "| cupy_tests/math_tests | 4 | 1 | 1 | 50.0 % | private 1, skipped 1 |" in text
+    assert "| cupy_tests/math_tests | 4 | 1 | 1 |  | 50.0 % | private 1, skipped 1 |" in text and "Meant." not in text
+    rules.classes["wrong"]["meant"] = True
+    text = report.write_page(about, *judge.count_rows(MIXED, rules), rules, MIXED)
+    assert "| cupy_tests/math_tests | 4 | 1 | 1 | 1 | 50.0 % | private 1, skipped 1 |" in text and "defects Meant." in text
     assert "| sums | 1 | test_a::test_sum 1 |" in text and "### private: 1 tests" in text
 
 

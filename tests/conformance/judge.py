@@ -94,6 +94,7 @@ class Row:
     def __init__(self, name):
         self.name = name
         self.collected = self.passed = self.failed = 0
+        self.meant = 0  # of the failed ones: of classes in which arrayd does what it means to do
         self.apart = collections.Counter()  # not counted: by class or outcome
         self.under_cupy = None  # its score, where it could run
 
@@ -105,7 +106,7 @@ class Row:
     def score(self):
         return self.passed / self.counted if self.counted else None
 
-    def add(self, outcome, apart):
+    def add(self, outcome, apart, meant=False):
         self.collected += 1
         if apart:
             self.apart[apart] += 1
@@ -113,6 +114,7 @@ class Row:
             self.passed += 1
         else:
             self.failed += 1
+            self.meant += meant
 
 
 def _rows_of(name, rows, sums):
@@ -138,7 +140,7 @@ def count_rows(results, rules, cupys=None):
         if cupys is not None and cupys.get(result["id"], "passed") != "passed":
             apart = "not passed by CuPy"
         for row in _rows_of(result["id"], rows, sums):
-            row.add(result["outcome"], apart)
+            row.add(result["outcome"], apart, bool(rule and rules.classes[rule["class"]].get("meant")))
     if cupys is not None:
         ran = collections.defaultdict(list)
         for name, outcome in cupys.items():

@@ -131,6 +131,12 @@ def test_special(case):
     near(getattr(linalg, name)(*sent), getattr(sl, name)(*drawn), 1e-12)
 
 
+def test_fiedler_matrix_of_one_number():
+    """SciPy's is a zero of float64, whatever the number's type."""
+    for dtype in (np.float32, np.int64, np.complex64):
+        assert linalg.fiedler(ad.ones(1, dtype)).dtype == sl.fiedler(np.ones(1, dtype)).dtype == np.float64
+
+
 def test_bandwidth():
     for a in (np.zeros((3, 4)), np.eye(4), np.triu(np.ones((4, 5)), -2), np.eye(5, 4, 2)):
         assert linalg.bandwidth(ad.asarray(a)) == sl.bandwidth(a)

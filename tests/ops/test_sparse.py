@@ -87,6 +87,23 @@ def test_parts_are_scipys():
         assert str(b) == str(a) and repr(b) == repr(a)
 
 
+def test_text_of_diagonals_is_row_by_row():
+    d, offsets = np.array([[0, 1, 2], [3, 4, 5.0]]), np.array([0, -1])
+    one = sp.dia_matrix((ad.asarray(d), offsets), shape=(3, 4))
+    assert [line.split() for line in str(one).splitlines()[3:]] == [["(1,", "0)", "3.0"], ["(1,", "1)", "1.0"],
+                                                                   ["(2,", "1)", "4.0"], ["(2,", "2)", "2.0"]]
+
+
+def test_sums_of_a_line_and_a_plane_are_refused():
+    line, plane = ad.asarray([1.0, 2, 0]), ad.asarray([[1.0, 0, 1], [0, 2, 0]])
+    for formats in itertools.product(("csr", "coo"), ("csr", "csc", "coo", "dia")):
+        a, b = (getattr(sp, f"{format}_array")(x) for format, x in zip(formats, (line, plane)))
+        for function in operator.add, operator.sub:
+            for one, other in (a, b), (b, a):
+                with pytest.raises(ValueError, match="inconsistent shapes"):
+                    function(one, other)
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 def test_products(dtype):
     for format in FORMATS:

@@ -22,7 +22,8 @@ class vectorize:
     Raises: NotImplementedError for excluded and signature. Calling it: TypeError and others for what cannot be
     translated, naming the line.
     Differs: the function must be one that can be translated; numbers of Python have the types int64, float64,
-    complex128 and bool; arguments by name are not taken.
+    complex128 and bool; each operation rounds to its type, as operators of NumPy's arrays do, where numpy.vectorize computes
+    with numbers of Python; arguments by name are not taken.
     Source: numpy.vectorize
     """
 

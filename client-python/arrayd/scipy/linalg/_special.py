@@ -205,6 +205,8 @@ def fiedler(a):
     a = ad.atleast_1d(ad.asarray(a))
     if a.size == 0:
         return ad.empty((0,), np.float64)
+    if a.size == 1:
+        return ad.zeros((1, 1))  # of float64, whatever a is
     return abs(a[..., :, None] - a[..., None, :])
 
 

@@ -126,7 +126,7 @@ class SparseBase(UnaryMethods):
     def __str__(self):
         if self.nnz == 0:
             return repr(self)
-        coo = self.tocoo()
+        coo = self.tocsr().tocoo() if self.format == "dia" else self.tocoo()  # row by row
         half = self.maxprint // 2
         parts = [slice(None)] if self.nnz <= self.maxprint else [slice(half), slice(half - self.maxprint, None)]
         texts = []
@@ -334,7 +334,7 @@ class SparseBase(UnaryMethods):
         if is_host_sparse(other):
             other = self._like("coo")(other)
         if issparse(other):
-            if other.shape != self.shape and (self.ndim == other.ndim or {*self.shape[-1:]} != {*other.shape[-1:]}):
+            if other.shape != self.shape:
                 raise ValueError("inconsistent shapes")
             return _binary.combine(self, other, ad.add if sign > 0 else ad.subtract)
         if is_dense(other):
