@@ -306,7 +306,7 @@ def test_a_test_whose_rounds_all_skip_is_skipped():
 PROBE = """
 import pytest
 import cupy
-from cupy import _util
+from cupy import _environment
 from cupy.nothing import there
 from cupy.testing import _condition, numpy_cupy_equal
 
@@ -318,11 +318,11 @@ def test_done():
     pass
 
 def test_private():
-    assert _util.check_array is not None
+    assert _environment.check_array is not None
 
 def test_expects_any():
     with pytest.raises(Exception):
-        _util.check_array()
+        _environment.check_array()
 
 @there
 def test_decorated():
@@ -361,7 +361,7 @@ def test_placeholders_fail_the_tests_that_touch_them(tmp_path):
     assert {name: one["outcome"] for name, one in found.items()} == {
         "test_runs": "passed", "test_private": "failed", "test_expects_any": "failed", "test_decorated": "failed",
         "TestClass::test_within": "failed", "test_filter": "passed", "test_wrong": "failed"}, done.stdout
-    assert "arrayd has no cupy._util" in found["test_private"]["cause"]
+    assert "arrayd has no cupy._environment" in found["test_private"]["cause"]
     assert "arrayd has no cupy.nothing.there" in found["test_decorated"]["cause"]
     assert "arrayd has no cupy.nothing.there.at_all" in found["TestClass::test_within"]["cause"]
     assert found["test_wrong"]["cause"].startswith("AssertionError")
