@@ -79,6 +79,29 @@ Test(journal, large_pieces_go_back_to_the_system) {
     ad__journal_close(l);
 }
 
+/* Count the bytes of memory that a journal takes. */
+static uint64_t count_memory(const ad_journal *l) {
+    struct stat st;
+    cr_assert_eq(fstat(ad__journal_descriptor(l), &st), 0);
+    return (uint64_t)st.st_blocks * 512;
+}
+
+Test(journal, some_large_pieces_keep_their_pages) {
+    enum { COUNT = 32, SIZE = 1 << 20 };
+    ad_journal *l = open_journal();
+    void *piece[COUNT];
+    for (int again = 0; again < 3; again++) {
+        for (int i = 0; i < COUNT; i++) {
+            piece[i] = ad__journal_alloc(l, SIZE);
+            memset(piece[i], 1, SIZE);
+        }
+        for (int i = 0; i < COUNT; i++) ad__journal_free(l, piece[i]);
+        cr_expect_geq(count_memory(l), 12 << 20, "they are used again without pages of the system's");
+        cr_expect_leq(count_memory(l), 17 << 20, "and there is an end to it");
+    }
+    ad__journal_close(l);
+}
+
 Test(journal, holders_keep_their_places) {
     ad_journal *l = open_journal();
     uint32_t place[300];

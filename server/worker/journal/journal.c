@@ -13,14 +13,15 @@
 #define STEPS 8
 #define CLASSES (40 * STEPS)
 #define LEAST 64
-#define LARGE ((uint64_t)1 << 20) /* bytes from which the system gets the pages of a free piece back */
+#define LARGE ((uint64_t)1 << 20)      /* bytes from which the system gets the pages of a free piece back */
+#define MOST_KEPT ((uint64_t)16 << 20) /* bytes of large free pieces that keep their pages */
 #define HEADER 16
 #define FIRST_HOLDERS 64
 
 /* Header of each piece of memory. `next` links free pieces of a class. */
 typedef struct piece {
     uint32_t class;
-    uint32_t unused;
+    uint32_t kept; /* it is large and free, and its pages have stayed */
     ad_at next;
 } piece;
 
@@ -30,7 +31,8 @@ struct ad_journal {
     pthread_mutex_t lock;
     int fd;
     char *base;
-    uint64_t end; /* offset from which on no memory has been used */
+    uint64_t end;  /* offset from which on no memory has been used */
+    uint64_t kept; /* bytes of the pieces that are kept */
     ad_at free[CLASSES];
     uint32_t places, *spare; /* places of holders that have been used, and those of them that are free */
     size_t nspare, spare_room;
@@ -44,6 +46,12 @@ static unsigned choose_class(uint64_t size, uint64_t *bytes) {
     uint64_t steps = (over + step - 1) / step;
     *bytes = ((uint64_t)1 << power) + steps * step;
     return power * STEPS + (unsigned)steps;
+}
+
+/* Count the bytes of a piece, which choose_class has set. */
+static uint64_t count_bytes(const piece *p) {
+    const uint64_t power = p->class / STEPS, step = ((uint64_t)1 << power) / STEPS;
+    return ((uint64_t)1 << power) + p->class % STEPS * step;
 }
 
 int ad__journal_open(ad_journal **out, ad_fault *fault) {
@@ -95,6 +103,7 @@ void *ad__journal_alloc(ad_journal *l, size_t size) {
     piece *p = ad__journal_get(l, l->free[class]);
     if (p) {
         l->free[class] = p->next;
+        if (p->kept) l->kept -= bytes;
     } else if (bytes <= AD_JOURNAL_ADDRESSES - l->end) {
         p = ad__journal_get(l, l->end);
         l->end += (bytes + HEADER - 1) / HEADER * HEADER;
@@ -107,17 +116,29 @@ void *ad__journal_alloc(ad_journal *l, size_t size) {
 
 /* Give the whole pages of a free piece back to the system. */
 static void free_pages(piece *p) {
-    const uint64_t page = 4096, power = p->class / STEPS;
-    const uint64_t bytes = ((uint64_t)1 << power) + p->class % STEPS * (((uint64_t)1 << power) / STEPS);
-    uintptr_t begin = ((uintptr_t)(p + 1) + page - 1) / page * page, end = ((uintptr_t)p + bytes) / page * page;
-    if (bytes >= LARGE && begin < end) madvise((void *)begin, end - begin, MADV_REMOVE);
+    const uint64_t page = 4096;
+    const uintptr_t begin = ((uintptr_t)(p + 1) + page - 1) / page * page;
+    const uintptr_t end = ((uintptr_t)p + count_bytes(p)) / page * page;
+    if (begin < end) madvise((void *)begin, end - begin, MADV_REMOVE);
+}
+
+/* Tell whether a large piece that becomes free keeps its pages. A page that comes from the system costs several times
+ * as much as what is copied into it. */
+static bool keep_pages(ad_journal *l, uint64_t bytes) {
+    pthread_mutex_lock(&l->lock);
+    const bool keep = bytes <= MOST_KEPT - l->kept;
+    if (keep) l->kept += bytes;
+    pthread_mutex_unlock(&l->lock);
+    return keep;
 }
 
 void ad__journal_free(ad_journal *l, void *memory) {
     if (!l) free(memory);
     if (!l || !memory) return;
     piece *p = (piece *)memory - 1;
-    free_pages(p);
+    const uint64_t bytes = count_bytes(p);
+    p->kept = bytes >= LARGE && keep_pages(l, bytes);
+    if (bytes >= LARGE && !p->kept) free_pages(p);
     pthread_mutex_lock(&l->lock);
     p->next = l->free[p->class];
     l->free[p->class] = ad__journal_at(l, p);
