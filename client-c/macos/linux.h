@@ -30,6 +30,7 @@
 #undef MSG_NOSIGNAL /* only the newest systems have it: the sockets made here are SO_NOSIGPIPE instead */
 #define MSG_NOSIGNAL 0
 #define MSG_CMSG_CLOEXEC 0
+#define MSG_MORE 0
 #define POLLRDHUP 0 /* poll tells POLLHUP unasked */
 #define TCP_KEEPIDLE TCP_KEEPALIVE
 #define TCP_USER_TIMEOUT (-1) /* refused: what has vanished is noticed by TCP_KEEPALIVE */

@@ -31,13 +31,14 @@ static int finish_transfer(BIO *b, ssize_t n, size_t *done, int retry) {
 }
 
 static int wire_read(BIO *b, char *data, size_t size, size_t *done) {
-    const int *fd = loaded.BIO_get_data(b);
-    return finish_transfer(b, recv(*fd, data, size, MSG_DONTWAIT), done, BIO_FLAGS_READ);
+    const ad_wire *w = loaded.BIO_get_data(b);
+    return finish_transfer(b, recv(*w->fd, data, size, MSG_DONTWAIT), done, BIO_FLAGS_READ);
 }
 
 static int wire_write(BIO *b, const char *data, size_t size, size_t *done) {
-    const int *fd = loaded.BIO_get_data(b);
-    return finish_transfer(b, send(*fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL), done, BIO_FLAGS_WRITE);
+    const ad_wire *w = loaded.BIO_get_data(b);
+    const int flags = MSG_DONTWAIT | MSG_NOSIGNAL | (w->more ? MSG_MORE : 0);
+    return finish_transfer(b, send(*w->fd, data, size, flags), done, BIO_FLAGS_WRITE);
 }
 
 static long wire_control(BIO *b, int command, long number, void *pointer) {

@@ -10,6 +10,12 @@
 
 #include "protocol/base.h"
 
+/* The socket of an ad_tls, as its BIO finds it. */
+typedef struct ad_wire {
+    const int *fd;
+    bool more; /* another record follows at once, so the kernel need not send this one alone */
+} ad_wire;
+
 typedef struct ad_openssl {
 #define AD_OPENSSL(name) __typeof__(&(name)) name;
 #include "protocol/tls/openssl.def"

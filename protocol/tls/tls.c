@@ -11,6 +11,7 @@
 struct ad_tls {
     const ad_openssl *ssl;
     SSL *connection;
+    ad_wire wire;
     bool wants_write, met_other, is_client;
 };
 
@@ -98,7 +99,8 @@ static int set_host(ad_tls *t, const char *host, ad_fault *fault) {
 static int set_wire(ad_tls *t, const int *fd) {
     BIO *b = t->ssl->BIO_new(t->ssl->wire);
     if (!b) return AD_E_MEMORY;
-    t->ssl->BIO_set_data(b, (void *)(uintptr_t)fd);
+    t->wire.fd = fd;
+    t->ssl->BIO_set_data(b, &t->wire);
     t->ssl->BIO_set_init(b, 1);
     t->ssl->SSL_set_bio(t->connection, b, b);
     return 0;
@@ -147,7 +149,9 @@ ssize_t ad__tls_write(ad_tls *t, const void *data, size_t size, ad_fault *fault)
     size_t n = 0;
     t->ssl->ERR_clear_error();
     errno = 0;
+    t->wire.more = size > SSL3_RT_MAX_PLAIN_LENGTH; /* SSL_write_ex sends one record */
     int result = t->ssl->SSL_write_ex(t->connection, data, size, &n), error = errno;
+    t->wire.more = false;
     return result == 1 ? (ssize_t)n : convert_result(t, result, error, fault);
 }
 

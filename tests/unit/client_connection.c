@@ -58,6 +58,7 @@ ssize_t __wrap_send(int fd, const void *data, size_t size, int flags) {
         errno = EAGAIN;
         return -1;
     }
+    if (flags & MSG_MORE) connection.followed++;
     return end_send(fd, __real_send(fd, data, size, flags));
 }
 

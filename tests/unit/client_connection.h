@@ -17,6 +17,7 @@ struct connection {
     atomic_bool threadless;     /* no thread can be made: each call sends what it has gathered itself */
     atomic_bool refuses;        /* it takes no descriptors */
     atomic_uint later;          /* what TLS and a session that comes back send is taken so many times later */
+    atomic_uint followed;       /* sends of TLS that announced another one */
     void (*on_sent)(int fd);    /* called behind each send over any socket, once at a time */
     void (*on_peek)(void);      /* called before a look at what has come */
 };

@@ -177,6 +177,32 @@ Test(client_tls, a_socket_that_is_full_in_the_handshake) {
     cr_expect_eq(connection.later, 0);
 }
 
+/* Records of TLS have 16 KiB, and a network card takes 64 KiB at a time. */
+Test(client_tls, records_of_one_call_go_together) {
+    static const char data[40000];
+    int fd[2];
+    pthread_t other;
+    ad_secure *secure = NULL;
+    open_pair(fd);
+    cr_assert_eq(pthread_create(&other, NULL, run_echo, &fd[1]), 0);
+    cr_assert_eq(ad__secure_open(&address, &credentials, ad__now() + 5000000000, &fd[0], &secure), 0);
+    cr_expect_eq(connection.followed, 0, "nothing follows in a handshake");
+    connection.later = 1; /* what is sent again says the same */
+    for (size_t at = 0; at < sizeof data;) {
+        struct iovec part = {(void *)(uintptr_t)(data + at), sizeof data - at};
+        const ssize_t n = ad__secure_send(secure, &part);
+        cr_assert(n > 0 || errno == EAGAIN);
+        if (n < 0) await_socket(fd[0], true);
+        else at += (size_t)n;
+    }
+    cr_expect_geq(connection.followed, 2);
+    ad__secure_close(secure);
+    shutdown(fd[0], SHUT_RDWR);
+    pthread_join(other, NULL);
+    close(fd[0]);
+    close(fd[1]);
+}
+
 Test(client_tls, servers_that_are_none) {
     static const char garbage[] = "HTTP/1.1 400 Bad Request\r\n\r\n";
     int fd[2];
