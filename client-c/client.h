@@ -312,6 +312,9 @@ typedef struct ad_byte_view {
     ad_desc desc;
 } ad_byte_view;
 const ad_desc *ad__describe_bytes(const ad_array *a, uint64_t at, uint64_t size, ad_byte_view *part);
+/* Ask for bytes of a contiguous array over the socket, without waiting. Where that succeeds the caller calls
+ * ad__await_ask before the slot and the memory go. */
+int ad__ask_bytes(const ad_array *a, uint64_t at, void *data, size_t size, ad_slot *slot);
 /* Copy an array into host memory through windows. AD_E_UNSUPPORTED: nothing has been asked for, and the caller must
  * read over the socket. */
 int ad__download_through_windows(const ad_array *a, void *data, size_t size);

@@ -28,6 +28,23 @@ int ad_write(const ad_array *a, const void *data, size_t size) {
     return ad__upload_bytes(a->session, a->buffer, (uint64_t)a->offset, data, size);
 }
 
+int ad__ask_bytes(const ad_array *a, uint64_t at, void *data, size_t size, ad_slot *slot) {
+    ad_session *s = a->session;
+    ad_byte_view part;
+    ad__slot_init(slot, data, size);
+    int status = ad__begin_reading(s);
+    if (status) return status;
+    size_t mark = s->output.gathered.size;
+    ad__slot_add(s, slot);
+    status = ad__encode_read(&s->output.gathered, slot->request, ad__describe_bytes(a, at, size, &part));
+    status = ad__commit_ask_async(s, mark, status, slot);
+    if (!status) return 0;
+    pthread_mutex_lock(&s->lock);
+    ad__slot_remove(s, slot);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
 static int read_desc(ad_session *s, const ad_desc *d, void *data, size_t size) {
     uint8_t nothing;
     ad_slot slot;

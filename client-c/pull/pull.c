@@ -20,8 +20,9 @@
 #define JOB_FD 3
 #define DOOR_FD 4
 #define NAME "arrayd-pull"
-#define PART ((size_t)8 << 20) /* bytes that are copied at a time */
-#define PARTS 3                /* parts that are read before the first one must have been written */
+#define PART ((size_t)2 << 20) /* bytes that are copied at a time */
+#define PARTS 6                /* parts that are asked for before the first one must have been written */
+#define AHEAD 5                /* parts that are asked for over a socket at a time, so that it is never idle */
 #define LINGER 60.0            /* seconds within which the session that asked must have attached the array */
 #define MOST_MEMORY ((rlim_t)4 << 30)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -36,12 +37,15 @@ typedef struct job {
     ad_capability capability;
 } job;
 
-/* Parts of an array on their way: a thread reads them from one server, and main writes them to the other one. */
+/* Parts of an array on their way: a thread reads them from one server, and main writes them to the other one. They lie
+ * in memory that is shared with the server here, which takes them from there itself. */
 typedef struct transfer {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     const ad_array *from;
-    uint8_t *part[PARTS];
+    bool remote; /* it is read over a socket, and not through memory that is shared with its server */
+    uint8_t *parts;
+    ad_slot slot[PARTS];
     size_t size, read, written; /* bytes */
     int status;
     char why[AD_FAULT_TEXT];
@@ -78,6 +82,8 @@ static bool answer_job(int status, const ad_capability *c) {
 
 static size_t next_part(const transfer *l, size_t at) { return l->size - at < PART ? l->size - at : PART; }
 
+static uint8_t *find_part(const transfer *l, size_t at) { return l->parts + at % (PARTS * PART); }
+
 static int view_bytes(const ad_array *a, size_t at, size_t n, ad_array **out) {
     static const int64_t one = 1;
     const int64_t count = (int64_t)n;
@@ -99,24 +105,59 @@ static int read_bytes(const ad_array *a, size_t at, uint8_t *to, size_t n) {
     return status;
 }
 
+/* Tell whether there is memory for the part at this place, and wait for it unless other parts are on their way. */
+static bool has_room(transfer *l, size_t at, bool wait) {
+    pthread_mutex_lock(&l->lock);
+    while (wait && at - l->written >= PARTS * PART && !l->status) pthread_cond_wait(&l->changed, &l->lock);
+    const bool room = at - l->written < PARTS * PART && !l->status;
+    pthread_mutex_unlock(&l->lock);
+    return room;
+}
+
+static int ask_part(transfer *l, size_t at) {
+    return l->remote ? ad__ask_bytes(l->from, at, find_part(l, at), next_part(l, at), &l->slot[at / PART % PARTS]) : 0;
+}
+
+static int receive_part(transfer *l, size_t at) {
+    if (!l->remote) return read_bytes(l->from, at, find_part(l, at), next_part(l, at));
+    return ad__await_ask(l->from->session, &l->slot[at / PART % PARTS]);
+}
+
+static void end_reading(transfer *l, size_t end, int status) {
+    pthread_mutex_lock(&l->lock);
+    if (status) {
+        l->status = status;
+        snprintf(l->why, sizeof l->why, "%s", ad_error_message());
+    } else {
+        l->read = end;
+    }
+    pthread_cond_broadcast(&l->changed);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* Ask for the parts that may be on their way while the one at `read` is. */
+static int ask_ahead(transfer *l, size_t read, size_t *asked) {
+    int status = 0;
+    while (*asked < l->size && *asked - read < AHEAD * PART && has_room(l, *asked, *asked == read)) {
+        if ((status = ask_part(l, *asked))) break;
+        *asked += next_part(l, *asked);
+    }
+    return status;
+}
+
+/* Read until all is here, or nothing more is asked for because writing has failed. */
 static void *read_parts(void *argument) {
     transfer *l = argument;
-    pthread_mutex_lock(&l->lock);
-    while (l->read < l->size && !l->status) {
-        const size_t at = l->read, n = next_part(l, at);
-        while (at - l->written >= PARTS * PART && !l->status) pthread_cond_wait(&l->changed, &l->lock);
-        pthread_mutex_unlock(&l->lock);
-        const int status = read_bytes(l->from, at, l->part[at / PART % PARTS], n);
-        pthread_mutex_lock(&l->lock);
-        if (status) {
-            l->status = status;
-            snprintf(l->why, sizeof l->why, "%s", ad_error_message());
-        } else {
-            l->read += n;
-        }
-        pthread_cond_broadcast(&l->changed);
+    size_t asked = 0, read = 0;
+    int status;
+    while (!(status = ask_ahead(l, read, &asked)) && read < asked) {
+        status = receive_part(l, read);
+        read += next_part(l, read);
+        if (status) break;
+        end_reading(l, read, 0);
     }
-    pthread_mutex_unlock(&l->lock);
+    if (status) end_reading(l, read, status);
+    for (; l->remote && read < asked; read += next_part(l, read)) receive_part(l, read); /* nothing may come later */
     return NULL;
 }
 
@@ -153,20 +194,24 @@ static int copy_parts(transfer *l, const ad_array *to) {
     for (size_t at = 0; at < l->size && !status; at += PART) {
         const size_t n = next_part(l, at);
         status = await_part(l, at + n);
-        if (!status) status = write_bytes(to, at, l->part[at / PART % PARTS], n);
+        if (!status) status = write_bytes(to, at, find_part(l, at), n);
         end_part(l, at + n, status);
     }
     pthread_join(reader, NULL);
     return status;
 }
 
-static int copy_array(const ad_array *from, const ad_array *to, size_t size) {
+static int copy_array(ad_session *here, const ad_array *from, const ad_array *to, size_t size) {
     transfer l = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .from = from, .size = size};
-    int status = 0;
-    for (size_t i = 0; i < PARTS && i * PART < size; i++)
-        if (!(l.part[i] = malloc(next_part(&l, i * PART)))) status = ad__fail_memory();
-    if (!status) status = copy_parts(&l, to);
-    for (size_t i = 0; i < PARTS; i++) free(l.part[i]);
+    l.remote = ad__is_remote(&from->session->connection.address);
+    const size_t room = size < PARTS * PART ? size : PARTS * PART;
+    ad_host *shared = NULL;
+    int status = room < AD_SHARED_LEAST ? AD_E_UNSUPPORTED : ad_host_alloc(here, room, &shared);
+    if (status && status != AD_E_UNSUPPORTED) return status;
+    l.parts = shared ? ad_host_data(shared) : malloc(room ? room : 1);
+    status = l.parts ? copy_parts(&l, to) : ad__fail_memory();
+    if (!shared) free(l.parts);
+    ad_host_release(shared);
     return status;
 }
 
@@ -202,7 +247,7 @@ static int copy_between(ad_session *here, const ad_array *theirs, ad_capability 
     int status = ad_empty(here, AD_UINT8, 1, &info.count, &ours);
     if (status) return status;
     status = check_array(ours, info.count);
-    if (!status) status = copy_array(theirs, ours, (size_t)info.count);
+    if (!status) status = copy_array(here, theirs, ours, (size_t)info.count);
     if (!status) status = check_array(ours, info.count);
     if (!status) status = ad_capability_make(ours, 1, 0, LINGER, out);
     ad_array_release(ours);

@@ -14,13 +14,13 @@ import pytest
 
 import raw
 from cutting import Proxy
-from observing import BAD, ctl, see
+from observing import BAD, METRICS, ctl, metrics, see
 from raw import Client, Closed, Failed, children, frame, message, wait_until
 from returning import CANCEL, Session, note
 from test_invite import parts
 from wrong_servers import WrongServer, reply, welcome
 
-N = 3_000_000  # float64: three parts of the fetching program
+N = 3_000_000  # float64: twelve parts of the fetching program
 ALL = 1 << 62  # bytes
 WHO = f"uid:{os.getuid()}"
 FETCHING = b"arrayd-pull"
@@ -97,9 +97,9 @@ class Held(Proxy):
 def held(start, tmp_path):
     """A giver and a taker whose first connection to it ends within an array."""
     @contextlib.contextmanager
-    def make(*options, session=Session, giver_options=()):
+    def make(*options, session=Session, giver_options=(), first=10_000_000):
         giver = Giver(start, tmp_path, *giver_options, session=session)
-        proxy = Held(giver.port, 10_000_000)
+        proxy = Held(giver.port, first)
         server = taker(start, tmp_path, giver, *options, url=proxy.url(giver))
         client = Session(server.path)
         client.server = server
@@ -289,6 +289,22 @@ def test_a_worker_is_killed_meanwhile(held, whose):
         client.close()
 
 
+def test_parts_are_asked_for_ahead(held):
+    """The connection ends within the first part, and the giver has answered requests for more, so none waits for a way
+    there and back. The parts lie in memory that the program shares with the server that fetches."""
+    with held(METRICS, first=1_000_000) as (giver, proxy, client):
+        values = np.random.default_rng(6).random(N)
+        request, buffer = ask(client, giver.share(values, uses=1))
+        client.flush()
+        assert proxy.reached.wait(raw.WINDOW)
+        wait_until(lambda: any("arrayd-pull" in s["client"] and s["counters"]["requests"] > 2 for s in see(giver.server)["sessions"]),
+                   "there are answers to more than attaching and one part")
+        assert sum(v for (name, _), v in metrics(client.server).items() if name == "arrayd_window_bytes") >= 12 << 20
+        proxy.go.set()
+        assert np.array_equal(client.get(receive(client, request, buffer)), values)
+        client.close()
+
+
 def test_an_answer_is_given_again(held):
     """The worker is killed when the array has come, and before its client has heard of it."""
     with held() as (giver, proxy, client):
@@ -445,7 +461,7 @@ def test_a_session_is_ended_meanwhile(held, whose):
 
 @pytest.mark.parametrize("ends", [False, True])
 def test_the_taker_is_slower(held, ends):
-    """The program reads three parts ahead, and not more, until the taker goes on, or its session there has ended."""
+    """The program reads six parts ahead, and not more, until the taker goes on, or its session there has ended."""
     with held() as (giver, proxy, client):
         values = np.arange(8_000_000.0)
         request, buffer = ask(client, giver.share(values))
@@ -454,7 +470,7 @@ def test_the_taker_is_slower(held, ends):
         worker, (program,), sessions = client.server.worker, fetching(client.server), sessions_of_programs(client.server)
         os.kill(worker, signal.SIGSTOP)
         proxy.go.set()
-        ahead = 3 * (8 << 20) - proxy.first
+        ahead = 6 * (2 << 20) - proxy.first
         wait_until(lambda: proxy.connections == 2 and ALL - proxy.down.left > ahead and sleeps(program), "it waits")
         if ends:
             ctl(client.server, "kill", str(*sessions))

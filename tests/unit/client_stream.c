@@ -290,6 +290,23 @@ Test(client_stream, an_interrupted_wait_leaves_the_session_usable) {
     fake_stop(f);
 }
 
+Test(client_stream, bytes_are_asked_for_before_others_have_come) {
+    ad_session *s;
+    fake *f = fake_open(&(fake_options){.reverse = true, .hold = 2, .part = 64, .tcp = true}, &s);
+    double x[N], y[N] = {0};
+    ad_slot slot[2];
+    uint8_t *to = (uint8_t *)y;
+    for (int i = 0; i < N; i++) x[i] = i;
+    ad_array *a = upload_array(s, x, N);
+    for (size_t i = 0; i < 2; i++)
+        cr_assert_eq(ad__ask_bytes(a, i * sizeof y / 2, to + i * sizeof y / 2, sizeof y / 2, &slot[i]), 0);
+    for (size_t i = 0; i < 2; i++) cr_expect_eq(ad__await_ask(s, &slot[i]), 0, "%s", ad_error_message());
+    cr_expect_eq(memcmp(x, y, sizeof x), 0);
+    ad_array_release(a);
+    ad_session_close(s);
+    fake_stop(f);
+}
+
 Test(client_stream, an_interrupted_upload_leaves_the_stream_whole) {
     ad_session *s;
     fake *f = fake_open(&(fake_options){.deaf = true, .tcp = true}, &s);
