@@ -12,6 +12,7 @@
 #include "server/worker/spill/spill.h"
 
 #define FIRST_COMMONS 256
+#define END_TEXT 192 /* how a worker ended: what fits into a fault behind what became of an array */
 
 ad_poison *ad__recovery_poison(const ad_recovery *r, ad_at at) {
     const ad_journal_poison *p = ad__recovery_get(r, at, sizeof *p);
@@ -173,12 +174,10 @@ static int restore_moved(ad_worker *w, const ad_journal_row *row, ad_stream_queu
 /* ---- buffers ---- */
 
 /* Describe how the worker ended, for a text after "when its worker". */
-static const char *describe_end(const ad_worker *w, char out[AD_FAULT_TEXT / 2]) {
+static const char *describe_end(const ad_worker *w, char out[END_TEXT]) {
     const bool crashed = *w->before.ended_by;
-    if (*w->before.died_of) snprintf(out, AD_FAULT_TEXT / 2, "died: %.100s", w->before.died_of);
-    else
-        snprintf(out, AD_FAULT_TEXT / 2, crashed ? "crashed (%s); please report this" : "was killed",
-                 w->before.ended_by);
+    if (*w->before.died_of) snprintf(out, END_TEXT, "died: %.180s", w->before.died_of);
+    else snprintf(out, END_TEXT, crashed ? "crashed (%s); please report this" : "was killed", w->before.ended_by);
     return out;
 }
 
@@ -191,7 +190,7 @@ static int explain_loss(const ad_worker *w, const ad_journal_row *row, const ad_
         return ad__fault(fault, AD_E_DEVICE_LOST, "the worker was killed, and the module's variables with it");
     const struct ad_common *c = row->common ? find_common(r, row) : NULL;
     if (!(c && c->changing) && !was_changing(row, state)) return 0;
-    char end[AD_FAULT_TEXT / 2];
+    char end[END_TEXT];
     if (was_changing(row, state) && row->writing & AD_JOURNAL_REUSED)
         return ad__fault(fault, AD_E_DEVICE_LOST, "this array's memory had been used again when its worker %s",
                          describe_end(w, end));
