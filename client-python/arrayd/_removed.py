@@ -24,8 +24,7 @@ _REASONS = {
                              "get_rocm_path".split(), _NO_CUDA),
              "Module": "the server loads no client's binaries; RawModule compiles source",
              "compile_with_cache": "CuPy 10 has removed it; use RawModule(code=...).get_function(name)",
-             **dict.fromkeys(("cudnn", "cusparselt"), _NO_CUDA),
-             "profile": "cupyx.profiler.profile counts what a block does; the server's profiler is not for clients"},
+             **dict.fromkeys(("cudnn", "cusparselt"), _NO_CUDA)},
 }
 
 

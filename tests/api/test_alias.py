@@ -132,6 +132,61 @@ assert cupy.intersect1d(arr1=a, arr2=a).tolist() == [0, 1, 2] and cupy.take_alon
     assert done.returncode == 0, done.stderr
 
 
+def test_parameters_that_cupy_has_in_another_order():
+    program = """
+import arrayd.cupy
+arrayd.cupy.install()
+import cupy
+import numpy as np
+a = cupy.asarray([[1.0, 5, 2], [7, 0, 7]])
+out = cupy.zeros(2, np.int64)
+for name, places in [("argmax", [1, 0]), ("argmin", [0, 1]), ("nanargmax", [1, 0]), ("nanargmin", [0, 1])]:
+    function = getattr(cupy, name)
+    found = function(a, 1, np.int32)
+    assert found.dtype == np.int32 and found.tolist() == places, name
+    assert function(a, 1, None, None, True).shape == (2, 1) and function(a).dtype == np.int64
+    function(a, 1, None, out)
+    assert out.tolist() == places, name
+    try:
+        function(a, 1, out)
+        raise SystemExit(name)
+    except TypeError as error:
+        assert "say out=" in str(error)
+points, weights = cupy.asarray([[0.0], [1], [1]]), cupy.asarray([1.0, 2, 3])
+assert cupy.histogramdd(points, 2, None, weights)[0].tolist() == [1, 5]
+assert cupy.histogramdd(points, 2, None, weights, True)[0].tolist() == [2 / 6, 10 / 6]
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_functions_of_types_that_cupy_has_kept():
+    program = """
+import arrayd.cupy
+arrayd.cupy.install()
+import cupy
+import numpy as np
+class Odd:
+    @property
+    def dtype(self):
+        raise KeyError
+assert cupy.obj2sctype("f4") is np.float32 and cupy.obj2sctype(float) is np.float64
+assert cupy.obj2sctype(np.integer) is np.integer and cupy.obj2sctype(np.zeros(1)) is np.float64
+assert cupy.obj2sctype(cupy.zeros(1, "i2")) is np.int16
+assert cupy.obj2sctype(Odd()) is None and cupy.obj2sctype([1], "?") == "?"
+assert cupy.issubsctype(cupy.zeros(1), np.floating) and not cupy.issubsctype("i4", float)
+assert cupy.issctype(np.float32) and cupy.issctype(np.dtype("i1")) and not cupy.issctype(1.5) and not cupy.issctype(object)
+assert cupy.sctype2char(cupy.int32) == "i" and cupy.issubclass_(int, object) and not cupy.issubclass_(3, int)
+try:
+    cupy.sctype2char([1])
+    raise SystemExit("a list has a character")
+except ValueError as error:
+    assert "sctype has to be" in str(error)
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
 def test_names():
     with pytest.raises(AttributeError, match="nothing"):
         arrayd.scipy.nothing

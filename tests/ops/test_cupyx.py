@@ -232,6 +232,12 @@ def test_profile():
     assert block.seconds is not None
 
 
+def test_profile_by_the_name_that_cupy_has_deprecated():
+    with pytest.warns(DeprecationWarning, match="use cupyx.profiler.profile") as warned, ad.cuda.profile() as block:
+        ad.arange(10.0) * 2
+    assert "operations" in repr(block) and block.operations >= 2 and warned[0].filename == __file__
+
+
 def test_time_range():
     ranges = cupyx.profiler.time_range
 

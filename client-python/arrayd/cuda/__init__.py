@@ -13,6 +13,7 @@ A server without a GPU has one device, whose streams and events are always done.
 """
 import importlib as _importlib
 import sys as _sys
+import warnings as _warnings
 
 from . import _libraries, device, graph, memory, memory_hook, memory_hooks, pinned_memory, runtime, stream, texture
 from .device import Device, get_device_id
@@ -33,8 +34,8 @@ __all__ = ["BaseMemory", "Device", "Event", "ExternalStream", "Function", "Graph
            "MemoryAsyncPool", "MemoryHook", "MemoryPointer", "MemoryPool", "PinnedMemory", "PinnedMemoryPointer", "PinnedMemoryPool",
            "Stream", "UnownedMemory", "alloc", "alloc_pinned_memory", "compiler", "device", "get_allocator", "graph",
            "get_current_stream", "get_device_id", "get_elapsed_time", "get_local_runtime_version", "is_available",
-           "malloc_async", "malloc_managed", "memory", "memory_hook", "memory_hooks", "pinned_memory", "runtime", "set_allocator",
-           "set_pinned_memory_allocator", "stream", "texture", "using_allocator", *_libraries.NAMES]
+           "malloc_async", "malloc_managed", "memory", "memory_hook", "memory_hooks", "pinned_memory", "profile", "runtime",
+           "set_allocator", "set_pinned_memory_allocator", "stream", "texture", "using_allocator", *_libraries.NAMES]
 
 
 def get_local_runtime_version():
@@ -55,6 +56,18 @@ def is_available():
     """
     from .. import _core
     return _core.session_info()["backend"] == "cuda"
+
+
+def profile():
+    """cupyx.profiler.profile by the name that CuPy has deprecated.
+
+    Returns: context manager, as that function.
+    Raises: ConnectionError when there is no server. It warns (DeprecationWarning).
+    Source: cupy.cuda.profile
+    """
+    from ..cupyx import profiler
+    _warnings.warn("cuda.profile is deprecated; use cupyx.profiler.profile", DeprecationWarning, stacklevel=2)
+    return profiler.profile()
 
 
 def __getattr__(name):

@@ -44,4 +44,63 @@ def array(obj, dtype=None, copy=True, order="K", subok=False, ndmin=0, *, blocki
     return arrayd.array(obj, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, blocking=blocking)
 
 
-FUNCTIONS = {"array": array, **{name: _make_function(name) for name in {*_OF_NUMPY, *_RENAMED}}}
+def histogramdd(sample, bins=10, range=None, weights=None, density=False):
+    """arrayd.histogramdd, with weights before density as CuPy has them."""
+    return arrayd.histogramdd(sample, bins, range, density, weights)
+
+
+def _make_place(name):
+    """Make argmax or one of its kind, which have a parameter dtype before out in CuPy."""
+    ours = getattr(arrayd, name)
+
+    @functools.wraps(ours)
+    def function(a, axis=None, dtype=None, out=None, keepdims=False):
+        if isinstance(dtype, arrayd.ndarray):
+            raise TypeError(f"dtype has to be a type, as CuPy has it third in {name}, but is an array; say out=")
+        places = ours(a, axis, out, keepdims=keepdims)
+        return places if dtype is None or out is not None else places.astype(dtype, copy=False)
+    return function
+
+
+def obj2sctype(rep, default=None):
+    """The type of number of a dtype, an array, or what numpy.dtype takes; default for anything else."""
+    if isinstance(rep, type) and issubclass(rep, numpy.generic):
+        return rep
+    if isinstance(rep, (numpy.ndarray, arrayd.ndarray)):
+        return rep.dtype.type
+    try:
+        return numpy.dtype(rep).type
+    except Exception:  # whatever an object of the program raises when NumPy asks it for a type
+        return default
+
+
+def issubsctype(arg1, arg2):
+    """Whether the type of number of the first, see obj2sctype, is one of the second's."""
+    return issubclass(obj2sctype(arg1), obj2sctype(arg2))
+
+
+def issctype(rep):
+    """Whether an object is a type or a dtype, and one of numbers or text."""
+    return isinstance(rep, (type, numpy.dtype)) and obj2sctype(rep) not in (None, numpy.object_)
+
+
+def sctype2char(sctype):
+    """The character of a type of number, see obj2sctype. ValueError for what has none."""
+    found = obj2sctype(sctype)
+    if found is None:
+        raise ValueError(f"sctype has to be what a dtype can be made of, but is {sctype!r}")
+    return numpy.dtype(found).char
+
+
+def issubclass_(arg1, arg2):
+    """issubclass, and False where the first is no class."""
+    try:
+        return issubclass(arg1, arg2)
+    except TypeError:
+        return False
+
+
+_TYPES = (issctype, issubclass_, issubsctype, obj2sctype, sctype2char)  # NumPy 2 has removed them, and CuPy 14 has its own
+FUNCTIONS = {"array": array, "histogramdd": histogramdd, **{function.__name__: function for function in _TYPES},
+             **{name: _make_place(name) for name in ("argmax", "argmin", "nanargmax", "nanargmin")},
+             **{name: _make_function(name) for name in {*_OF_NUMPY, *_RENAMED}}}
