@@ -214,6 +214,37 @@ def test_windows_stay_open(server):
     assert session.stat("window_bytes") == 6 * size
 
 
+def empty(session, n):
+    """The description of an array whose memory has what was there."""
+    x = [session.fresh(), raw.DTYPES.index("int64"), 0, [n]]
+    session.op("empty", [x[0], x[1], x[3]])
+    return x
+
+
+def test_an_array_that_uploads_fill_as_the_worker_goes(server):
+    """The next worker knows whether an array is whole: a part that it refuses spoils what is not, and nothing else."""
+    session = Session(server.path)
+    half, whole, output = (empty(session, 1024) for _ in range(3))
+    os.pwrite(window(session, 1, 8192), np.full(1024, 7).tobytes(), 0)
+    session.sync()  # the next worker begins behind this: what changes is in the rows
+    session.op("load", half[0], 0, 1, 0, 4096)
+    session.op("load", whole[0], 0, 1, 0, 4096)
+    session.op("load", whole[0], 4096, 1, 4096, 4096)
+    session.op("ufunc", raw.UFUNC["add"], output[1], [output], [session.put(np.full(1024, 3)), 4], [])
+    session.sync()
+    kill(server)
+    session.come_back()
+    session.op("load", half[0], 4096, 99, 0, 4096)
+    session.sync()
+    with pytest.raises(Failed, match="load: there is no window 99"):
+        session.get(half)
+    for x in (whole, output):
+        session.op("load", x[0], 0, 99, 0, 4096)
+        with pytest.raises(Failed, match="load: there is no window 99"):
+            session.sync()
+        assert session.get(x).tolist() == [7] * 1024
+
+
 def test_a_window_that_comes_as_the_worker_goes(server):
     session = Session(server.path)
     x = session.put(np.arange(512))

@@ -7,7 +7,7 @@ import msgpack
 import numpy as np
 import pytest
 
-from wire_client import ERROR, FETCH, LOAD, NEW, SYNC, WINDOW, WINDOW_DROP, Failed, Server, fresh, frame, view
+from wire_client import EMPTY, ERROR, FETCH, LOAD, NEW, SYNC, UNPUBLISH, WINDOW, WINDOW_DROP, Failed, Server, fresh, frame, view
 
 SIZE = 1 << 20
 
@@ -311,6 +311,54 @@ def test_a_refused_window_fails_no_other_request(build, tmp_path):
         c.send([LOAD, x, 0, refused[-1], 0, 64])
         fails(c, "LIMIT", "load")
         assert c.stat()["ops_failed"] == 21
+
+
+def empty(client, size):
+    x = client.id()
+    client.send([EMPTY, fresh(x, "uint8", [size])])
+    return x
+
+
+def is_lost(client, x, size, name):
+    """The array has the error of the request with that name, which no other question gets."""
+    client.sync()
+    with pytest.raises(Failed) as failed:
+        client.read(view(x, "uint8", [size]))
+    assert failed.value.name == name
+    client.sync()
+    return True
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_an_array_whose_part_is_refused_is_not_whole(client, part):
+    """A new array is filled in parts. Where one of them is refused, the array would have bytes of arrays before it."""
+    window, memory = client.window(3 * 4096)
+    memory[:] = bytes([7]) * (3 * 4096)
+    x = empty(client, 3 * 4096)
+    for i in range(3):
+        client.send([LOAD, x, i * 4096, 999 if i == part else window, i * 4096, 4096])
+    assert is_lost(client, x, 3 * 4096, "load")
+
+
+@pytest.mark.parametrize("used", ["filled", "zeros", "an output", "an output in part", "published"])
+def test_a_refused_part_leaves_a_whole_array_as_it_is(client, used):
+    window, memory = client.window(8192)
+    memory[:] = bytes([7]) * 8192
+    x = client.new("uint8", [8192]) if used == "zeros" else empty(client, 8192)
+    if used == "filled":
+        client.send(*[[LOAD, x, at, window, at, 4096] for at in (0, 4096)])
+    elif used.startswith("an output"):
+        output = view(x, "uint8", [8192]) if used == "an output" else view(x, "uint8", [4096], [1], 4096)
+        client.ufunc("add", "uint8", [output], [view(client.new("uint8", output[3]), "uint8", output[3]), 7])
+    elif used == "published":
+        client.publish("whole", view(x, "uint8", [8192]))
+    client.sync()
+    client.send([LOAD, x, 0, 999, 0, 4096], [LOAD, x, 4096, 999, 0, 4096])
+    fails(client, "STALE", "load")
+    got = client.read(view(x, "uint8", [8192]))
+    assert used == "published" or (got[4096:] == (0 if used == "zeros" else 7)).all()
+    if used == "published":
+        client.answer(client.ask(UNPUBLISH, "whole"))
 
 
 def test_what_the_client_changes_meanwhile(client):

@@ -58,6 +58,14 @@ void ad__checkpoint_mark_buffer(ad_worker_session *s, ad_buffer *b) {
     ad__checkpoint_mark_row(s, AD_JOURNAL_BUFFER, b->id);
 }
 
+/* The row is written again, but the buffer does not count as changed: the committed checkpoint has its memory, and a
+ * write in place gives it other memory. Two changes of one buffer do no harm. */
+void ad__checkpoint_end_filling(ad_worker_session *s, ad_buffer *b) {
+    if (!b->filling) return;
+    b->filling = false;
+    if (s->checkpoint.at && !b->changed) ad__checkpoint_mark_row(s, AD_JOURNAL_BUFFER, b->id);
+}
+
 /* ---- descriptors ---- */
 
 void ad__checkpoint_release_descriptor_now(ad_worker_session *s, uint64_t number) {

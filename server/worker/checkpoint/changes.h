@@ -17,6 +17,8 @@ void ad__checkpoint_give_up(struct ad_worker_session *s);
 /* ---- changes ---- */
 /* Mark a buffer whose memory, contents or row changes. */
 void ad__checkpoint_mark_buffer(struct ad_worker_session *s, struct ad_buffer *b);
+/* Note that something else than the stores that fill a buffer has used it, or that they have reached its end. */
+void ad__checkpoint_end_filling(struct ad_worker_session *s, struct ad_buffer *b);
 /* Mark a stream, an event, a window or a module that changes. */
 void ad__checkpoint_mark_row(struct ad_worker_session *s, ad_journal_kind kind, uint64_t id);
 /* Remove the row at that place; 0: there is none. */

@@ -51,6 +51,7 @@ static ad_journal_row make_buffer_row(const ad_checkpoint *v, const ad_buffer *b
     r.moves = ad__buffer_moves(b);
     r.common = b->shared && b->shared->common;
     r.read = b->shared && b->shared->readers;
+    r.filling = b->filling;
     r.poison = ad__checkpoint_poison_row(v->journal, b->poison);
     if (b->home) r.device = (uint16_t)b->home->gpu->index;
     if (block->slab) {

@@ -46,6 +46,7 @@ static int find_view(job *j, int i, const ad_desc *d) {
     int status = i < j->op->nout ? check_import_write(j, b) : 0;
     if (!status) status = ad__desc_check(d, (int64_t)b->size, name_operand(j->op->nout, i), &j->fault);
     if (!status) note_read(j, i, d);
+    if (!status && b->filling) ad__checkpoint_end_filling(j->s, b);
     return status;
 }
 

@@ -56,6 +56,7 @@ typedef struct ad_journal_row {
     uint8_t lost;             /* module: why another worker cannot have it: ad_module_loss */
     uint8_t open;             /* buffer: other processes may have its memory, and write there */
     uint8_t read;             /* buffer: other processes may have its memory, and must find it as it is */
+    uint8_t filling;          /* buffer: only stores have used it, and none has reached its end */
     uint64_t id, size;
     union {
         struct {

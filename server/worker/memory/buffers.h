@@ -82,6 +82,7 @@ struct ad_buffer {
     bool listed;                  /* the buffer is in the list of its `moving.owner`, as one that can be moved */
     bool promised;                /* queued operations will make the buffer: it has a size, but no memory yet */
     bool apart;                   /* the committed checkpoint has other memory, whose contents are those of then */
+    bool filling;                 /* stores have begun to fill the buffer, or are yet to: nothing else has used it */
     bool freed;                   /* the client has freed the buffer, which is removed when it is not held */
     uint16_t queued;              /* operands of queued operations that are this buffer; 0: `fusing` is invalid */
 

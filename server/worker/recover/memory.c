@@ -228,6 +228,7 @@ static int restore_own(ad_worker_session *s, const ad_journal_row *row, const ad
     b->address = nothing;
     b->home = queue;
     b->readonly = row->readonly;
+    b->filling = row->filling;
     *out = b;
     if (!row->slab) return 0;
     if (!queue) {

@@ -28,6 +28,7 @@ static int create_buffer(ad_worker_session *s, ad_message *m, bool zero, ad_faul
     if (!status) status = ad__blame_check(s, "", fault);
     if (!status) status = ad__fresh_size(d, &size, fault);
     if (!status) status = ad__fresh_refused(d, ad__buffer_take_memory(s, queue, b, size, zero, fault), fault);
+    if (!status) b->filling = !zero && size;
     if (!status && zero) status = ad__stream_queue_uses(s, queue, b, true, fault);
     if (!status && zero) status = ad__session_enqueued(s, queue, fault);
     if (!status) ad__spill_end(s, &b, 1);
@@ -59,21 +60,27 @@ int ad__handle_free(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     return fault->code;
 }
 
-/* Poison a buffer whose write is left out, because workers have ended while executing it. */
-static int poison_left_out(ad_worker_session *s, ad_buffer *b, const char *what, const ad_fault *why) {
+/* Poison a buffer whose contents are not what the client takes them for: a write of it was left out or refused. */
+static int poison_unwritten(ad_worker_session *s, ad_buffer *b, const char *what, const ad_fault *why) {
     ad__checkpoint_mark_buffer(s, b);
     b->poison = ad__poison_new(why, s->progress.done + 1, what);
     s->progress.failed++;
     return 0;
 }
 
-int ad__store(ad_worker_session *s, const char *what, uint64_t id, uint64_t offset, const void *from, uint64_t size,
-              bool pinned, ad_fault *fault) {
+int ad__store_refuse(ad_worker_session *s, const char *what, uint64_t id, ad_fault *fault) {
+    ad_buffer *b = ad__buffers_find(&s->buffers, id);
+    if (!b || !b->filling) return fault->code;
+    return b->poison ? 0 : poison_unwritten(s, b, what, fault);
+}
+
+static int store_bytes(ad_worker_session *s, const char *what, uint64_t id, uint64_t offset, const void *from,
+                       uint64_t size, bool pinned, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
     ad_buffer *b = ad__buffers_find(&s->buffers, id);
     if (!b) return ad__fault(fault, AD_E_STALE, "%s: there is no buffer %" PRIu64, what, id);
     if (b->poison) return 0; /* its readers get the poison's error */
-    if (ad__blame_check(s, "", fault)) return poison_left_out(s, b, what, fault);
+    if (ad__blame_check(s, "", fault)) return poison_unwritten(s, b, what, fault);
     if (offset > b->size || size > b->size - offset)
         return ad__fault(fault, AD_E_EXTENT,
                          "%s: %" PRIu64 " bytes at %" PRIu64 " reach beyond buffer %" PRIu64 " of %" PRIu64 " bytes",
@@ -92,7 +99,16 @@ int ad__store(ad_worker_session *s, const char *what, uint64_t id, uint64_t offs
     if (in_background) ad__background_end(s);
     if (!status) status = ad__session_enqueued(s, queue, fault);
     ad__spill_end(s, &b, 1);
+    if (!status && offset + size == b->size) ad__checkpoint_end_filling(s, b);
     return ad__session_status(s, status, fault);
+}
+
+int ad__store(ad_worker_session *s, const char *what, uint64_t id, uint64_t offset, const void *from, uint64_t size,
+              bool pinned, ad_fault *fault) {
+    const int status = store_bytes(s, what, id, offset, from, size, pinned, fault);
+    if (!status) return 0;
+    fault->code = status;
+    return ad__store_refuse(s, what, id, fault);
 }
 
 int ad__handle_write(ad_worker_session *s, ad_message *m, ad_fault *fault) {

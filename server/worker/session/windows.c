@@ -189,7 +189,7 @@ int ad__handle_window_drop(ad_worker_session *s, ad_message *m, ad_fault *fault)
 
 int ad__handle_load(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     ad_window *w = ad__window_find(s, m->u[2], m->u[3], m->u[4], "load", fault);
-    if (!w) return fault->code;
+    if (!w) return ad__store_refuse(s, "load", m->u[0], fault);
     s->checkpoint.loaded = s->progress.done + 1;
     return ad__store(s, "load", m->u[0], m->u[1], (char *)w->base + m->u[3], m->u[4], w->pinned, fault);
 }

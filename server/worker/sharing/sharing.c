@@ -429,8 +429,10 @@ int ad__shared_buffer(ad_worker_session *s, uint64_t id, const char *what, ad_bu
     int status = ad__spill_begin(s, b->home, &b, 1, fault);
     ad__spill_end(s, &b, 1);
     if (!status && moved) status = ad__spill_arrive(s, fault);
-    if (!status) *out = b;
-    return status;
+    if (status) return status;
+    ad__checkpoint_end_filling(s, b);
+    *out = b;
+    return 0;
 }
 
 int ad__sharing_begin(ad_worker_session *s, const ad_message *m, unsigned grant, ad_fault *fault) {
