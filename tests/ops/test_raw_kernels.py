@@ -174,6 +174,22 @@ extern "C" __global__ void block_sums(const float *x, float *y, int n) {
         same(y, expected)
 
 
+@pytest.mark.parametrize("barrier", ["__syncwarp", "__syncthreads"])
+def test_what_threads_of_a_warp_read_before_a_barrier(barrier):
+    kernel = ad.RawKernel("""extern "C" __global__ void leave(int *left) {
+        __shared__ int count;
+        if (threadIdx.x == 0) count = 7;
+        __syncthreads();
+        int mine = 10 - count;
+        %s();  // without it a thread finds what an earlier one has written, where they do not run in step
+        count = 0;
+        left[threadIdx.x] = mine;
+    }""" % barrier, "leave")
+    left = ad.zeros(32, "int32")
+    kernel((1,), (32,), (left,))
+    assert left.tolist() == [3] * 32
+
+
 def test_grids_of_three_dimensions():
     kernel = ad.RawKernel(r"""
 extern "C" __global__ void f(int *y) {
