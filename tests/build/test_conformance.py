@@ -307,6 +307,7 @@ PROBE = """
 import pytest
 import cupy
 from cupy import _environment
+from cupy._core import _accelerator
 from cupy.nothing import there
 from cupy.testing import _condition, numpy_cupy_equal
 
@@ -316,6 +317,9 @@ def test_runs(xp):
 
 def test_done():
     pass
+
+def test_helper():
+    assert _accelerator.ACCELERATOR_CUB == 1
 
 def test_private():
     assert _environment.check_array is not None
@@ -359,8 +363,8 @@ def test_placeholders_fail_the_tests_that_touch_them(tmp_path):
     assert results.exists(), done.stdout + done.stderr
     found = {one["id"].split("::", 1)[1]: one for one in judge.read_results(results.read_text().splitlines())}
     assert {name: one["outcome"] for name, one in found.items()} == {
-        "test_runs": "passed", "test_private": "failed", "test_expects_any": "failed", "test_decorated": "failed",
-        "TestClass::test_within": "failed", "test_filter": "passed", "test_wrong": "failed"}, done.stdout
+        "test_runs": "passed", "test_helper": "passed", "test_private": "failed", "test_expects_any": "failed",
+        "test_decorated": "failed", "TestClass::test_within": "failed", "test_filter": "passed", "test_wrong": "failed"}, done.stdout
     assert "arrayd has no cupy._environment" in found["test_private"]["cause"]
     assert "arrayd has no cupy.nothing.there" in found["test_decorated"]["cause"]
     assert "arrayd has no cupy.nothing.there.at_all" in found["TestClass::test_within"]["cause"]

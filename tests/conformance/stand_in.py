@@ -195,7 +195,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def _put(module, name):
-    home = re.sub("^arrayd", "cupy", module.__name__).replace("cupy.cupyx", "cupyx")
+    home = re.sub("^arrayd", "cupy", module.__name__).replace("cupy.cupyx", "cupyx").replace("cupy.cupy._private", "cupy")
     setattr(module, name, _stand_for(f"{home}.{name}"))
     _Placeholders.made.append((module, name))
     return True
