@@ -42,12 +42,25 @@ static void set_up(void) {
     add_session(SESSION, OWNER);
 }
 
+static void count_program(uv_handle_t *handle, void *number) { *(unsigned *)number += handle->type == UV_PROCESS; }
+
+/* Wait for the programs to end, which they do when they are killed or their file has gone: what they hold is freed
+ * then. */
+static void await_programs(void) {
+    for (unsigned number = 1; number;) {
+        number = 0;
+        uv_walk(&front.loop, count_program, &number);
+        if (number) uv_run(&front.loop, UV_RUN_ONCE);
+    }
+}
+
 static void tear_down(void) {
     ad__pull_end(&front, 0);
-    end_front(&front);
-    ad__channel_close(&worker);
     unlink(program);
     unlink(go_file);
+    await_programs();
+    end_front(&front);
+    ad__channel_close(&worker);
     unlink(peers + strlen("--peers="));
     rmdir(folder);
 }
