@@ -64,9 +64,9 @@ MUTANTS = {
     "a name is found in the worker that its user has left": (
         "arrayd-worker", "server/worker/sharing/names.c", "if (*at && !(*at)->moving && may_attach(s, *at))", "if (*at && may_attach(s, *at))",
         ["commons=1", "moves=1", "worker_kills=0", "upgrades=3", "drops=0", "client_kills=0", "quota=0", "forks=0"]),
-    "a limit is checked before a block is rounded up": (
-        "arrayd-worker", "server/worker/memory/memory.c", "    if (!ad__account_has_room(e->account, rounded))",
-        "    if (!ad__account_has_room(e->account, size))", ["forks=1", "quota=2097152", "operations=300"]),
+    "a slab of an array's own is checked by the size of the array": (
+        "arrayd-worker", "server/worker/memory/memory.c", "    if (ad__account_has_room(e->account, all)) return s;",
+        "    if (ad__account_has_room(e->account, size)) return s;", ["quota=16384", "commons=1", "operations=300"]),
 }
 
 
