@@ -243,7 +243,7 @@ uint64_t ad__handshake_count(const ad_front *f); /* number of connections in the
 void ad__handshake_close_all(ad_front *f, const char *why);
 /* Refuse a principal's clients that wait for a worker. */
 void ad__handshake_refuse_all(ad_front *f, const char *who, const char *why);
-/* The same for those whose token has expired. */
+/* Refuse clients that wait for a worker and whose token has expired. */
 void ad__handshake_refuse_expired(ad_front *f, int64_t now, const char *why);
 /* Stop or resume reading from clients that have sent nothing; returns the number of the others. */
 unsigned ad__handshake_pause(ad_front *f, bool pause);

@@ -25,18 +25,18 @@ static void set_up(void) {
 TestSuite(pull, .init = set_up);
 
 /* Let arrayd answer the question of a place: there is no such array. */
-static unsigned answer(uint64_t place) {
+static unsigned answer_question(uint64_t place) {
     ad_note note = {.kind = AD_NOTE_PULLED, .id = 1, .size = place, .process = (uint64_t)-AD_E_NAME, .text = "none"};
     ad__pull_take_answer(s, &note);
     return atomic_load(&pull->state);
 }
 
 Test(pull, an_answer_that_nobody_waits_for) {
-    cr_expect_eq(answer(7), AD_PULL_NONE);
+    cr_expect_eq(answer_question(7), AD_PULL_NONE);
     atomic_store(&pull->state, AD_PULL_ASKED);
-    cr_expect_eq(answer(6), AD_PULL_ASKED, "of an earlier question");
-    cr_expect_eq(answer(7), AD_PULL_ANSWERED);
-    cr_expect_eq(answer(7), AD_PULL_ANSWERED, "it comes twice");
+    cr_expect_eq(answer_question(6), AD_PULL_ASKED, "of an earlier question");
+    cr_expect_eq(answer_question(7), AD_PULL_ANSWERED);
+    cr_expect_eq(answer_question(7), AD_PULL_ANSWERED, "it comes twice");
     cr_expect_eq(pull->code, AD_E_NAME);
     cr_expect_str_eq(pull->why, "none");
 }
@@ -45,7 +45,7 @@ Test(pull, an_answer_before_the_client_cancels) {
     ad_message m = {0};
     ad_fault fault = {0};
     atomic_store(&pull->state, AD_PULL_ASKED);
-    answer(7);
+    answer_question(7);
     s->messages.place = 7;
     atomic_store(&s->turns.cancelled_before, 8);
     cr_expect_eq(ad__handle_pull(s, &m, &fault), AD_E_NAME);

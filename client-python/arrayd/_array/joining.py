@@ -37,14 +37,7 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
         raise ValueError("zero-dimensional arrays cannot be concatenated")
     axis = _base.strict_axis(axis, parts[0].ndim)
     shape = _joined_shape([part.shape for part in parts], axis)
-    out = _join_output(out, dtype, shape, [part.dtype for part in parts], casting)
-    start = 0
-    for part in parts:
-        stop = start + part.shape[axis]
-        if part.size:
-            out[along(out.ndim, axis, slice(start, stop))] = part
-        start = stop
-    return out
+    return _fill_along(_join_output(out, dtype, shape, [part.dtype for part in parts], casting), axis, parts)
 
 
 def _join_alike(arrays, axis):
@@ -61,10 +54,15 @@ def _join_alike(arrays, axis):
         if shape[:axis] != before or shape[axis + 1:] != after or len(shape) == axis:
             return None
         length += shape[axis]
-    out, start, whole = _base.empty((*before, length, *after), dtype), 0, (slice(None),) * axis
-    for part in arrays:
+    return _fill_along(_base.empty((*before, length, *after), dtype), axis, arrays)
+
+
+def _fill_along(out, axis, parts):
+    """Put arrays one behind another along an axis of out, which has their lengths in all. Returns out."""
+    start, whole = 0, (slice(None),) * axis
+    for part in parts:
         stop = start + part.shape[axis]
-        if stop > start and part.size:
+        if part.size:
             out[(*whole, slice(start, stop))] = part
         start = stop
     return out

@@ -266,7 +266,7 @@ template <class T> int substitute(ad_call *c, const array &a, bool turned, const
     return linalg_each(c, matrices(b), double(n) * n * k, 0, SINGULAR, [&](int64_t i, char *) {
         const T *m = matrix<T>(a, shared ? 0 : i);
         if (!unit && is_singular(m, n)) return 1;
-        ad_lapack<T>::substitute(triangle, turn, diagonal, n, k, m, matrix<T>(b, i));
+        ad_lapack<T>::solve_triangle(triangle, turn, diagonal, n, k, m, matrix<T>(b, i));
         return 0;
     });
 }

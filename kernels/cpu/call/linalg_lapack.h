@@ -41,12 +41,12 @@ template <class T> struct ad_lapack;
 
 /* A triangle, turned or as it is, and right sides by rows: one of them lies as BLAS has vectors, and needs no packing
  * of the triangle. BLAS takes complex numbers by addresses of their parts. */
-#define AD_SUBSTITUTE(T, x, factor)                                                                                  \
-    static void substitute(CBLAS_UPLO triangle, CBLAS_TRANSPOSE turn, CBLAS_DIAG diagonal, int n, int k, const T *a, \
-                           T *b) {                                                                                   \
-        const T one = T(1);                                                                                          \
-        if (k == 1) cblas_##x##trsv(CblasRowMajor, triangle, turn, diagonal, n, a, n, b, 1);                         \
-        else cblas_##x##trsm(CblasRowMajor, CblasLeft, triangle, turn, diagonal, n, k, factor one, a, n, b, k);      \
+#define AD_SOLVE_TRIANGLE(T, x, factor)                                                                         \
+    static void solve_triangle(CBLAS_UPLO triangle, CBLAS_TRANSPOSE turn, CBLAS_DIAG diagonal, int n, int k,    \
+                               const T *a, T *b) {                                                              \
+        const T one = T(1);                                                                                     \
+        if (k == 1) cblas_##x##trsv(CblasRowMajor, triangle, turn, diagonal, n, a, n, b, 1);                    \
+        else cblas_##x##trsm(CblasRowMajor, CblasLeft, triangle, turn, diagonal, n, k, factor one, a, n, b, k); \
     }
 #define AD_BY_VALUE
 #define AD_BY_ADDRESS &
@@ -54,7 +54,7 @@ template <class T> struct ad_lapack;
 #define AD_LAPACK_REAL(T, x)                                                                                         \
     template <> struct ad_lapack<T> {                                                                                \
         AD_LAPACK_SAME(T, T, x, orglq)                                                                               \
-        AD_SUBSTITUTE(T, x, AD_BY_VALUE)                                                                             \
+        AD_SOLVE_TRIANGLE(T, x, AD_BY_VALUE)                                                                         \
         static int gesdd(char job, int m, int n, T *a, T *s, T *u, T *vt, int ldvt, const work &w) {                 \
             return LAPACKE_##x##gesdd_work(LAPACK_COL_MAJOR, job, m, n, a, m, s, u, m, vt, ldvt, w.work, w.lwork,    \
                                            w.iwork);                                                                 \
@@ -78,7 +78,7 @@ template <class T> struct ad_lapack;
     template <> struct ad_lapack<ad::complex<R>> {                                                                \
         using T = ad::complex<R>;                                                                                 \
         AD_LAPACK_SAME(T, C, x, unglq)                                                                            \
-        AD_SUBSTITUTE(T, x, AD_BY_ADDRESS)                                                                        \
+        AD_SOLVE_TRIANGLE(T, x, AD_BY_ADDRESS)                                                                    \
         static int gesdd(char job, int m, int n, T *a, R *s, T *u, T *vt, int ldvt, const work &w) {              \
             return LAPACKE_##x##gesdd_work(LAPACK_COL_MAJOR, job, m, n, in(a), m, s, in(u), m, in(vt), ldvt,      \
                                            in(w.work), w.lwork, w.rwork, w.iwork);                                \

@@ -25,7 +25,7 @@ int dispatch(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
 /* A function of the table that first launches the list of the stream it is given. Its last argument is a fault. */
 template <auto Function> struct after_list;
 template <class... A, int (*Function)(ad_stream *, A...)> struct after_list<Function> {
-    static int call(ad_stream *stream, A... a) {
+    static int call_function(ad_stream *stream, A... a) {
         ad_fault *fault = std::get<sizeof...(A) - 1>(std::tie(a...));
         const int status = ad_cuda_list_flush(stream, fault);
         return status ? status : Function(stream, a...);
@@ -80,13 +80,13 @@ const ad_backend backend = {AD_BACKEND_VERSION,
                             ad_cuda_slab_import,
                             ad_cuda_stream_open,
                             ad_cuda_stream_close,
-                            after_list<ad_cuda_stream_wait>::call,
+                            after_list<ad_cuda_stream_wait>::call_function,
                             ad_cuda_event_open,
                             ad_cuda_event_close,
                             record_event,
                             ad_cuda_event_done,
                             ad_cuda_event_elapsed,
-                            after_list<ad_cuda_stream_follow>::call,
+                            after_list<ad_cuda_stream_follow>::call_function,
                             ad_cuda_host_alloc,
                             ad_cuda_host_free,
                             ad_cuda_host_register,
@@ -94,13 +94,13 @@ const ad_backend backend = {AD_BACKEND_VERSION,
                             ad_cuda_check_open,
                             ad_cuda_check_close,
                             ad_cuda_check_fault,
-                            after_list<ad_cuda_zero>::call,
-                            after_list<ad_cuda_upload>::call,
-                            after_list<ad_cuda_upload_pinned>::call,
-                            after_list<ad_cuda_download>::call,
-                            after_list<ad_cuda_move>::call,
+                            after_list<ad_cuda_zero>::call_function,
+                            after_list<ad_cuda_upload>::call_function,
+                            after_list<ad_cuda_upload_pinned>::call_function,
+                            after_list<ad_cuda_download>::call_function,
+                            after_list<ad_cuda_move>::call_function,
                             run_operation,
-                            after_list<run_chain>::call,
+                            after_list<run_chain>::call_function,
                             ad_cuda_module_job,
                             ad_cuda_module_open,
                             ad_cuda_module_close,
@@ -108,7 +108,7 @@ const ad_backend backend = {AD_BACKEND_VERSION,
                             ad_cuda_module_global,
                             ad_cuda_kernel_info,
                             ad_cuda_kernel_set,
-                            after_list<run_launch>::call};
+                            after_list<run_launch>::call_function};
 
 const ad_part_table parts = {ad_cuda_device_split, ad_cuda_stream_confine};
 

@@ -239,7 +239,7 @@ bool may_be_item(const ad_op *op) {
     }
 }
 
-/* What is left when nothing was added: the caller is about to launch. */
+/* Launch the list where the operation has not become an item, as its caller launches it next. */
 int launch_before(ad_stream *stream, int added, ad_fault *fault) {
     return added ? added : ad_cuda_list_flush(stream, fault);
 }

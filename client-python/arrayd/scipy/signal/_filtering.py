@@ -489,8 +489,7 @@ def decimate(x, q, n=None, ftype="iir", axis=-1, zero_phase=True):
         b, a = scipy_signal.firwin(2 * half + 1 if n is None else n + 1, 1.0 / q, window="hamming"), np.array([1.0])
     elif ftype == "iir":
         b, a = scipy_signal.cheby1(8 if n is None else n, 0.05, 0.8 / q, output="sos"), None
-    elif isinstance(_host.to_host(ftype), scipy_signal.dlti):
-        ftype = _host.to_host(ftype)
+    elif isinstance(ftype := _host.to_host(ftype), scipy_signal.dlti):
         system = ftype._as_zpk()
         if system.poles.shape[0] == 0:
             b, a = np.asarray(ftype._as_tf().num) / ftype._as_tf().den, np.array([1.0])
