@@ -212,8 +212,8 @@ void ad__session_entry_remove_all(ad_front *f, const ad_domain *d); /* remove th
 typedef enum ad_clients { AD_CLIENTS_ALL, AD_CLIENTS_OWN, AD_CLIENTS_PEERS } ad_clients;
 /* Number of sessions; who NULL: of all principals. */
 uint64_t ad__session_entry_count(const ad_front *f, const char *who, ad_clients clients);
-/* Note by which token a session has come, which ends when the token expires. */
-void ad__session_entry_came_by(ad_front *f, uint64_t session, const ad_domain *d, const ad_entrant *who);
+/* Set the token that a session has come by, and ends with. */
+void ad__session_entry_set_token(ad_front *f, uint64_t session, const ad_domain *d, const ad_entrant *who);
 /* Take the times at which tokens expire from principals that were read anew. A token that is no longer among them
  * expires when it would have. */
 void ad__session_entry_renew(ad_front *f);

@@ -151,6 +151,16 @@ def test_least_squares():
             ours(sp.csr_matrix(a), ad.ones(51))
 
 
+def test_least_squares_of_zeros_from_a_first_guess():
+    """Norms relative to b have no value there: SciPy ends, and warns."""
+    a = ss.csr_matrix(np.eye(4) + 1)
+    ours = linalg.lsqr(sp.csr_matrix(a), ad.zeros(4), x0=ad.ones(4))
+    with np.errstate(all="ignore"):
+        theirs = sl.lsqr(a, np.zeros(4), x0=np.ones(4))
+    assert ours[1:3] == theirs[1:3]
+    near(ours[0], theirs[0], 1e-12)
+
+
 def test_a_first_guess_of_lsmr_is_not_its_damp():
     with pytest.raises(TypeError, match=r"damp must be a number, not an array of shape \(3,\); a first guess is given as x0="):
         linalg.lsmr(ad.eye(3), ad.ones(3), ad.zeros(3))

@@ -313,7 +313,7 @@ Test(door, who_has_waited_longest) {
 static void let_expire(uint64_t id, const char *token, int64_t expires) {
     ad_entrant who = {.expires = expires};
     snprintf(who.token, sizeof who.token, "%s", token);
-    ad__session_entry_came_by(&front, id, shared, &who);
+    ad__session_entry_set_token(&front, id, shared, &who);
 }
 
 /* End what has expired by then: these sessions, in this order; 0 ends the list. */

@@ -124,7 +124,7 @@ static void add_session(ad_front *f, uint64_t id, const char *token, ad_domain *
     cr_assert_str_eq(come_by(f, token, NULL, &who), "");
     snprintf(note.who, sizeof note.who, "%s", who.who);
     cr_assert_eq(ad__session_entry_add(f, &note, d), 0);
-    ad__session_entry_came_by(f, id, d, &who);
+    ad__session_entry_set_token(f, id, d, &who);
 }
 
 /* Read the file of tokens again, whose last one is granted this. */

@@ -101,7 +101,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return None
         inside = top == "cupy" and rest.partition(".")[0] in _INSIDE
         if inside:
-            home = f"{importlib.import_module('arrayd.cupy._private').__name__}.{rest}"  # importing that makes the modules in it
+            importlib.import_module("arrayd.cupy._private")  # makes the modules below it
+            home = f"arrayd.cupy._private.{rest}"
         else:
             home = f"{_HOME[top]}.{rest}" if rest else _HOME[top]
         private = not inside and any(part.startswith("_") for part in rest.split("."))

@@ -49,7 +49,7 @@ def histogramdd(sample, bins=10, range=None, weights=None, density=False):
     return arrayd.histogramdd(sample, bins, range, density, weights)
 
 
-def _make_place(name):
+def _make_place_finder(name):
     """Make argmax or one of its kind, which have a parameter dtype before out in CuPy."""
     ours = getattr(arrayd, name)
 
@@ -102,5 +102,5 @@ def issubclass_(arg1, arg2):
 
 _TYPES = (issctype, issubclass_, issubsctype, obj2sctype, sctype2char)  # NumPy 2 has removed them, and CuPy 14 has its own
 FUNCTIONS = {"array": array, "histogramdd": histogramdd, **{function.__name__: function for function in _TYPES},
-             **{name: _make_place(name) for name in ("argmax", "argmin", "nanargmax", "nanargmin")},
+             **{name: _make_place_finder(name) for name in ("argmax", "argmin", "nanargmax", "nanargmin")},
              **{name: _make_function(name) for name in {*_OF_NUMPY, *_RENAMED}}}

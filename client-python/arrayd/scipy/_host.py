@@ -51,20 +51,20 @@ def to_server(value):
 
 
 @functools.cache
-def _places_of(function):
-    """How many arguments a function takes by place, and the names of those that it takes by name alone."""
+def _count_positional(function):
+    """How many positional arguments a function takes, and the names of its keyword-only ones."""
     kinds = inspect.signature(function).parameters.values()
     return (sys.maxsize if any(one.kind == one.VAR_POSITIONAL for one in kinds) else
             sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in kinds),
             [one.name for one in kinds if one.kind == one.KEYWORD_ONLY])
 
 
-def _name_rest(function, args, kwargs):
-    """The arguments with those by name that SciPy takes by name alone, where cupyx, as SciPy before, takes them by place."""
-    most, names = _places_of(function)
+def _name_keywords(function, args, kwargs):
+    """The arguments of a call, with names for those positional ones that are keyword-only in SciPy, but not in cupyx."""
+    most, names = _count_positional(function)
     rest = dict(zip(names, args[most:]))
     if len(rest) < len(args) - most or rest.keys() & kwargs.keys():
-        return args, kwargs  # there is none or it is given twice, which SciPy says best
+        return args, kwargs  # too many arguments, or one twice: SciPy's error says which
     return args[:most], rest | kwargs
 
 
@@ -75,7 +75,7 @@ def make_function(name, module="scipy.signal", subject=""):
         if function is None:
             raise NotImplementedError(f"this SciPy has no {module}.{name}")
         if module == "scipy.signal":
-            args, kwargs = _name_rest(function, args, kwargs)
+            args, kwargs = _name_keywords(function, args, kwargs)
         return to_server(function(*to_host(args), **to_host(kwargs)))
     run.__name__ = run.__qualname__ = name
     run.__module__ = __name__

@@ -255,18 +255,17 @@ template <class T> bool is_singular(const T *a, int64_t n) {
     return false;
 }
 
-/* The triangular matrices are packed by rows, or, turned, by columns; b, by rows, becomes x. One matrix may serve all.
- */
-template <class T> int substitute(ad_call *c, const array &a, bool turned, const array &b) {
+/* The triangular matrices are packed by rows or by columns; b, by rows, becomes x. One matrix may serve all. */
+template <class T> int substitute(ad_call *c, const array &a, bool by_columns, const array &b) {
     const int n = int(rows(b)), k = int(columns(b));
     const bool shared = matrices(a) == 1, unit = c->op->param[1].as.b;
-    const CBLAS_UPLO triangle = c->op->param[0].as.b != turned ? CblasLower : CblasUpper;
-    const CBLAS_TRANSPOSE turn = turned ? CblasTrans : CblasNoTrans;
+    const CBLAS_UPLO triangle = c->op->param[0].as.b != by_columns ? CblasLower : CblasUpper;
+    const CBLAS_TRANSPOSE transpose = by_columns ? CblasTrans : CblasNoTrans;
     const CBLAS_DIAG diagonal = unit ? CblasUnit : CblasNonUnit;
     return linalg_each(c, matrices(b), double(n) * n * k, 0, SINGULAR, [&](int64_t i, char *) {
         const T *m = matrix<T>(a, shared ? 0 : i);
         if (!unit && is_singular(m, n)) return 1;
-        ad_lapack<T>::solve_triangle(triangle, turn, diagonal, n, k, m, matrix<T>(b, i));
+        ad_lapack<T>::solve_triangle(triangle, transpose, diagonal, n, k, m, matrix<T>(b, i));
         return 0;
     });
 }
@@ -415,14 +414,14 @@ int ad_call_solve_triangular(ad_call *c) {
     if (count(out) == 0) return 0;
     const array sides = linalg_broadcast(b, out);
     triangle = matrices(a) == 1 ? a : linalg_broadcast(a, out);
-    const bool turned = triangle.dtype == c->op->loop && !is_packed(triangle) && is_packed(transposed(triangle));
-    if ((triangle.dtype != c->op->loop || (!turned && !is_packed(triangle))) &&
+    const bool by_columns = triangle.dtype == c->op->loop && !is_packed(triangle) && is_packed(transposed(triangle));
+    if ((triangle.dtype != c->op->loop || (!by_columns && !is_packed(triangle))) &&
         (status = linalg_copy(c, triangle, c->op->loop, false, &triangle)))
         return status;
     c->run->wrote = true;
     if ((status = ad_call_copy(c, &out, &sides))) return status;
     status = visit_field(c->op->loop,
-                         [&](auto t) { return substitute<typename decltype(t)::type>(c, triangle, turned, out); });
+                         [&](auto t) { return substitute<typename decltype(t)::type>(c, triangle, by_columns, out); });
     return status ? status : ad_call_finish(c, 0, &out);
 }
 

@@ -1,5 +1,5 @@
-/* LAPACK's functions by type, on packed matrices by columns, which return its info; and BLAS's substitution,
- * on matrices by rows. */
+/* LAPACK's functions by type, on packed matrices by columns, which return its info; and BLAS's solvers of
+ * triangular systems, on matrices by rows. */
 #ifndef AD_KERNELS_CPU_CALL_LINALG_LAPACK_H
 #define AD_KERNELS_CPU_CALL_LINALG_LAPACK_H
 
@@ -39,14 +39,14 @@ template <class T> struct ad_lapack;
         return LAPACKE_##x##glq##_work(LAPACK_COL_MAJOR, m, n, k, in(a), m, in(tau), in(w.work), w.lwork);            \
     }
 
-/* A triangle, turned or as it is, and right sides by rows: one of them lies as BLAS has vectors, and needs no packing
- * of the triangle. BLAS takes complex numbers by addresses of their parts. */
-#define AD_SOLVE_TRIANGLE(T, x, factor)                                                                         \
-    static void solve_triangle(CBLAS_UPLO triangle, CBLAS_TRANSPOSE turn, CBLAS_DIAG diagonal, int n, int k,    \
-                               const T *a, T *b) {                                                              \
-        const T one = T(1);                                                                                     \
-        if (k == 1) cblas_##x##trsv(CblasRowMajor, triangle, turn, diagonal, n, a, n, b, 1);                    \
-        else cblas_##x##trsm(CblasRowMajor, CblasLeft, triangle, turn, diagonal, n, k, factor one, a, n, b, k); \
+/* Solve a triangular system, transposed or not, with right sides by rows. A single one is a vector: trsv does not pack
+ * the triangle as trsm does. BLAS takes real factors by value, and complex ones by address. */
+#define AD_SOLVE_TRIANGLE(T, x, factor)                                                                              \
+    static void solve_triangle(CBLAS_UPLO triangle, CBLAS_TRANSPOSE transpose, CBLAS_DIAG diagonal, int n, int k,    \
+                               const T *a, T *b) {                                                                   \
+        const T one = T(1);                                                                                          \
+        if (k == 1) cblas_##x##trsv(CblasRowMajor, triangle, transpose, diagonal, n, a, n, b, 1);                    \
+        else cblas_##x##trsm(CblasRowMajor, CblasLeft, triangle, transpose, diagonal, n, k, factor one, a, n, b, k); \
     }
 #define AD_BY_VALUE
 #define AD_BY_ADDRESS &

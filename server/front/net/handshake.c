@@ -189,7 +189,7 @@ static int send_to_worker(ad_handshake *h, ad_domain *d) {
     memcpy(note.who, h->entrant.who, sizeof note.who);
     memcpy(note.text, h->client, sizeof note.text);
     const int status = ad__domain_give(d, &note, fd);
-    if (!status) ad__session_entry_came_by(h->front, h->session, d, &h->entrant);
+    if (!status) ad__session_entry_set_token(h->front, h->session, d, &h->entrant);
     return status;
 }
 

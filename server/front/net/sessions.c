@@ -116,7 +116,7 @@ bool ad__session_entry_is_of(ad_front *f, uint64_t session, const ad_domain *d) 
     return *find_entry_link(f, session, d);
 }
 
-void ad__session_entry_came_by(ad_front *f, uint64_t session, const ad_domain *d, const ad_entrant *who) {
+void ad__session_entry_set_token(ad_front *f, uint64_t session, const ad_domain *d, const ad_entrant *who) {
     ad_session_entry *s = *find_entry_link(f, session, d);
     snprintf(s->token, sizeof s->token, "%s", who->token);
     set_expiry(f, s, who->expires);

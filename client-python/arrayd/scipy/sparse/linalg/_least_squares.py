@@ -11,6 +11,7 @@ from ._systems import _multiply_inner
 from ._systems import _norm as _remote_norm
 
 _MOST_STEPS = 12  # that are taken before their numbers are fetched
+_EPSILON = float(np.finfo(np.float64).eps)
 
 
 def _widen(x):
@@ -31,6 +32,11 @@ def _sign(a):
     return math.copysign(1.0, a) if a else 0.0
 
 
+def _divide(a, b):
+    """a / b of norms, where b may be 0: of a solution that is 0 nothing is small."""
+    return a / b if b else math.inf if a else math.nan
+
+
 def _rotation(a, b):
     """(c, s, r) of the rotation that takes (a, b) to (r, 0), as Paige and Saunders sign it."""
     if b == 0:
@@ -44,6 +50,27 @@ def _rotation(a, b):
     tau = b / a
     c = _sign(a) / math.sqrt(1 + tau * tau)
     return c, c * tau, a / c
+
+
+class _Ending:
+    """When an iteration ends: after so many steps, or by tolerances. `done` steps are; `reason` is SciPy's number or 0."""
+
+    def __init__(self, b_norm, atol, btol, conlim, limit):
+        self.b_norm, self.atol, self.btol, self.conlim, self.limit = b_norm, atol, btol, conlim, limit
+        self.done, self.reason = 0, 0
+
+    def is_over(self):
+        return self.reason != 0 or self.done >= self.limit
+
+    def end_step(self, residual, adjoint, condition, size):
+        """Count a step and find the reason. Norms: of the residual, of A^H r relative to A and r, the inverse of A's
+        condition, and of A x."""
+        self.done += 1
+        residual, size = _divide(residual, self.b_norm), _divide(size, self.b_norm)
+        tests = ((residual <= self.btol + self.atol * size, 1), (adjoint <= self.atol, 2),
+                 (bool(self.conlim) and condition <= 1 / self.conlim, 3), (1 + residual / (1 + size) <= 1, 4),
+                 (1 + adjoint <= 1, 5), (1 + condition <= 1, 6), (self.done >= self.limit, 7))
+        self.reason = next((number for true, number in tests if true), 0)
 
 
 class _Bidiagonalisation:
@@ -104,6 +131,58 @@ class _Bidiagonalisation:
         return fetched[:2 * count].reshape(-1, 2).tolist(), rows, fetched[2 * count:].reshape(rows.shape[0], -1)
 
 
+class _Lsqr(_Ending):
+    """The numbers of LSQR between two steps, by the names that Paige and Saunders (1982) gave them."""
+
+    def __init__(self, g, damp, *limits):
+        super().__init__(g.b_norm, *limits)
+        self.damp, self.damped = damp, damp ** 2
+        self.alpha, self.rhobar, self.phibar = g.alpha, g.alpha, g.beta
+        self.r1norm = self.r2norm = g.beta
+        self.arnorm, self.anorm, self.acond, self.ddnorm = g.alpha * g.beta, 0.0, 0.0, 0.0
+        self.res2, self.xxnorm, self.xnorm = 0.0, 0.0, 0.0
+        self.c2, self.s2, self.z = -1.0, 0.0, 0.0
+
+    def begin_rows(self, products):
+        """Begin with rows whose inner products these are, of which w is the first. x_of and w_of: the factors of rows whose
+        sums are added to x, and are w."""
+        self.products, self.units = products, np.eye(len(products))
+        self.x_of, self.w_of = 0 * self.units[0], self.units[0]
+
+    def take_step(self, beta, alpha, v_of):
+        """Take a step, which has found beta, alpha and the row whose factors are v_of. Returns rho, by which w was divided."""
+        self.anorm = math.sqrt(self.anorm ** 2 + self.alpha ** 2 + beta ** 2 + self.damped)
+        self.alpha, rhobar, psi = alpha, self.rhobar, 0.0
+        if self.damp:
+            rhobar = math.hypot(self.rhobar, self.damp)
+            psi, self.phibar = self.damp / rhobar * self.phibar, self.rhobar / rhobar * self.phibar
+        cosine, sine, rho = _rotation(rhobar, beta)
+        theta, self.rhobar = sine * alpha, -cosine * alpha
+        phi, self.phibar = cosine * self.phibar, sine * self.phibar
+        self.x_of = self.x_of + (phi / rho) * self.w_of
+        self.ddnorm += max(float(self.w_of @ self.products @ self.w_of), 0.0) / rho ** 2
+        self.w_of = v_of - (theta / rho) * self.w_of
+        self._measure_solution(rho, theta, phi)
+        self.acond, self.res2 = self.anorm * math.sqrt(self.ddnorm), self.res2 + psi ** 2
+        self.r2norm, self.arnorm = math.sqrt(self.phibar ** 2 + self.res2), alpha * abs(sine * phi)
+        squared = self.r2norm ** 2 - self.damped * self.xxnorm
+        self.r1norm = _sign(squared) * math.sqrt(abs(squared))
+        self.end_step(self.r2norm, self.arnorm / (self.anorm * self.r2norm + _EPSILON), 1 / (self.acond + _EPSILON),
+                      self.anorm * self.xnorm)
+        return rho
+
+    def _measure_solution(self, rho, theta, phi):
+        gamma_bar, right = -self.c2 * rho, phi - self.s2 * rho * self.z
+        self.xnorm = math.sqrt(self.xxnorm + (right / gamma_bar if gamma_bar else 0.0) ** 2)
+        gamma = math.hypot(gamma_bar, theta)
+        self.c2, self.s2, self.z = gamma_bar / gamma, theta / gamma, right / gamma
+        self.xxnorm += self.z * self.z
+
+    def result(self):
+        """The numbers that lsqr returns behind x, but for the variance."""
+        return (self.reason, self.done, self.r1norm, self.r2norm, self.anorm, self.acond, self.arnorm, self.xnorm)
+
+
 def lsqr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, iter_lim=None, show=False, calc_var=False, x0=None):
     """The least-squares solution of A @ x = b, damped where damp is not 0, by LSQR.
 
@@ -116,62 +195,86 @@ def lsqr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, iter_lim=None, show=F
     Source: scipy.sparse.linalg.lsqr
     """
     g = _Bidiagonalisation(A, b, x0)
-    n, x, damped = g.A.shape[1], g.x, damp ** 2
-    limit = 2 * n if iter_lim is None else iter_lim
+    n, x = g.A.shape[1], g.x
+    s = _Lsqr(g, damp, atol, btol, conlim, 2 * n if iter_lim is None else iter_lim)
     w, variance = g.v.reshape(1, n), ad.zeros(n, g.dtype.char.lower())
-    alpha, rhobar, phibar = g.alpha, g.alpha, g.beta
-    r1norm = r2norm = g.beta
-    arnorm, anorm, acond, ddnorm, res2, xxnorm, xnorm = g.alpha * g.beta, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    c2, s2, z, istop, itn = -1.0, 0.0, 0.0, 0, 0
-    if arnorm == 0:
-        return _widen(x), 0, 0, r1norm, r2norm, anorm, acond, arnorm, xnorm, variance
-    eps = float(np.finfo(np.float64).eps)
-    while itn < limit and istop == 0:
-        steps, rows, products = g.take_steps(limit - itn, w)
-        units = np.eye(len(products))
-        x_of, w_of = 0 * units[0], units[0]  # factors of rows whose sums are added to x, and are w
-        for step, (beta, next_alpha) in enumerate(steps):
-            itn += 1
-            anorm = math.sqrt(anorm ** 2 + alpha ** 2 + beta ** 2 + damped)
-            alpha = next_alpha
-            rhobar1, psi = rhobar, 0.0
-            if damp:
-                rhobar1 = math.hypot(rhobar, damp)
-                psi, phibar = damp / rhobar1 * phibar, rhobar / rhobar1 * phibar
-            cosine, sine, rho = _rotation(rhobar1, beta)
-            theta, rhobar = sine * alpha, -cosine * alpha
-            phi, phibar = cosine * phibar, sine * phibar
+    if s.arnorm == 0:
+        return _widen(x), *s.result(), variance
+    while not s.is_over():
+        steps, rows, products = g.take_steps(s.limit - s.done, w)
+        s.begin_rows(products)
+        for step, (beta, alpha) in enumerate(steps):
+            w_of = s.w_of
+            rho = s.take_step(beta, alpha, s.units[step + 1])
             if calc_var:
                 variance = variance + abs(_add_rows(rows, w_of)[0] * (1 / rho)) ** 2
-            x_of = x_of + (phi / rho) * w_of
-            ddnorm += max(float(w_of @ products @ w_of), 0.0) / rho ** 2
-            w_of = units[step + 1] - (theta / rho) * w_of
-            gamma_bar, rhs = -c2 * rho, phi - s2 * rho * z
-            zbar = rhs / gamma_bar if gamma_bar else 0.0
-            xnorm = math.sqrt(xxnorm + zbar ** 2)
-            gamma = math.hypot(gamma_bar, theta)
-            c2, s2, z = gamma_bar / gamma, theta / gamma, rhs / gamma
-            xxnorm += z * z
-            acond, res2 = anorm * math.sqrt(ddnorm), res2 + psi ** 2
-            rnorm = math.sqrt(phibar ** 2 + res2)
-            arnorm = alpha * abs(sine * phi)
-            squared = rnorm ** 2 - damped * xxnorm
-            r1norm, r2norm = _sign(squared) * math.sqrt(abs(squared)), rnorm
-            test1, test2, test3 = rnorm / g.b_norm, arnorm / (anorm * rnorm + eps), 1 / (acond + eps)
-            bound = btol + atol * anorm * xnorm / g.b_norm
-            istop = _why_end([(itn >= limit, 7), (1 + test3 <= 1, 6), (1 + test2 <= 1, 5),
-                              (1 + test1 / (1 + anorm * xnorm / g.b_norm) <= 1, 4),
-                              (bool(conlim) and test3 <= 1 / conlim, 3), (test2 <= atol, 2), (test1 <= bound, 1)])
-            if istop:
+            if s.reason:
                 break
-        sums = _add_rows(rows, x_of, w_of)
+        sums = _add_rows(rows, s.x_of, s.w_of)
         x, w = x + sums[0], sums[1:]
-    return _widen(x), istop, itn, r1norm, r2norm, anorm, acond, arnorm, xnorm, variance
+    return _widen(x), *s.result(), variance
 
 
-def _why_end(tests):
-    """The number of the last test that is true, or 0."""
-    return next((number for true, number in reversed(tests) if true), 0)
+class _Lsmr(_Ending):
+    """The numbers of LSMR between two steps, by the names that Fong and Saunders (2011) gave them."""
+
+    def __init__(self, g, damp, *limits):
+        super().__init__(g.b_norm, *limits)
+        self.damp = damp
+        self.zetabar, self.alphabar, self.rho, self.rhobar, self.cbar, self.sbar = g.alpha * g.beta, g.alpha, 1.0, 1.0, 1.0, 0.0
+        self.betadd, self.betad, self.rhodold, self.tautildeold = g.beta, 0.0, 1.0, 0.0
+        self.thetatilde, self.zeta, self.d = 0.0, 0.0, 0.0
+        self.norm_a2, self.largest, self.smallest = g.alpha ** 2, 0.0, 1e100
+        self.normr, self.normar, self.norma, self.conda = g.beta, g.alpha * g.beta, g.alpha, 1.0
+
+    def begin_rows(self, products):
+        """Begin with rows whose inner products these are. x_of, h_of and hbar_of: the factors of rows whose sums x, h and
+        hbar are, which are the first three."""
+        self.products, self.units = products, np.eye(len(products))
+        self.x_of, self.h_of, self.hbar_of = self.units[:3]
+
+    def take_step(self, beta, alpha, v_of):
+        """Take a step, which has found beta, alpha and the row whose factors are v_of."""
+        chat, shat, alphahat = _rotation(self.alphabar, self.damp)
+        rhoold, rhobarold, zetaold = self.rho, self.rhobar, self.zeta
+        cosine, sine, self.rho = _rotation(alphahat, beta)
+        thetanew, self.alphabar = sine * alpha, cosine * alpha
+        thetabar, rhotemp = self.sbar * self.rho, self.cbar * self.rho
+        self.cbar, self.sbar, self.rhobar = _rotation(rhotemp, thetanew)
+        self.zeta, self.zetabar = self.cbar * self.zetabar, -self.sbar * self.zetabar
+        self.hbar_of = self.h_of - (thetabar * self.rho / (rhoold * rhobarold)) * self.hbar_of
+        self.x_of = self.x_of + (self.zeta / (self.rho * self.rhobar)) * self.hbar_of
+        self.h_of = v_of - (thetanew / self.rho) * self.h_of
+        self._measure_residual(beta, chat, shat, cosine, sine, thetabar, zetaold)
+        self._measure_matrix(beta, alpha, rhobarold, rhotemp)
+        self.normar = abs(self.zetabar)
+        scale = self.norma * self.normr
+        self.end_step(self.normr, self.normar / scale if scale else math.inf, 1 / self.conda,
+                      self.norma * math.sqrt(max(self.x_of @ self.products @ self.x_of, 0.0)))
+
+    def _measure_residual(self, beta, chat, shat, cosine, sine, thetabar, zetaold):
+        betaacute, betacheck = chat * self.betadd, -shat * self.betadd
+        betahat, self.betadd = cosine * betaacute, -sine * betaacute
+        thetatildeold = self.thetatilde
+        ctilde, stilde, rhotilde = _rotation(self.rhodold, thetabar)
+        self.thetatilde, self.rhodold = stilde * self.rhobar, ctilde * self.rhobar
+        self.betad = -stilde * self.betad + ctilde * betahat
+        self.tautildeold = (zetaold - thetatildeold * self.tautildeold) / rhotilde
+        taud = (self.zeta - self.thetatilde * self.tautildeold) / self.rhodold
+        self.d += betacheck ** 2
+        self.normr = math.sqrt(self.d + (self.betad - taud) ** 2 + self.betadd ** 2)
+
+    def _measure_matrix(self, beta, alpha, rhobarold, rhotemp):
+        self.norm_a2 += beta ** 2
+        self.norma = math.sqrt(self.norm_a2)
+        self.norm_a2 += alpha ** 2
+        self.largest = max(self.largest, rhobarold)
+        self.smallest = min(self.smallest, rhobarold) if self.done else self.smallest
+        self.conda = max(self.largest, rhotemp) / min(self.smallest, rhotemp)
+
+    def result(self):
+        """The numbers that lsmr returns between x and the norm of x."""
+        return self.reason, self.done, self.normr, self.normar, self.norma, self.conda
 
 
 def lsmr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, maxiter=None, show=False, x0=None):
@@ -187,58 +290,22 @@ def lsmr(A, b, damp=0.0, atol=1e-6, btol=1e-6, conlim=1e8, maxiter=None, show=Fa
     """
     if np.ndim(damp):
         raise TypeError(f"damp must be a number, not an array of shape {damp.shape}; a first guess is given as x0=...")
+    if np.ndim(damp):
+        raise TypeError(f"damp must be a number, not an array of shape {damp.shape}; a first guess is given as x0=...")
     g = _Bidiagonalisation(A, b, x0)
     x = g.x
-    limit = min(g.A.shape) if maxiter is None else maxiter
-    zetabar, alphabar, rho, rhobar, cbar, sbar = g.alpha * g.beta, g.alpha, 1.0, 1.0, 1.0, 0.0
+    s = _Lsmr(g, damp, atol, btol, conlim, min(g.A.shape) if maxiter is None else maxiter)
     vectors = ad.stack([x, g.v, ad.zeros_like(x)])  # x, h and hbar
-    betadd, betad, rhodold, tautildeold, thetatilde, zeta, d = g.beta, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0
-    norm_a2, largest, smallest = g.alpha ** 2, 0.0, 1e100
-    normr, normar, norma, conda, normx, istop, itn = g.beta, g.alpha * g.beta, g.alpha, 1.0, 0.0, 0, 0
-    if normar == 0:
-        return _widen(x), 0, 0, normr, normar, norma, conda, _norm(x)
+    if s.normar == 0:
+        return _widen(x), *s.result(), _norm(x)
     if g.b_norm == 0:
-        return ad.zeros_like(_widen(x)), 0, 0, normr, normar, norma, conda, 0.0
-    while itn < limit and istop == 0:
-        steps, rows, products = g.take_steps(limit - itn, vectors)
-        units = np.eye(len(products))
-        x_of, h_of, hbar_of = units[:3]  # factors of rows whose sums these three are
+        return ad.zeros_like(_widen(x)), *s.result(), 0.0
+    while not s.is_over():
+        steps, rows, products = g.take_steps(s.limit - s.done, vectors)
+        s.begin_rows(products)
         for step, (beta, alpha) in enumerate(steps):
-            itn += 1
-            chat, shat, alphahat = _rotation(alphabar, damp)
-            rhoold = rho
-            cosine, sine, rho = _rotation(alphahat, beta)
-            thetanew, alphabar = sine * alpha, cosine * alpha
-            rhobarold, zetaold, thetabar, rhotemp = rhobar, zeta, sbar * rho, cbar * rho
-            cbar, sbar, rhobar = _rotation(cbar * rho, thetanew)
-            zeta, zetabar = cbar * zetabar, -sbar * zetabar
-            hbar_of = h_of - (thetabar * rho / (rhoold * rhobarold)) * hbar_of
-            x_of = x_of + (zeta / (rho * rhobar)) * hbar_of
-            h_of = units[step + 3] - (thetanew / rho) * h_of
-            betaacute, betacheck = chat * betadd, -shat * betadd
-            betahat, betadd = cosine * betaacute, -sine * betaacute
-            thetatildeold = thetatilde
-            ctilde, stilde, rhotilde = _rotation(rhodold, thetabar)
-            thetatilde, rhodold = stilde * rhobar, ctilde * rhobar
-            betad = -stilde * betad + ctilde * betahat
-            tautildeold = (zetaold - thetatildeold * tautildeold) / rhotilde
-            taud = (zeta - thetatilde * tautildeold) / rhodold
-            d += betacheck ** 2
-            normr = math.sqrt(d + (betad - taud) ** 2 + betadd ** 2)
-            norm_a2 += beta ** 2
-            norma = math.sqrt(norm_a2)
-            norm_a2 += alpha ** 2
-            largest = max(largest, rhobarold)
-            smallest = min(smallest, rhobarold) if itn > 1 else smallest
-            conda = max(largest, rhotemp) / min(smallest, rhotemp)
-            normar, normx = abs(zetabar), math.sqrt(max(x_of @ products @ x_of, 0.0))
-            test1 = normr / g.b_norm
-            test2 = normar / (norma * normr) if norma * normr else np.inf
-            test3, bound = 1 / conda, btol + atol * norma * normx / g.b_norm
-            istop = _why_end([(itn >= limit, 7), (1 + test3 <= 1, 6), (1 + test2 <= 1, 5),
-                              (1 + test1 / (1 + norma * normx / g.b_norm) <= 1, 4),
-                              (bool(conlim) and test3 <= 1 / conlim, 3), (test2 <= atol, 2), (test1 <= bound, 1)])
-            if istop:
+            s.take_step(beta, alpha, s.units[step + 3])
+            if s.reason:
                 break
-        vectors = _add_rows(rows, x_of, h_of, hbar_of)
-    return _widen(vectors[0]), istop, itn, normr, normar, norma, conda, _norm(vectors[0])
+        vectors = _add_rows(rows, s.x_of, s.h_of, s.hbar_of)
+    return _widen(vectors[0]), *s.result(), _norm(vectors[0])

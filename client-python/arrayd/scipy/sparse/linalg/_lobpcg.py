@@ -45,27 +45,30 @@ class _Constraints:
         return X - matrix_product(matrix_product(X, self.adjoint), self.turned)
 
 
-def _generalised(gram_a, gram_b, count, largest):
+def _hermitian(a):
+    """The Hermitian part of a small matrix, as rounding leaves it less than Hermitian."""
+    return (a + a.conj().T) / 2
+
+
+def _solve_pencil(gram_a, gram_b, count, largest):
     """The wanted eigenvalues and vectors of a small pencil. LinAlgError."""
-    factor = np.linalg.inv(np.linalg.cholesky((gram_b + gram_b.conj().T) / 2))
-    values, vectors = np.linalg.eigh(factor @ ((gram_a + gram_a.conj().T) / 2) @ factor.conj().T)
+    factor = np.linalg.inv(np.linalg.cholesky(_hermitian(gram_b)))
+    values, vectors = np.linalg.eigh(factor @ _hermitian(gram_a) @ factor.conj().T)
     vectors = factor.conj().T @ vectors
     order = slice(None, None, -1) if largest else slice(None)
     return values[order][:count], vectors[:, order][:, :count]
 
 
-def _dense(A, B, X, Y, largest):
-    """All of a small problem at once."""
+def _solve_dense(A, B, X, Y, largest):
+    """Values and vectors of a problem that is too small for blocks of vectors: by dense matrices on the host."""
     n, k = X.shape
-    count = k
     identity = ad.eye(n, dtype=X.dtype)
     a, b = (_apply(M, identity).get() if M is not None else np.eye(n) for M in (A, B))
     if Y is None:
-        values, vectors = _generalised(a, b, count, largest)
-        return values, vectors
+        return _solve_pencil(a, b, k, largest)
     y = Y.get()
     space = np.linalg.svd((b @ y).conj().T)[2][y.shape[1]:].conj().T
-    values, vectors = _generalised(space.conj().T @ a @ space, space.conj().T @ b @ space, count, largest)
+    values, vectors = _solve_pencil(space.conj().T @ a @ space, space.conj().T @ b @ space, k, largest)
     return values, space @ vectors
 
 
@@ -88,9 +91,8 @@ def lobpcg(A, X, B=None, M=None, Y=None, tol=None, maxiter=None, largest=True, v
     X = X.astype(np.result_type(X.dtype, np.float32), copy=False)
     A, B, M = _operator(A), _operator(B), _operator(M)
     n, k = X.shape
-    hold = 0 if Y is None else Y.shape[1]
-    if n - hold < 5 * k:
-        values, vectors = _dense(A, B, X, None if Y is None else ad.asarray(Y), min(k, n - hold) and largest)
+    if n - (0 if Y is None else Y.shape[1]) < 5 * k:
+        values, vectors = _solve_dense(A, B, X, None if Y is None else ad.asarray(Y), largest)
         return ad.asarray(values), ad.asarray(vectors).astype(X.dtype)
     tol = np.sqrt(1e-15) * n if tol is None else tol
     return _iterate(A, B, M, X, Y, tol, 20 if maxiter is None else maxiter, largest, retLambdaHistory,
@@ -105,8 +107,8 @@ class _Subspace:
     vectors whose residuals have not been small so far.
     """
 
-    def __init__(self, A, B, M, hold, X):
-        self.A, self.B, self.M, self.hold = A, B, M, hold
+    def __init__(self, A, B, M, constraints, X):
+        self.A, self.B, self.M, self.constraints = A, B, M, constraints
         self.k, n = X.shape
         self.T = ad.zeros((2 if B is None else 3, 3 * self.k, n), X.dtype)
         self.least = float(np.finfo(X.dtype).tiny)
@@ -153,7 +155,7 @@ class _Subspace:
         W = R / ad.maximum(norms, self.least).reshape(-1, 1)
         if self.M is not None:
             W = self._multiply(self.M, W).astype(self.T.dtype, copy=False)
-        W = W if self.hold is None else self.hold.apply(W)
+        W = W if self.constraints is None else self.constraints.apply(W)
         X, BX = self.kept[0, :k], self.kept[0 if self.B is None else 2, :k]
         W = W - matrix_product(matrix_product(W, _adjoint(BX)), X)
         self._place(slice(2 * k, 2 * k + len(active)), *_orthonormalise(W, self._multiply(self.B, W)))
@@ -175,7 +177,7 @@ class _Subspace:
         for directions in (True, False) if self.directions else (False,):
             chosen = np.concatenate([np.arange(k), k + self.active if directions else self.active[:0], np.arange(2 * k, rows)])
             try:
-                values, C = _generalised(gram_a[np.ix_(chosen, chosen)], gram_b[np.ix_(chosen, chosen)], k, largest)
+                values, C = _solve_pencil(gram_a[np.ix_(chosen, chosen)], gram_b[np.ix_(chosen, chosen)], k, largest)
                 break
             except np.linalg.LinAlgError:
                 if not directions:
@@ -200,9 +202,9 @@ class _Subspace:
 def _iterate(A, B, M, X, Y, tol, maxiter, largest, keep_values, keep_norms):
     X = X.astype(np.result_type(X.dtype, *(one.dtype for one in (A, B, M) if one is not None and one.dtype is not None)),
                  copy=False)
-    hold = None if Y is None else _Constraints(B, ad.asarray(Y).astype(X.dtype, copy=False))
+    constraints = None if Y is None else _Constraints(B, ad.asarray(Y).astype(X.dtype, copy=False))
     X = ad.ascontiguousarray(X.T)
-    s = _Subspace(A, B, M, hold, X if hold is None else hold.apply(X))
+    s = _Subspace(A, B, M, constraints, X if constraints is None else constraints.apply(X))
     try:
         values, C = np.linalg.eigh(_hermitian(s.measure(s.k)[1].get()))
     except np.linalg.LinAlgError:
@@ -229,12 +231,8 @@ def _iterate(A, B, M, X, Y, tol, maxiter, largest, keep_values, keep_norms):
     return tuple(result)
 
 
-def _hermitian(a):
-    return (a + a.conj().T) / 2
-
-
 def _take_step(s, tol, largest):
-    """Improve X unless all residuals are small; their norms. LinAlgError where that is not possible."""
+    """Improve X unless all residuals are small. Returns their norms. LinAlgError where X cannot be improved."""
     R, norms = s.residuals()
     s.add_residuals(R, norms)
     try:
@@ -249,6 +247,7 @@ def _take_step(s, tol, largest):
 
 
 def _step_without_small(s, size, tol, largest):
+    """_take_step without the vectors whose residuals are small, of which there must be some."""
     s.forget_residuals()
     left, before = s.active[size[s.active] > tol], s.active.size
     s.active = left
