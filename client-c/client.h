@@ -138,6 +138,13 @@ int ad__begin_alone(ad_session *s);
 /* End an operation: send it or leave it to the flusher, and release the lock. status: the encoder's. mark: size of
  * output.gathered before the message. AD_E_MEMORY, AD_E_CONNECTION, AD_E_INTERRUPTED, the encoder's errors. */
 int ad__commit(ad_session *s, size_t mark, int status);
+/* Begin a frame, unless one is open. The caller holds the lock. */
+static inline void ad__open_frame(ad_session *s) {
+    if (s->output.gathered.size == s->output.frame)
+        ad__bytes_append(&s->output.gathered, (uint8_t[AD_FRAME_HEADER]){0}, AD_FRAME_HEADER);
+}
+/* Remove a message that could not be encoded, and release the lock. Returns the error. */
+int ad__roll_back(ad_session *s, size_t mark, int status);
 /* Complete the open frame's header. payload: size of the payload that follows the frame. The caller holds the lock. */
 void ad__seal_frame(ad_session *s, uint64_t payload);
 /* Send what has gathered, without waiting for the server. The caller holds the lock, which is released meanwhile. */
@@ -145,17 +152,6 @@ int ad__push_output(ad_session *s);
 /* Move what has gathered to the unacknowledged bytes as if it had been sent. The caller holds the lock; the connection
  * is lost, and no thread writes. */
 void ad__save_gathered(ad_session *s);
-/* Send a window message, whose first byte takes fd along over a Unix socket. fd is closed also on failure.
- * *number: the operation's number. */
-int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint64_t *number);
-/* Send a request whose first byte takes fd along, and wait for its reply. fd is closed also on failure. buffer: gets
- * the id of the buffer that the request makes, which is put before the other fields. NULL: it makes none. text: the
- * last field. NULL: there is none. */
-int ad__pass_ask(ad_session *s, int opcode, size_t n, const uint64_t *fields, const char *text, int fd, ad_slot *slot,
-                 uint64_t *buffer);
-/* Send a fork message, whose first byte takes fd along. fd is closed also on failure. The caller holds the lock, and no
- * other descriptor is on its way. */
-int ad__pass_fork(ad_session *s, int fd, uint64_t key, const uint8_t secret[AD_SECRET]);
 /* Store host memory in a buffer by write messages. The memory has been copied or sent when this returns. */
 int ad__send_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size);
 /* Queue a buffer's free message. Never fails, never waits for the server. size: bytes that the buffer takes, 0:
@@ -164,6 +160,18 @@ int ad__send_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_
 void ad__queue_free(ad_session *s, uint64_t buffer, int64_t size);
 /* Record that the server has executed the first `done` operations. The caller holds the lock. */
 void ad__record_ack(ad_session *s, uint64_t done);
+
+/* ---- net/passing.c: descriptors, which go with the first byte of a frame ---- */
+/* Send a window message with a descriptor. fd is closed also on failure. *number: the operation's number. */
+int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint64_t *number);
+/* Send a request with a descriptor, and wait for its reply. fd is closed also on failure. buffer: gets the id of the
+ * buffer that the request makes, which is put before the other fields. NULL: it makes none. text: the last field.
+ * NULL: there is none. */
+int ad__pass_ask(ad_session *s, int opcode, size_t n, const uint64_t *fields, const char *text, int fd, ad_slot *slot,
+                 uint64_t *buffer);
+/* Send a fork message with a descriptor. fd is closed also on failure. The caller holds the lock, and no other
+ * descriptor is on its way. */
+int ad__pass_fork(ad_session *s, int fd, uint64_t key, const uint8_t secret[AD_SECRET]);
 
 /* ---- memory/mirror.c: copies of small arrays that are read element by element ---- */
 typedef enum ad_mirror_state {

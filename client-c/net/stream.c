@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "client-c/client.h"
-#include "protocol/rows_request.h"
 
 #define IDLE_NS 50000            /* time without a send after which the connection is idle */
 #define SEND_SIZE (8u << 10)     /* gathered bytes from which on the caller sends them */
@@ -68,11 +67,6 @@ void ad__record_ack(ad_session *s, uint64_t done) {
 
 /* ---- frames ---- */
 
-static void open_frame(ad_session *s) {
-    if (s->output.gathered.size == s->output.frame)
-        ad__bytes_append(&s->output.gathered, (uint8_t[AD_FRAME_HEADER]){0}, AD_FRAME_HEADER);
-}
-
 /* Tell whether there is room for frees, which may use what get_usable_ops and get_usable_bytes keep from others. */
 static bool has_room_for_frees(const ad_session *s) {
     return s->output.gathered.size < 2 * FULL_SIZE && s->encoded.ops - s->window.acked < s->window.ops &&
@@ -83,7 +77,7 @@ static bool has_room_for_frees(const ad_session *s) {
 static void append_frees(ad_session *s) {
     while (s->frees.count && !s->frees.held && has_room_for_frees(s)) {
         size_t n = s->frees.count < AD_FREES ? s->frees.count : AD_FREES, mark;
-        open_frame(s);
+        ad__open_frame(s);
         mark = s->output.gathered.size;
         if (ad__encode_free(&s->output.gathered, n, s->frees.ids) != 0) {
             s->output.gathered.size = mark;
@@ -376,7 +370,7 @@ int ad__begin_telling(ad_session *s) {
             return status;
         }
     }
-    open_frame(s);
+    ad__open_frame(s);
     if (AD_LIKELY(!s->stream.used)) return 0;
     ad__switch_stream(s);
     return 0;
@@ -392,7 +386,7 @@ int ad__begin_reading(ad_session *s) {
     int status = ad__begin_telling(s);
     if (!status && s->frees.count) {
         append_frees(s);
-        open_frame(s);
+        ad__open_frame(s);
     }
     return status;
 }
@@ -407,7 +401,7 @@ int ad__begin_alone(ad_session *s) {
     int status = ad__begin_ask(s);
     if (status) return status;
     ad__seal_frame(s, 0);
-    open_frame(s);
+    ad__open_frame(s);
     return 0;
 }
 
@@ -417,8 +411,7 @@ static int start_sending(ad_session *s) {
     return ad__flusher_wake(s) ? 0 : ad__push_output(s);
 }
 
-/* Remove a message that could not be encoded, and release the lock. */
-static int roll_back(ad_session *s, size_t mark, int status) {
+int ad__roll_back(ad_session *s, size_t mark, int status) {
     bool memory = s->output.gathered.failed;
     s->output.gathered.size = mark;
     s->output.gathered.failed = false;
@@ -427,7 +420,7 @@ static int roll_back(ad_session *s, size_t mark, int status) {
 }
 
 int ad__commit(ad_session *s, size_t mark, int status) {
-    if (status || s->output.gathered.failed) return roll_back(s, mark, status);
+    if (status || s->output.gathered.failed) return ad__roll_back(s, mark, status);
     s->encoded.ops++;
     if (mark <= AD_FRAME_HEADER + AD_SWITCH_SIZE || mark <= s->frees.end + AD_SWITCH_SIZE) status = start_sending(s);
     else if (s->output.gathered.size >= SEND_SIZE && !s->output.writing) status = ad__push_output(s);
@@ -507,13 +500,13 @@ static int send_chunk(ad_session *s, uint64_t buffer, uint64_t offset, const uin
     if (s->resume.enabled) ad__read_acks(s);
     append_frees(s);
     ad__mirror_drop(s, buffer);
-    open_frame(s);
+    ad__open_frame(s);
     if (s->stream.used) ad__switch_stream(s);
     size_t mark = s->output.gathered.size;
     status = ad__encode_write(&s->output.gathered, buffer, offset);
     if (status || s->output.gathered.failed) {
         end_writing(s);
-        return roll_back(s, mark, status);
+        return ad__roll_back(s, mark, status);
     }
     s->encoded.ops++;
     ad__seal_frame(s, size);
@@ -536,92 +529,4 @@ int ad__send_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_
     for (size_t at = 0; at < size && !status; at += chunk)
         status = send_chunk(s, buffer, offset + at, data + at, size - at < chunk ? size - at : chunk);
     return status;
-}
-
-/* ---- descriptors ---- */
-
-/* Begin an operation when no other descriptor is on its way. On success the lock is held. */
-static int begin_passing(ad_session *s) {
-    uint64_t checked = ad__now();
-    int status = ad__begin(s);
-    if (status) return status;
-    while (!status && s->output.gathered_pass.fd >= 0) { /* a session that ends has none */
-        if (s->output.writing) status = ad__wait_writer(s, &checked);
-        else status = s->resume.lost ? ad__wait(s, &checked) : ad__push_output(s);
-    }
-    if (!status && s->dead) status = ad__fail_dead(s);
-    if (status) pthread_mutex_unlock(&s->lock);
-    return status;
-}
-
-/* Begin a frame that takes fd along; failure closes fd. *mark: offset of the frame's message. */
-static int begin_descriptor_frame(ad_session *s, int fd, size_t *mark) {
-    int status = begin_passing(s);
-    if (status) {
-        close(fd);
-        return status;
-    }
-    ad__seal_frame(s, 0);
-    open_frame(s);
-    *mark = s->output.gathered.size;
-    return 0;
-}
-
-/* Seal the frame, which has one message only, and attach fd to its first byte. */
-static void end_descriptor_frame(ad_session *s, int fd) {
-    s->output.gathered_pass = (struct ad_pass){.fd = fd, .at = s->output.frame};
-    ad__seal_frame(s, 0);
-}
-
-int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint64_t *number) {
-    size_t mark;
-    int status = begin_descriptor_frame(s, fd, &mark);
-    if (status) return status;
-    status = ad__encode_numbers(&s->output.gathered, AD_REQ_WINDOW, 2, (uint64_t[]){window, size});
-    if (status || s->output.gathered.failed) {
-        close(fd);
-        return roll_back(s, mark, status);
-    }
-    *number = ++s->encoded.ops;
-    end_descriptor_frame(s, fd);
-    status = ad__push_output(s);
-    pthread_mutex_unlock(&s->lock);
-    return status;
-}
-
-int ad__pass_ask(ad_session *s, int opcode, size_t n, const uint64_t *fields, const char *text, int fd, ad_slot *slot,
-                 uint64_t *buffer) {
-    uint64_t all[8];
-    size_t mark, used = 1;
-    int status = begin_descriptor_frame(s, fd, &mark);
-    if (status) return status;
-    ad__slot_add(s, slot);
-    all[0] = slot->request;
-    if (buffer) all[used++] = *buffer = s->next_id.buffer++;
-    memcpy(all + used, fields, n * sizeof *fields);
-    status = ad__encode_named(&s->output.gathered, opcode, n + used, all, text != NULL, &text);
-    if (status || s->output.gathered.failed) {
-        close(fd);
-        return ad__commit_ask(s, mark, AD_E_MEMORY, slot);
-    }
-    end_descriptor_frame(s, fd);
-    status = ad__commit_ask(s, mark, 0, slot);
-    if (status && buffer && ad__slot_is_made(slot, status)) ad__queue_free(s, *buffer, 0);
-    return status;
-}
-
-int ad__pass_fork(ad_session *s, int fd, uint64_t key, const uint8_t secret[AD_SECRET]) {
-    open_frame(s);
-    const size_t first = s->output.frame, mark = s->output.gathered.size;
-    if (ad__encode_fork(&s->output.gathered, key, secret) != 0 || s->output.gathered.failed) {
-        s->output.gathered.size = mark;
-        s->output.gathered.failed = false;
-        close(fd);
-        return AD_E_MEMORY;
-    }
-    /* `once`: a copy here would hide from the child that the server has ended */
-    s->output.gathered_pass = (struct ad_pass){.fd = fd, .at = first, .once = true};
-    s->child.operation = ++s->encoded.ops;
-    ad__seal_frame(s, 0);
-    return ad__push_output(s);
 }

@@ -78,12 +78,12 @@ def run_solver(solve, a, b, name, **options):
 @pytest.mark.parametrize("dtype", (np.float64, np.complex128))
 def test_iterations_ahead(name, dtype, monkeypatch):
     """Iterations that are sent before the norm of an earlier one is known change neither the solution nor their number."""
-    from arrayd.scipy.sparse.linalg import _systems
+    from arrayd.scipy.sparse.linalg import _iterative
     a, b = make_grid(dtype, name in ("cg", "minres"))
     ours, theirs = getattr(linalg, name), getattr(sl, name)
     remote = sp.csr_matrix(a), ad.asarray(b)
-    waits, choose = [], _systems._Pace.choose
-    monkeypatch.setattr(_systems._Pace, "choose", lambda self, limit: waits.append(1) or choose(self, limit))
+    waits, choose = [], _iterative._Pace.choose
+    monkeypatch.setattr(_iterative._Pace, "choose", lambda self, limit: waits.append(1) or choose(self, limit))
     for options in ({"rtol": 1e-3}, {"rtol": 1e-9}, {"maxiter": 1}, {"maxiter": 2}, {"maxiter": 3}):
         waits.clear()
         x, info, count = run_solver(ours, *remote, name, **options)
@@ -93,7 +93,7 @@ def test_iterations_ahead(name, dtype, monkeypatch):
             near(x, wanted[0], 1e-7 if "maxiter" in options else 10 * options["rtol"])
         assert options.get("rtol") != 1e-9 or len(waits) < count / 2
         with monkeypatch.context() as one_by_one:
-            one_by_one.setattr(_systems, "_MOST_AHEAD", 1)
+            one_by_one.setattr(_iterative, "_MOST_AHEAD", 1)
             slow = run_solver(ours, *remote, name, **options)
         np.testing.assert_array_equal(x, slow[0])
         assert (info, count) == slow[1:]
@@ -101,7 +101,7 @@ def test_iterations_ahead(name, dtype, monkeypatch):
 
 def test_pace():
     """Most of the iterations that seem to be left are sent, and of long vectors one."""
-    from arrayd.scipy.sparse.linalg._systems import _Pace
+    from arrayd.scipy.sparse.linalg._iterative import _Pace
     pace = _Pace(1000)
     pace.norms = [1.0, 0.1]
     assert pace.choose(1e-9) == 6 and pace.choose(1e-90) == 16 and pace.choose(1.0) == 1

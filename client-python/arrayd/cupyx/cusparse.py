@@ -413,7 +413,7 @@ def coosort(x, sort_by="r"):
 # ---- triangular systems ----
 
 def _solve(a, b, alpha, lower, unit_diag, transa):
-    from ..scipy.sparse.linalg._solve import _solve_triangle
+    from ..scipy.sparse.linalg._direct import _solve_triangle
     transa = {False: "N", True: "T"}.get(transa, transa)
     if transa not in ("N", "T", "H"):
         raise ValueError(f"Unknown transa (actual: {transa})")

@@ -8,9 +8,9 @@ import importlib as _importlib
 from .._host import scipy_module as _scipy_module
 from ._convolution import (convolve, convolve2d, correlate, correlate2d, correlation_lags, fftconvolve, medfilt, medfilt2d,
                            oaconvolve, order_filter, sepfir2d, wiener)
-from ._filtering import (decimate, deconvolve, detrend, filtfilt, hilbert, hilbert2, lfilter, resample, resample_poly,
-                         savgol_filter, sosfilt, sosfiltfilt, upfirdn)
+from ._filtering import deconvolve, detrend, filtfilt, hilbert, hilbert2, lfilter, savgol_filter, sosfilt, sosfiltfilt
 from ._host import all_functions as _all_functions
+from ._resampling import decimate, resample, resample_poly, upfirdn
 from ._spectral import coherence, csd, istft, periodogram, spectrogram, stft, welch
 from ._systems import CZT, StateSpace, TransferFunction, ZerosPolesGain, ZoomFFT, dlti, lti
 from ._wavelets import cwt, morlet, morlet2, qmf, ricker

@@ -76,7 +76,7 @@ def connected_components(csgraph, directed=True, connection="weak", return_label
 
 
 def _label_strong(csgraph, return_labels):
-    from ..linalg._solve import _import_scipy
+    from ..linalg._direct import _import_scipy
     _import_scipy()
     import scipy.sparse.csgraph
     found = scipy.sparse.csgraph.connected_components(csgraph.get(), True, "strong", return_labels)

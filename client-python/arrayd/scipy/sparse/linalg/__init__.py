@@ -8,7 +8,7 @@ from ._least_squares import lsmr, lsqr
 from ._lobpcg import lobpcg
 from ._matrices import expm_multiply, matrix_power, norm
 from ._operators import LinearOperator, aslinearoperator
-from ._solve import SuperLU, factorized, spilu, splu, spsolve, spsolve_triangular
-from ._systems import bicgstab, cg, cgs, gmres, minres
+from ._direct import SuperLU, factorized, spilu, splu, spsolve, spsolve_triangular
+from ._iterative import bicgstab, cg, cgs, gmres, minres
 
 __all__ = sorted(name for name in globals() if not name.startswith("_"))

@@ -7,7 +7,7 @@ from ...._base import matrix_product
 from ...._core import ndarray
 from .._types import issparse
 from ._operators import LinearOperator, aslinearoperator
-from ._systems import _multiply_inner, _norm
+from ._iterative import _multiply_inner, _norm
 
 
 def _check_operator(a, what, square):

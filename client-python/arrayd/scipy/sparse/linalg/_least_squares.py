@@ -7,8 +7,8 @@ import arrayd as ad
 
 from ...._base import matrix_product
 from ._operators import aslinearoperator
-from ._systems import _multiply_inner
-from ._systems import _norm as _remote_norm
+from ._iterative import _multiply_inner
+from ._iterative import _norm as _remote_norm
 
 _MOST_STEPS = 12  # that are taken before their numbers are fetched
 _EPSILON = float(np.finfo(np.float64).eps)

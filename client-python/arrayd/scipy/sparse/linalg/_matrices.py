@@ -8,7 +8,7 @@ import arrayd as ad
 from .._products import make_multiplier
 from .._reductions import take_canonical
 from .._types import is_integer, issparse, sparray
-from ._systems import _norm
+from ._iterative import _norm
 
 
 def matrix_power(A, power):
