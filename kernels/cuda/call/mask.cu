@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/backend/checks.h"
 #include "kernels/cuda/backend/device.h"
+#include "kernels/words.h"
 
 namespace {
 
@@ -342,17 +343,11 @@ void set_axes(move *t, const mask *m, const walk<1> *w) {
     }
 }
 
-/* Complex numbers need not be aligned to more than half their size. */
 template <int How> int move_elements(ad_call *c, const move *t, int dtype) {
     const int tiles = int(t->m.tiles);
-    switch (dtype == AD_COMPLEX64 ? 0 : itemsize(dtype)) {
-    case 1: move_tiles<uint8_t, How><<<tiles, THREADS, 0, c->stream->cuda>>>(*t); break;
-    case 2: move_tiles<uint16_t, How><<<tiles, THREADS, 0, c->stream->cuda>>>(*t); break;
-    case 4: move_tiles<uint32_t, How><<<tiles, THREADS, 0, c->stream->cuda>>>(*t); break;
-    case 8: move_tiles<uint64_t, How><<<tiles, THREADS, 0, c->stream->cuda>>>(*t); break;
-    case 0: move_tiles<complex<uint32_t>, How><<<tiles, THREADS, 0, c->stream->cuda>>>(*t); break;
-    default: move_tiles<complex<uint64_t>, How><<<tiles, THREADS, 0, c->stream->cuda>>>(*t); break;
-    }
+    visit_words(dtype, [&](auto w) {
+        move_tiles<typename decltype(w)::type, How><<<tiles, THREADS, 0, c->stream->cuda>>>(*t);
+    });
     return ad_cuda_launched("moving what a mask picks out", c->fault);
 }
 

@@ -1,5 +1,6 @@
 /* Copies whose input and output are contiguous along different dimensions, through tiles in shared memory. */
 #include "kernels/cuda/ufunc/device.cuh"
+#include "kernels/words.h"
 
 namespace ad {
 inline namespace AD_ISA {
@@ -89,11 +90,10 @@ template <class W, int K, int G> const void *found(int *side) {
 } // namespace ad
 
 const void *ad_cuda_transpose_kernel(int size, bool packed, int *side) {
-    switch (size) {
-    case 1: return packed ? ad::found<uint32_t, 4, 1>(side) : ad::found<uint8_t, 1, 2>(side);
-    case 2: return packed ? ad::found<uint32_t, 2, 1>(side) : ad::found<uint16_t, 1, 2>(side);
-    case 4: return ad::found<uint32_t, 1, 2>(side);
-    case 8: return ad::found<uint2, 1, 1>(side);
-    default: return ad::found<uint4, 1, 1>(side);
-    }
+    if (packed && size == 1) return ad::found<uint32_t, 4, 1>(side);
+    if (packed && size == 2) return ad::found<uint32_t, 2, 1>(side);
+    return ad::visit_aligned_words(size, [&](auto w) {
+        using W = typename decltype(w)::type;
+        return ad::found<W, 1, (sizeof(W) <= 4 ? 2 : 1)>(side);
+    });
 }

@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/backend/checks.h"
 #include "kernels/cuda/backend/device.h"
+#include "kernels/words.h"
 
 namespace {
 
@@ -370,16 +371,6 @@ template <class F> int each_part(const parts *p, F f) {
     return each_part(&half, f);
 }
 
-template <class F> void by_word(int size, F f) {
-    switch (size) {
-    case 1: return f(uint8_t{});
-    case 2: return f(uint16_t{});
-    case 4: return f(uint32_t{});
-    case 8: return f(uint2{});
-    default: return f(uint4{});
-    }
-}
-
 int blocks_of(int64_t n, int each) { return int((n + int64_t(THREADS) * each - 1) / (int64_t(THREADS) * each)); }
 
 bool is_line(const parts *p) {
@@ -397,13 +388,15 @@ int gather_part(ad_call *c, const parts *p) {
                         p->r->step[0],
                         uint32_t(n),
                         p->check};
-        by_word(p->word,
-                [&](auto w) { gather_line<decltype(w)><<<blocks_of(n, FAST_EACH), THREADS, 0, c->stream->cuda>>>(l); });
+        visit_aligned_words(p->word, [&](auto w) {
+            gather_line<typename decltype(w)::type><<<blocks_of(n, FAST_EACH), THREADS, 0, c->stream->cuda>>>(l);
+        });
     } else {
         ad_cuda_selection s;
         fill(p, &s);
-        by_word(p->word,
-                [&](auto w) { gather_units<decltype(w)><<<blocks_of(n, EACH), THREADS, 0, c->stream->cuda>>>(s); });
+        visit_aligned_words(p->word, [&](auto w) {
+            gather_units<typename decltype(w)::type><<<blocks_of(n, EACH), THREADS, 0, c->stream->cuda>>>(s);
+        });
     }
     return ad_cuda_launched("gather", c->fault);
 }
@@ -412,9 +405,10 @@ int scatter_part(ad_call *c, const parts *p, bool alone) {
     ad_cuda_selection s;
     fill(p, &s);
     const int64_t n = int64_t(s.places) * s.words;
-    by_word(p->word, [&](auto w) {
-        if (alone) scatter_alone<decltype(w)><<<1, ALONE, 0, c->stream->cuda>>>(s);
-        else scatter_units<decltype(w)><<<blocks_of(n, EACH), THREADS, 0, c->stream->cuda>>>(s);
+    visit_aligned_words(p->word, [&](auto w) {
+        using W = typename decltype(w)::type;
+        if (alone) scatter_alone<W><<<1, ALONE, 0, c->stream->cuda>>>(s);
+        else scatter_units<W><<<blocks_of(n, EACH), THREADS, 0, c->stream->cuda>>>(s);
     });
     return ad_cuda_launched("scatter", c->fault);
 }

@@ -15,6 +15,16 @@ ad_cuda_matrix matrix_of(const array *a) {
     return {a->data, a->shape[r], a->shape[k], a->stride[r], a->stride[k]};
 }
 
+/* The product without its batch. */
+ad_cuda_product describe_product(const array *a, const array *b, const array *out) {
+    ad_cuda_product p;
+    p.dtype = out->dtype;
+    p.a = matrix_of(a);
+    p.b = matrix_of(b);
+    p.c = matrix_of(out);
+    return p;
+}
+
 ad_cuda_matrix transposed(const ad_cuda_matrix &m) { return {m.data, m.columns, m.rows, m.column_step, m.row_step}; }
 
 bool by_blas(int dtype) {
@@ -65,11 +75,7 @@ int lay_out(ad_call *c, ad_cuda_product *p, array *out) {
 
 /* Make the product an item of the stream's list: 1. 0: it is none, as those of more than one pair of matrices. */
 int try_list(ad_call *c, const array *a, const array *b, const array *out) {
-    ad_cuda_product p;
-    p.dtype = out->dtype;
-    p.a = matrix_of(a);
-    p.b = matrix_of(b);
-    p.c = matrix_of(out);
+    ad_cuda_product p = describe_product(a, b, out);
     for (int i = 0; i < out->ndim - 2; i++) p.batch.add(out->shape[i], {0, 0, 0});
     const int listed = ad_cuda_list_product(c, &p);
     if (listed > 0) c->run->wrote = true;
@@ -79,17 +85,13 @@ int try_list(ad_call *c, const array *a, const array *b, const array *out) {
 int multiply(ad_call *c, array *a, array *b, array *out) {
     const bool blas = by_blas(out->dtype);
     const int ndim = out->ndim;
-    ad_cuda_product p;
     const int listed = try_list(c, a, b, out);
     int status;
     if (listed != 0) return listed > 0 ? 0 : listed;
     if (blas)
         for (array *x : {a, b})
             if (!ad_cuda_matmul_takes(x) && (status = ad_call_packed(c, x, x->dtype, x->ndim - 2, x))) return status;
-    p.dtype = out->dtype;
-    p.a = matrix_of(a);
-    p.b = matrix_of(b);
-    p.c = matrix_of(out);
+    ad_cuda_product p = describe_product(a, b, out);
     const int flipped = blas ? lay_out(c, &p, out) : 0;
     if (flipped < 0) return flipped;
     const array *first = flipped ? b : a, *second = flipped ? a : b;
