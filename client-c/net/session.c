@@ -288,7 +288,10 @@ int ad__session_open_by_door(int door, const char *name, ad_session **out) {
 static int advise_start(const ad_server_address *a) {
     char why[300];
     snprintf(why, sizeof why, "%s", ad_error_message());
-    return ad__fail(AD_E_CONNECTION, "%s; `arrayd --socket=%s &` starts one there", why, a->host);
+    if (a->transport == AD_URL_UNIX)
+        return ad__fail(AD_E_CONNECTION, "%s; `arrayd --socket=%s &` starts one there", why, a->host);
+    return ad__fail(AD_E_CONNECTION, "%s; a server listens there if it has the option %s, as 127.0.0.1:%s", why,
+                    a->transport == AD_URL_TLS ? "tls" : "tcp", a->port);
 }
 
 int ad_session_open(const char *url, ad_session **session) { return ad_session_open_with(url, NULL, session); }
@@ -309,7 +312,7 @@ int ad_session_open_with(const char *url, const ad_connection *options, ad_sessi
         missing = false;
         status = open_address(&places[i], options, session, &missing);
     }
-    if (missing && url && *url && places[0].transport == AD_URL_UNIX) status = advise_start(&places[0]);
+    if (missing && url && *url && places[0].transport != AD_URL_EMBEDDED) status = advise_start(&places[0]);
     explicit_bzero(places, sizeof places); /* a url may hold a token */
     return status;
 }

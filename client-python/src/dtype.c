@@ -96,7 +96,7 @@ static bool names_bfloat16(PyObject *o) {
 static void refuse_dtype(PyObject *dtype) {
     const bool swapped = attribute_int(dtype, "isnative") != 1;
     PyErr_Format(ad__py.dtype_error, "arrayd has no dtype %R%s", dtype,
-                 swapped ? ": elements have the machine's byte-order" : "");
+                 swapped ? ": elements have the machine's byte-order" : ": numbers and bool only");
 }
 
 int ad__py_dtype_id(PyObject *o) {

@@ -281,15 +281,19 @@ int ad__py_write(PyObject *a, PyObject *host) {
     return status ? -1 : 0;
 }
 
+/* Raise ValueError unless a NumPy array has the shape of one of the server. */
+static int check_same_shape(PyObject *array, PyObject *host) {
+    PyObject *mine = PyObject_GetAttrString(array, "shape"), *other = PyObject_GetAttrString(host, "shape");
+    int same = mine && other ? PyObject_RichCompareBool(mine, other, Py_EQ) : -1;
+    if (same == 0) PyErr_Format(PyExc_ValueError, "Shape mismatch. Expected shape: %R, actual shape: %R", mine, other);
+    Py_XDECREF(mine);
+    Py_XDECREF(other);
+    return same == 1 ? 0 : -1;
+}
+
 static PyObject *set_from(PyObject *self, PyObject *host) {
-    ad_array_info info = ad__py_info(self);
-    ad__py_shape shape;
     PyObject *array = ad__py_call1(ad__py.np_asarray, host);
-    int status = array ? host_shape(array, &shape) : -1;
-    if (!status && (shape.ndim != info.ndim || memcmp(shape.dim, info.shape, sizeof *shape.dim * info.ndim) != 0)) {
-        PyErr_SetString(PyExc_ValueError, "Shape mismatch between the array and what it is set to");
-        status = -1;
-    }
+    int status = array ? check_same_shape(self, array) : -1;
     if (!status) status = ad__py_assign(self, array);
     Py_XDECREF(array);
     return status ? NULL : Py_NewRef(Py_None);

@@ -32,12 +32,8 @@ struct option_type {
 static const struct {
     const char *name, *allowed;
 } choices[] = {
-    {"backend", "auto cpu cuda"},
-    {"domains", "shared principal"},
-    {"kernels", "unix all none"},
-    {"log-level", "error warn info debug"},
-    {"ring", "no auto all"},
-    {"system-calls", "auto needed logged all"},
+    {"backend", "auto cpu cuda"},           {"domains", "shared principal"}, {"kernels", "unix all none"},
+    {"log-level", "error warn info debug"}, {"ring", "no auto all"},         {"system-calls", "auto needed logged all"},
 };
 
 static bool parse_count(const char *text, void *out) {
@@ -117,7 +113,7 @@ static const option_type type_STRING = {"TEXT", "text", parse_string, format_str
 static const option_type type_SIZE = {"SIZE", "a size in bytes such as 512M or 2G", parse_size, format_count};
 static const option_type type_AUTO_SIZE = {"SIZE|auto", "auto, or a size in bytes such as 512M or 2G", parse_auto_size,
                                            format_auto_size};
-static const option_type type_COUNT = {"N", "a whole number", parse_count, format_count};
+static const option_type type_COUNT = {"N", "a whole number below 2^64", parse_count, format_count};
 static const option_type type_BOOL = {"yes|no", "yes or no", parse_bool, format_bool};
 static const option_type type_SECONDS = {"SECONDS", "seconds, as 30 or 0.5", parse_seconds, format_seconds};
 

@@ -75,7 +75,9 @@ int ad__ctl_trace(ad_ctl *c) {
     int ends[2];
     json_t *answer = NULL;
     int status = check_session(c);
-    if (!status && c->argc > 2) status = ad__ctl_error(c, AD_CTL_USAGE, "expected no \"%s\"", c->argv[2]);
+    if (!status && c->argc > 2)
+        status =
+            ad__ctl_error(c, AD_CTL_USAGE, "expected one session and options, but there is \"%s\", too", c->argv[2]);
     if (!status) status = compose_request(c, line);
     if (status) return status;
     if (pipe2(ends, O_CLOEXEC)) return ad__ctl_error(c, AD_CTL_BAD, "pipe: %s", strerror(errno));

@@ -39,7 +39,7 @@ int ad__ctl_fail_unreachable(const ad_ctl *c, const char *path, int error) {
     return ad__ctl_error(c, AD_CTL_NO_SERVER, "cannot reach a server at %s: %s%s", path, strerror(error),
                          elsewhere ? "; ARRAYD_URL names no socket of this machine: run arrayctl on the server's, "
                                      "with --socket=PATH if it is not at the well-known place"
-                                   : "");
+                                   : "; `arrayd &` starts one, --socket=PATH names that of another place");
 }
 
 static int connect_control(const ad_ctl *c, int *out) {

@@ -51,7 +51,7 @@ int ad__ctl_error(const ad_ctl *c, int status, const char *format, ...) {
 
 int ad__ctl_alone(const ad_ctl *c) {
     if (c->argc == 1) return AD_CTL_GOOD;
-    return ad__ctl_error(c, AD_CTL_USAGE, "expected no \"%s\"", c->argv[1]);
+    return ad__ctl_error(c, AD_CTL_USAGE, "expected nothing but options, but there is \"%s\"", c->argv[1]);
 }
 
 /* ---- options ---- */

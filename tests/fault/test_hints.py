@@ -114,6 +114,38 @@ def test_a_socket_that_nobody_serves(tmp_path):
     assert said.endswith(f"; `arrayd --socket={tmp_path}/s &` starts one there\n"), said
 
 
+@pytest.mark.parametrize("scheme", ("tcp", "tls"))
+def test_a_port_that_nobody_serves(scheme):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    said = say(f"{scheme}:127.0.0.1:{port}")
+    assert said.startswith(f"ConnectionError no arrayd at {scheme}:127.0.0.1:{port}: "), said
+    assert said.endswith(f"; a server listens there if it has the option {scheme}, as 127.0.0.1:{port}\n"), said
+
+
+def test_arrayctl_without_a_server(tmp_path):
+    status, _, err = run(raw.BUILD / "bin" / "arrayctl", "sessions", f"--socket={tmp_path}/s")
+    assert status == 3 and "; `arrayd &` starts one, --socket=PATH names that of another place" in err, err
+
+
+def test_arguments_that_arrayctl_does_not_take():
+    status, _, err = run(raw.BUILD / "bin" / "arrayctl", "memory", "5")
+    assert status == 2 and 'arrayctl memory: expected nothing but options, but there is "5"' in err, err
+    status, _, err = run(raw.BUILD / "bin" / "arrayctl", "trace", "1", "2")
+    assert status == 2 and 'arrayctl trace: expected one session and options, but there is "2", too' in err, err
+
+
+def test_a_number_that_is_too_large(tmp_path):
+    status, _, err = run(raw.PROGRAM, f"--socket={tmp_path}/s", "--sessions=99999999999999999999")
+    assert status == 2 and "expected a whole number below 2^64" in err, err
+
+
+def test_a_grant_that_there_is_not(tmp_path):
+    (tmp_path / "principals").write_text("uid:0 memroy=64M\n")
+    _, _, err = run(raw.PROGRAM, f"--socket={tmp_path}/s", f"--principals={tmp_path}/principals")
+    assert 'principals:1: \\"memroy\\": there is no such grant: docs/operations.md lists them' in err, err
+
+
 def test_arrayctl_beside_a_server_elsewhere(tmp_path):
     """arrayctl asks a socket of this machine: where the programs' server is elsewhere, it says so."""
     status, _, err = run(raw.BUILD / "bin" / "arrayctl", "sessions", ARRAYD_URL="tcp:here:7311", XDG_RUNTIME_DIR=str(tmp_path))

@@ -129,5 +129,5 @@ def test_published_arrays(server, folder):
     near = other.fresh()
     other.reply(other.ask("attach_name", near, "", "near"))
     assert np.array_equal(other.get([near, DTYPES.index("float64"), 0, [4]]), np.arange(4.0))
-    is_refused(other, "nothing is published as far", "attach_name", other.fresh(), "", "far")
+    is_refused(other, "has published nothing as \"far\" for ", "attach_name", other.fresh(), "", "far")
     wait_until(lambda: any("shared array lost" in line and "far" in line for line in server.lines), "the log")

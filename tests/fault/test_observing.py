@@ -299,7 +299,7 @@ def test_usage():
     assert "no such command: nonsense" in ctl(None, "nonsense", expect=USAGE)
     assert "expected a session" in ctl(None, "kill", expect=USAGE)
     assert "no such option: --nonsense" in ctl(None, "status", "--nonsense", expect=USAGE)
-    assert 'expected no "more"' in ctl(None, "status", "more", expect=USAGE)
+    assert 'expected nothing but options, but there is "more"' in ctl(None, "status", "more", expect=USAGE)
     assert "--interval: expected a number above 0" in ctl(None, "top", "--interval=never", expect=USAGE)
     assert "cannot reach a server at /nowhere" in ctl(None, "status", "--control=/nowhere", expect=NO_SERVER)
 

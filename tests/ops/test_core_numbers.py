@@ -151,6 +151,8 @@ def test_get_into_out():
         a.get(out=np.empty(6))
     with pytest.raises(TypeError):
         a.get(out=[0] * 6)
+    with pytest.raises(ValueError, match=r"Shape mismatch. Expected shape: \(2, 3\), actual shape: \(6,\)"):
+        a.set(np.empty(6))
 
 
 def test_set():

@@ -563,3 +563,10 @@ def test_marks_and_ranges_go_to_nvtx(installed, monkeypatch):
         cuda._nvtx._profiler.cache_clear()
     assert seen == ([("push", "part", 0xffff7f0e), ("push", "inner", 0xff00ff00), ("mark", "here", None),
                      ("mark", "there", 0xffffffff), ("pop",)] if installed else [])
+
+
+def test_devices_and_priorities_are_numbers():
+    with pytest.raises(TypeError, match="device must be a Device or its number, not str"):
+        cuda.Device("gpu")
+    with pytest.raises(TypeError, match="priority must be an int, not str"):
+        cuda.Stream(priority="high")

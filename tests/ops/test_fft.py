@@ -344,3 +344,10 @@ def test_deprecated_setting():
             ad.fft.config.enable_nd_planning = value
         with pytest.warns(DeprecationWarning, match="enable_nd_planning"):
             assert ad.fft.config.enable_nd_planning is value
+
+
+def test_an_axis_that_there_is_not():
+    a = ad.zeros((3, 4))
+    for call in (lambda: ad.fft.fft(a, axis=2), lambda: ad.fft.irfft(a, axis=-3), lambda: ad.fft.fftn(a, axes=(0, 2))):
+        with pytest.raises(np.exceptions.AxisError, match="is out of bounds for array of dimension 2"):
+            call()

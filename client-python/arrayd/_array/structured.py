@@ -41,7 +41,7 @@ def check_dtype(kind):
     """
     dtype = find_dtype(kind)
     if dtype is None:
-        raise _core.DTypeError(f"arrayd has no dtype {np.dtype(kind)!r}")
+        raise _core.DTypeError(f"arrayd has no dtype {np.dtype(kind)!r}: numbers, bool and structures of them only")
     if dtype.subdtype:
         raise _core.DTypeError(f"Unsupported dtype {dtype!r}: only a field may be a subarray; make its shape a part of the "
                                "array's")
@@ -235,7 +235,7 @@ class StructuredArray:
         Source: cupy.ndarray.set
         """
         if np.shape(arr) != self.shape:
-            raise ValueError("Shape mismatch between the array and what it is set to")
+            raise ValueError(f"Shape mismatch. Expected shape: {self.shape}, actual shape: {np.shape(arr)}")
         self[...] = arr
 
     def fill(self, value):

@@ -22,7 +22,7 @@ class Device:
     calls lies and runs there.
 
     Parameters: device: its number; the current one unless given.
-    Raises: ValueError, naming how many there are, for one that does not exist.
+    Raises: ValueError, naming how many there are, for one that does not exist; TypeError for other than a number.
     Source: cupy.cuda.Device
     """
 
@@ -32,6 +32,8 @@ class Device:
         if device is None:
             self.id = current().device
             return
+        if not isinstance(device, Device) and not hasattr(device, "__index__"):
+            raise TypeError(f"device must be a Device or its number, not {type(device).__name__}")
         self.id = device.id if isinstance(device, Device) else operator.index(device)
         count = _core.session_info()["devices"]
         if not 0 <= self.id < count:

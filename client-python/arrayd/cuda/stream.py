@@ -17,7 +17,7 @@ class Stream:
     Parameters: null: the default stream of the current device. non_blocking: accepted; no stream waits for the default
     one unless both use the same array. ptds: the default stream of the calling thread, as Stream.ptds. priority: negative
     before others, as in CUDA.
-    Raises: ValueError for both null and ptds.
+    Raises: ValueError for both null and ptds; TypeError for a priority that is no int.
     Source: cupy.cuda.Stream
     """
 
@@ -25,6 +25,8 @@ class Stream:
 
     def __init__(self, null=False, non_blocking=False, ptds=False, priority=None):
         self._serial, self._number = 0, None
+        if priority is not None and not hasattr(priority, "__index__"):
+            raise TypeError(f"priority must be an int, not {type(priority).__name__}")
         self.priority, self.is_non_blocking = min(0, priority or 0), bool(non_blocking)
         if ptds:
             if null:

@@ -142,8 +142,9 @@ def _to_real(a, axes, sizes, norm, out):
 def _one(a, n, axis, default=None):
     """The arguments of a transform along one axis: the array, its axes and how many points."""
     a = as_array(a)
+    axis = normalize_axis(axis, a.ndim)
     n = (default or (lambda size: size))(a.shape[axis]) if n is None else n
-    return a, (normalize_axis(axis, a.ndim),), (_points(n),)
+    return a, (axis,), (_points(n),)
 
 
 def _several(a, s, axes, halved=False):
@@ -151,14 +152,14 @@ def _several(a, s, axes, halved=False):
     a = as_array(a)
     if axes is None:
         axes = range(-(a.ndim if s is None else len(s)), 0)
-    axes = tuple(operator.index(axis) for axis in axes)
+    axes = tuple(normalize_axis(axis, a.ndim) for axis in axes)
     sizes = [a.shape[axis] for axis in axes] if s is None else list(s)
     if len(sizes) != len(axes):
         raise ValueError("Shape and axes have different lengths.")
     if halved and sizes and (s is None or sizes[-1] is None):
         sizes[-1] = (a.shape[axes[-1]] - 1) * 2
     sizes = [a.shape[axis] if size in (-1, None) else size for size, axis in zip(sizes, axes)]
-    return a, tuple(normalize_axis(axis, a.ndim) for axis in axes), tuple(_points(size) for size in sizes)
+    return a, axes, tuple(_points(size) for size in sizes)
 
 
 def _repeated(axes):

@@ -125,7 +125,7 @@ const char *ad__grant_take(char *field, ad_grants *g, const char **at) {
         return numbers[i].parse(value, (uint64_t *)(void *)((char *)g + numbers[i].member)) ? NULL
                                                                                             : numbers[i].expected;
     }
-    if (strcmp(field, "priority")) return "there is no such grant";
+    if (strcmp(field, "priority")) return "there is no such grant: docs/operations.md lists them";
     *at = value;
     return parse_priority(value, &g->priority) ? NULL : "expected low, normal or high";
 }

@@ -69,7 +69,8 @@ static bool is_plain_text(const char *text, size_t size, const char *more) {
 /* Copy a field of a message. Errors and lists print names and principals, so these have only plain characters. */
 static int copy_text(const ad_string *from, size_t most, const char *more, const char *what, char *out,
                      ad_fault *fault) {
-    if (from->size > most) return ad__fault(fault, AD_E_VALUE, "%s has more than %zu characters", what, most);
+    if (from->size > most)
+        return ad__fault(fault, AD_E_VALUE, "%s has %zu characters, and may have %zu", what, (size_t)from->size, most);
     if (!is_plain_text(from->data, from->size, more))
         return ad__fault(fault, AD_E_VALUE, "%s may have letters, digits and \"%s\" only", what, more);
     memcpy(out, from->data, from->size);
@@ -258,7 +259,8 @@ static bool may_attach(const ad_worker_session *s, const ad_name *n) {
 static ad_name **find_allowed(ad_worker_session *s, const char *principal, const char *name, ad_fault *fault) {
     ad_name **at = find_name(s->worker, *principal ? principal : s->principal, name);
     if (*at && !(*at)->moving && may_attach(s, *at)) return at;
-    ad__fault(fault, AD_E_NAME, "nothing is published as %s by %s", name, *principal ? principal : s->principal);
+    ad__fault(fault, AD_E_NAME, "%s has published nothing as \"%s\" for %s", *principal ? principal : s->principal,
+              name, s->principal);
     return NULL;
 }
 
