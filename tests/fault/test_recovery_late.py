@@ -314,12 +314,14 @@ def test_shared_arrays_while_their_maker_computes(server):
         other.free(copy)
 
 
-def ask_before_slow(session, name, *fields):
-    """A request, and something slow in the same frame, so that no checkpoint has the request for a while."""
+def ask_before_slow(session, name, *fields, then=b""):
+    """A request, and something slow in the same frame, so that no checkpoint has the request for a while. then: an
+    operation in between."""
     x = session.put(FACTOR)
     session.sync()
     session.requests += 1
-    session.out += message(name, session.requests, *fields)
+    session.out += message(name, session.requests, *fields) + then
+    session.operations += bool(then)
     for _ in range(4):
         call(session, "matmul", [SIDE, SIDE], [x, x], [False])
     session.flush()
@@ -368,6 +370,25 @@ def test_a_name_that_another_has_taken_meanwhile_stays(server):
     one.reply(one.ask("unpublish", "n"))
     with pytest.raises(Failed, match="nothing is published"):
         one.reply(one.ask("unpublish", "n"))
+
+
+def test_an_array_that_was_being_changed_is_lost_to_all_that_may_write_it(server):
+    """The worker is killed when one session has attached what another has just published, and changes in the same
+    breath: no checkpoint has either. The name says that the memory is common."""
+    one, other = Session(server.path), Session(server.path)
+    x = one.put(np.zeros(1000, np.int64))
+    buffer = other.fresh()
+    request = ask_before_slow(one, "publish", x, 1, "n", "", then=add_one(one, x))
+    wait_until(lambda: other.stat("published") == 1, "the name is there")
+    other.reply(other.ask("attach_name", buffer, "", "n"))
+    kill(server)
+    one.come_back()
+    other.come_back()
+    with pytest.raises(Failed, match="in place"):
+        one.reply(request)
+    for session, array in (one, x), (other, [buffer, *x[1:]]):
+        with pytest.raises(Failed, match="in place"):
+            session.get(array)
 
 
 def test_it_can_be_turned_off(start):

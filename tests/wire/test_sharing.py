@@ -213,6 +213,24 @@ def test_poison_travels(two):
         a.publish("bad", view(bad, "float64", [1]))
 
 
+def test_an_array_that_fails_once_it_is_shared_is_handed_on_as_failed(two):
+    """A session that attached it before has the elements of then. One that attaches it afterwards gets the error, and
+    not those."""
+    a, b = two
+    buffer, bad = a.upload(X), a.id()
+    before = a.share(buffer)
+    theirs = b.attach(before)[0]
+    a.call("gather", "float64", [fresh(bad, "float64", [1])],
+           [whole(a.upload(X)), view(a.upload(np.array([5000])), "int64", [1])])
+    a.ufunc("add", "float64", [whole(buffer)], [whole(buffer), view(bad, "float64", [1000], [0])])
+    after, size, _ = b.attach(a.share(buffer))
+    assert size == -1
+    with pytest.raises(Failed) as failed:
+        b.read(whole(after))
+    assert failed.value.code == ERROR["INDEX"] and failed.value.name == "gather"
+    assert np.array_equal(b.read(whole(theirs)), X) and np.array_equal(b.read(whole(b.attach(before)[0])), X)
+
+
 def test_an_empty_array(two):
     a, b = two
     buffer = a.new("float32", [0, 3])

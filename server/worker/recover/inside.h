@@ -36,7 +36,7 @@ typedef struct ad_recovery {
         struct ad_shared *shared; /* NULL: the memory is not restored yet */
         bool common;              /* its holders write into the memory, and do not get copies */
         bool read;                /* programs have it that must find it as it is */
-        bool changing;            /* an operation was changing the memory in place */
+        bool changing;            /* an operation of some holder was changing it in place, where it is common */
     } * common;
     uint64_t commons, common_room;
     ad_death death;      /* how the worker before ended */

@@ -84,14 +84,15 @@ static ad_journal_row settle_row(const ad_recovery *r, const ad_journal_row *row
     return out;
 }
 
-/* A row's statement about shared memory is true for all holders. */
+/* A row's statement about shared memory is true for all holders. The row of who has just published memory does not say
+ * yet that it is shared, but the row of its name does, which was visited before. */
 int ad__recovery_collect_common(ad_recovery *r, const ad_journal_table *t, const ad_journal_checkpoint *state) {
     for (uint64_t i = 0; i < t->capacity; i++) {
         const ad_journal_row row = settle_row(r, &t->row[i]);
-        if (row.kind != AD_JOURNAL_BUFFER || !row.shared || !row.slab) continue;
-        struct ad_common *c = add_common(r, &row);
-        if (!c) return AD_E_MEMORY;
-        if (row.common && was_changing(&row, state)) c->changing = true;
+        if (row.kind != AD_JOURNAL_BUFFER || !row.slab) continue;
+        struct ad_common *c = row.shared ? add_common(r, &row) : find_common(r, &row);
+        if (!c && row.shared) return AD_E_MEMORY;
+        if (c && was_changing(&row, state)) c->changing = true;
     }
     return 0;
 }
@@ -188,8 +189,8 @@ static int explain_loss(const ad_worker *w, const ad_journal_row *row, const ad_
     if (row->fleeting == AD_FLEETING_IMPORT) return ad__fault(fault, AD_E_DEVICE_LOST, AD_IMPORT_LOST);
     if (row->fleeting)
         return ad__fault(fault, AD_E_DEVICE_LOST, "the worker was killed, and the module's variables with it");
-    const struct ad_common *c = row->common ? find_common(r, row) : NULL;
-    if (!(c && c->changing) && !was_changing(row, state)) return 0;
+    const struct ad_common *c = find_common(r, row);
+    if (!(c && c->common && c->changing) && !was_changing(row, state)) return 0;
     char end[END_TEXT];
     if (was_changing(row, state) && row->writing & AD_JOURNAL_REUSED)
         return ad__fault(fault, AD_E_DEVICE_LOST, "this array's memory had been used again when its worker %s",
@@ -311,11 +312,7 @@ static ad_shared *restore_orphan(ad_worker *w, const ad_journal_holder *h, ad_fa
  * nobody else need have the same. NULL with a fault. */
 static ad_shared *find_held(ad_worker *w, const ad_journal_holder *h, ad_fault *fault) {
     struct ad_common *c = find_common(w->before.left, &h->memory);
-    if (!h->memory.slab) {
-        ad_shared *m = ad__shared_restore(w, NULL, &(ad_block){.address = ad__no_bytes}, 0);
-        if (!m) ad__fault(fault, AD_E_MEMORY, "out of host memory");
-        return m;
-    }
+    if (!h->memory.slab) return ad__shared_without_memory(w, fault);
     if (!c) {
         ad__fault(fault, AD_E_PROTOCOL, "its part of the journal is inconsistent");
         return NULL;

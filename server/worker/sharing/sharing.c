@@ -78,7 +78,6 @@ ad_shared *ad__shared_of(ad_worker_session *s, ad_buffer *b) {
                      .block = b->block,
                      .home = b->block.slab ? b->home : NULL,
                      .version = 1};
-    if (b->poison) m->poison = ad__poison_hold(b->poison);
     if (m->home) {
         m->home->keeps++;
         begin_tracking(b);
@@ -102,6 +101,12 @@ ad_shared *ad__shared_restore(ad_worker *w, ad_stream_queue *home, const ad_bloc
     if (home) home->keeps++;
     w->sharing->count++;
     w->sharing->bytes += size;
+    return m;
+}
+
+ad_shared *ad__shared_without_memory(ad_worker *w, ad_fault *fault) {
+    ad_shared *m = ad__shared_restore(w, NULL, &(ad_block){.address = ad__no_bytes}, 0);
+    if (!m) ad__fault(fault, AD_E_MEMORY, "out of host memory");
     return m;
 }
 
@@ -338,8 +343,19 @@ static ad_shared *give_copy(ad_worker_session *s, ad_buffer *b, ad_fault *fault)
     return NULL;
 }
 
+/* Give the error of a buffer that has failed, and no memory. What the buffer has may be the elements of before: other
+ * holders of a snapshot, which did not fail, have them still. */
+static ad_shared *give_failure(ad_worker_session *s, const ad_buffer *b, ad_fault *fault) {
+    ad_shared *m = ad__shared_without_memory(s->worker, fault);
+    if (!m) return NULL;
+    m->poison = ad__poison_hold(b->poison);
+    ad__shared_hold(m, s->principal);
+    return m;
+}
+
 ad_shared *ad__shared_give(ad_worker_session *s, ad_buffer *b, ad_fault *fault) {
-    if (b->import && !b->poison) return give_copy(s, b, fault);
+    if (b->poison) return give_failure(s, b, fault);
+    if (b->import) return give_copy(s, b, fault);
     ad_shared *m = ad__shared_of(s, b);
     if (!m) {
         ad__fault(fault, AD_E_MEMORY, "out of host memory");

@@ -79,7 +79,7 @@ extern const ad_sharing_hooks ad__sharing_hooks;
 /* Get the shared memory of a buffer, which becomes shared if it is not. NULL: no memory. */
 ad_shared *ad__shared_of(ad_worker_session *s, ad_buffer *b);
 /* Get the shared memory of a buffer for another holder, and hold it once. Imported memory is copied. The new holder
- * waits for what has been done to it so far. NULL with a fault. */
+ * waits for what has been done to it so far. Of a buffer that has failed it gets the error alone. NULL with a fault. */
 ad_shared *ad__shared_give(ad_worker_session *s, ad_buffer *b, ad_fault *fault);
 /* Get the principal that the memory belongs to. NULL: there is no memory. */
 const char *ad__shared_owner(const ad_shared *shared);
@@ -102,6 +102,8 @@ void ad__shared_leave_moved(ad_worker_session *s, ad_buffer *b);
 int ad__shared_detach(ad_worker_session *s, ad_buffer *b, ad_fault *fault);
 /* Make shared memory of a block that no session has. The result owns the block. NULL: no memory. */
 ad_shared *ad__shared_restore(ad_worker *w, ad_stream_queue *home, const ad_block *block, uint64_t size);
+/* Make shared memory of no elements. NULL with a fault. */
+ad_shared *ad__shared_without_memory(ad_worker *w, ad_fault *fault);
 /* Count a holder of a principal, and end that. Buffers do so by join and leave. */
 void ad__shared_hold(ad_shared *shared, const char *principal);
 void ad__shared_release(ad_worker *w, ad_shared *shared, const char *principal);
