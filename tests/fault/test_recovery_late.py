@@ -368,7 +368,7 @@ def test_a_name_that_another_has_taken_meanwhile_stays(server):
     one.reply(one.ask("attach_name", buffer, "", "n"))
     assert one.get([buffer, *y[1:]]).tolist() == [1] * 1000
     one.reply(one.ask("unpublish", "n"))
-    with pytest.raises(Failed, match='has published nothing as "n" for ')::
+    with pytest.raises(Failed, match='has published nothing as "n" for '):
         one.reply(one.ask("unpublish", "n"))
 
 
