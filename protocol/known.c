@@ -10,10 +10,10 @@
 #include <string.h>
 
 enum {
-    MESSAGES = 255, /* known at a time, so that a byte says which; 0 is none */
-    BYTES = 128,    /* of a known message at most */
-    WORD = 8,       /* bytes that are compared at a time */
-    OPERANDS = 6,   /* of a known message at most */
+    MESSAGES = 255,               /* known at a time, so that a byte says which; 0 is none */
+    BYTES = 128,                  /* of a known message at most */
+    WORD = 8,                     /* bytes that are compared at a time */
+    OPERANDS = AD_FACTS_OPERANDS, /* of a known message at most */
     HOLES = 2 * OPERANDS,
     PLAN = 1024,  /* messages of a block that may be known */
     SLOTS = 1024, /* predictions of a kind */

@@ -18,7 +18,7 @@
 
 typedef struct ad_known ad_known;
 
-#define AD_KNOWN_MEMORY (128u << 10)
+#define AD_KNOWN_MEMORY (160u << 10)
 
 int ad__known_new(ad_known **out); /* AD_E_MEMORY */
 void ad__known_free(ad_known *k);

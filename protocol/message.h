@@ -115,11 +115,19 @@ typedef struct ad_welcome {
 int ad__encode_welcome(ad_bytes *b, const ad_welcome *w);
 
 /* ---- decoding ---- */
+#define AD_FACTS_OPERANDS 6 /* most operands of an operation that may come again */
+
 /* Facts of an operation that comes again, which depend on none of its buffers, offsets and scalars. Each is written
  * down by the function that finds it out. */
 typedef struct ad_facts {
     int64_t cost, device_cost; /* estimated ns; 0: not known */
-    bool checked;              /* types and shapes are right */
+    bool checked;              /* kind, types and shapes are right, and the operation is not too long */
+    /* Of each operand. extent: where its bytes begin and end, from its offset on; of a new array they begin at 0. */
+    struct {
+        int64_t low, high;
+        uint8_t unaligned; /* bits that its offset must not have */
+        bool known;
+    } extent[AD_FACTS_OPERANDS];
 } ad_facts;
 
 /* One checked request. Members that its row does not use are 0; pointers point into the reader's arena. */

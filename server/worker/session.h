@@ -18,7 +18,7 @@
 #include "server/worker/worker.h"
 
 #define AD_OUTPUT_HIGH (4u << 20) /* bytes of queued output above which a read waits */
-#define AD_CHEAP 5000             /* ns of a message after which the clock is always checked */
+#define AD_CHEAP 5000             /* ns up to which a message is cheap */
 
 /* A read: its reply is sent in parts, or goes to a window as a whole. */
 typedef struct ad_reading {
@@ -106,6 +106,7 @@ typedef struct ad_session_turns {
     /* runner */
     ad_worker_session *next_busy; /* list of sessions with something under way */
     bool busy;
+    bool goes_on;     /* its latest turn ended for lack of time, so that another one comes */
     int64_t since;    /* when its latest turn began */
     unsigned dropped; /* components that are dropped: the first ones of the table */
 } ad_session_turns;

@@ -74,6 +74,26 @@ Test(streams, an_event_is_reached_when_its_stream_has_passed) {
     end_worker(s);
 }
 
+/* A mark launches the few operations of a device's list by themselves. A session that goes on comes to one soon. */
+Test(streams, are_not_marked_for_a_session_that_has_its_next_turn) {
+    ad_worker_session *s = start_session(true);
+    sum x;
+    cr_assert_eq(run_op(s, make_sum(&x, 3, true, 1, 0, 1)), 0);
+    s->turns.goes_on = true;
+    cr_assert(ad__session_poll(s));
+    cr_assert_eq(s->streams.current->nmarks, 0);
+    ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+    cr_assert_not(ad__session_poll(s), "a session that waits for its stream does not wait");
+    cr_assert_eq(s->streams.current->nmarks, 1);
+    fake_pass();
+    cr_assert(ad__session_poll(s));
+    cr_assert_eq(run_op(s, make_sum(&x, 4, true, 1, 0, 1)), 0);
+    s->turns.goes_on = false;
+    cr_assert(ad__session_poll(s));
+    cr_assert_eq(s->streams.current->nmarks, 1);
+    end_worker(s);
+}
+
 /* Read buffer 1 on another stream, which must wait for all that the first one holds. */
 static void expect_whole_wait(ad_worker_session *s, const ad_stream_queue *home) {
     sum x;

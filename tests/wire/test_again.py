@@ -45,6 +45,25 @@ def test_a_view_beyond_its_buffer_is_refused_each_time(client):
             assert error.code == ERROR["STALE" if buffer == 999 else "EXTENT"], (i, error)
 
 
+def test_a_backward_view_of_complex_numbers_is_checked_each_time(client):
+    """A view with a negative stride reaches below its offset, which is a multiple of half a number, read or written."""
+    x = np.arange(32) + 1j
+    source, target = client.upload(x), client.upload(np.zeros(33 * 2))
+    backward = [16], [-16]
+    for i in range(AGAIN):
+        client.ufunc("negative", "complex128", [view(target, "complex128", *backward, offset=8 + 16 * (15 + i))],
+                     [view(source, "complex128", *backward, offset=16 * (15 + i))])
+        found = client.read(view(target, "complex128", [16], offset=8 + 16 * i))
+        assert np.array_equal(found, -x[i:i + 16])
+    for out, offset in ((8 + 16 * 15, 16 * 14), (8 + 16 * 15, 16 * 15 + 4), (8 + 16 * 14 - 16, 16 * 15), (16 * 33, 16 * 15)):
+        client.ufunc("negative", "complex128", [view(target, "complex128", *backward, offset=out)],
+                     [view(source, "complex128", *backward, offset=offset)])
+        with pytest.raises(Failed) as caught:
+            client.sync()
+        assert caught.value.code == ERROR["EXTENT"], (out, offset, caught.value)
+    assert np.array_equal(client.read(view(target, "complex128", [16], offset=8 + 16 * (AGAIN - 1))), -x[AGAIN - 1:AGAIN + 15])
+
+
 def test_a_wrong_shape_is_refused_each_time(client):
     """A message that fails its check is not taken for a good one when it comes again."""
     x = client.upload(np.ones((4, 8)))

@@ -30,9 +30,16 @@ static bool is_wait_over(ad_worker_session *s) {
     }
 }
 
+/* Tell whether the session has its next turn, which marks what it enqueues. A mark before that would launch the few
+ * operations of a list by themselves. */
+static bool has_next_turn(const ad_worker_session *s) { return s->turns.goes_on && !s->wait.kind; }
+
 bool ad__session_poll(ad_worker_session *s) {
-    ad_fault fault = {0};
-    if (s->streams.count && (ad__stream_queues_mark(s, &fault) || ad__stream_queues_poll(s, &fault)))
+    ad_fault fault;
+    fault.code = 0;
+    fault.text[0] = 0;
+    if (s->streams.count &&
+        ((!has_next_turn(s) && ad__stream_queues_mark(s, &fault)) || ad__stream_queues_poll(s, &fault)))
         ad__log(cannot_see_how_far_a_session_is, s->id, fault.text);
     if (!s->fusion.count)
         ad__deferred_checks_read(s, ad__stream_queues_idle(s)); /* queued operations need the same epoch */

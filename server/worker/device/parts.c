@@ -62,7 +62,7 @@ void ad__parts_choose(ad_worker_session *s, ad_stream_queue *queue) {
     const ad_part_table *table = s->worker->parts;
     const int share = ad__sm_share(&s->worker->config, &s->grants);
     if (!table || (!share && !p->wanted)) return; /* nobody has a share */
-    const int64_t now = ad__os_now();
+    const int64_t now = ad__session_turn_time(s);
     const bool is_served = share && !s->usage.heavy;
     if (s->usage.heavy) note_user(&p->heavy, &p->light, s, now);
     else if (is_served) note_light(p, s, share, now);

@@ -167,7 +167,7 @@ int64_t ad__stream_queue_charge(ad_worker_session *s, int64_t estimate) {
     s->usage.turn_ns = ad__size_sum(s->usage.turn_ns, ns);
     s->usage.device_ns = ad__size_sum(s->usage.device_ns, ns);
     if (ns <= NEGLIGIBLE) return ns;
-    int64_t now = ad__os_now();
+    const int64_t now = ad__session_turn_time(s);
     if (now - s->usage.recent_since > RECENT_WINDOW) {
         s->usage.heavy = s->usage.recent > RECENT_MOST;
         s->usage.recent = 0;
@@ -461,14 +461,15 @@ int ad__stream_queues_wait(ad_worker_session *s, ad_fault *fault) {
 
 void ad__stream_queues_settle(ad_worker_session *s) {
     uint64_t complete = s->fusion.count ? s->fusion.first - 1 : s->progress.done;
-    for (unsigned i = 0; i < s->streams.count; i++) {
-        uint64_t first = find_first_incomplete(s->streams.queues[i]);
-        if (first <= complete) complete = first - 1;
-    }
     /* A session with late checkpoints may execute operations again. Its client must keep them until it hears that they
      * are complete. */
     if (s->checkpoint.late && complete > s->checkpoint.committed && s->worker->hooks.checkpoint->is_recoverable(s))
         complete = s->checkpoint.committed;
+    if (complete <= s->progress.complete) return;
+    for (unsigned i = 0; i < s->streams.count; i++) {
+        uint64_t first = find_first_incomplete(s->streams.queues[i]);
+        if (first <= complete) complete = first - 1;
+    }
     if (complete > s->progress.complete) s->progress.complete = complete;
 }
 

@@ -7,6 +7,8 @@
 #include "server/common/os.h"
 #include "server/worker/session.h"
 
+int64_t ad__session_turn_time(const ad_worker_session *s) { return s->turns.since ? s->turns.since : ad__os_now(); }
+
 void ad__session_await(ad_worker_session *s, ad_wait_for kind, ad_stream_queue *queue, ad_event *event) {
     s->wait = (ad_wait){.kind = kind,
                         .stream_queue = queue,

@@ -33,6 +33,9 @@ typedef struct ad_wait {
     uint64_t returns;        /* ad_engine.returns when the wait began */
 } ad_wait;
 
+/* Get the time when the session's turn began, for uses to which two milliseconds do not matter: to read the clock for
+ * each small operation takes long. Without a turn it is the present time. */
+int64_t ad__session_turn_time(const struct ad_worker_session *s);
 /* Let the session wait; then the message at hand is executed again. */
 void ad__session_await(struct ad_worker_session *s, ad_wait_for kind, struct ad_stream_queue *stream_queue,
                        ad_event *event);

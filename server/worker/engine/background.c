@@ -74,13 +74,16 @@ static const char *name_work(const ad_worker_session *s) {
     return m->op.opcode ? ad__op_name(&m->op) : m->row->name;
 }
 
+/* Note what is executed from now on, and that it may be cancelled. */
+static void note_begin(ad_worker_session *s) {
+    __atomic_store_n(&s->turns.cancelled, find_reason(s), __ATOMIC_RELAXED);
+    atomic_store(&s->turns.doing, name_work(s));
+    atomic_store(&s->turns.background_since, ad__os_now());
+}
+
 bool ad__background_begin(ad_worker_session *s, int64_t ns) {
     ad_engine *e = &s->worker->engine;
-    atomic_store(&s->turns.doing, name_work(s));
-    if (s->checkpoint.suspect.careful) { /* the operation keeps the engine, and can still be cancelled */
-        __atomic_store_n(&s->turns.cancelled, find_reason(s), __ATOMIC_RELAXED);
-        atomic_store(&s->turns.background_since, ad__os_now());
-    }
+    if (s->checkpoint.suspect.careful) note_begin(s); /* the operation keeps the engine, and can still be cancelled */
     if (ns < AD_BACKGROUND_NS || s->worker->backend->asynchronous || s->checkpoint.suspect.careful) return false;
     pthread_mutex_lock(&e->lock);
     /* Whether it may begin has been asked before (ad__background_has_room). Another principal may have come since; in
@@ -91,8 +94,7 @@ bool ad__background_begin(ad_worker_session *s, int64_t ns) {
         s->turns.share.party->in_background++;
         e->in_background++;
         ad__share_remove(&e->turns, &s->turns.share);
-        __atomic_store_n(&s->turns.cancelled, find_reason(s), __ATOMIC_RELAXED);
-        atomic_store(&s->turns.background_since, ad__os_now());
+        note_begin(s);
     }
     pthread_mutex_unlock(&e->lock);
     if (begins) release_engine(s);

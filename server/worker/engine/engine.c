@@ -209,6 +209,7 @@ static ad_turn run_turn(ad_engine *e, ad_worker_session *s, int64_t limit, int64
     bool ended = turn == AD_TURN_OVER;
     if (!ended && needs_checkpoint(s, turn)) ad__checkpoint_commit(s);
     if (ended) turn = s->worker->hooks.engine->drop(s);
+    s->turns.goes_on = turn == AD_TURN_MORE;
     update_under_way(e, s, turn == AD_TURN_OVER);
     bool stuck = ad__output_flush(&s->output);
     *now = ad__os_now();

@@ -18,12 +18,6 @@
 #include "server/worker/device/cost.h"
 #include "server/worker/checkpoint/buffer_free.h"
 
-static const char *name_operand(int nout, int i) {
-    static const char *const inputs[] = {"input 1", "input 2", "input 3"};
-    if (i < nout) return i ? "output 2" : "output";
-    return i - nout < 3 ? inputs[i - nout] : "an input";
-}
-
 /* ---- operands ---- */
 
 static int check_import_write(job *j, const ad_buffer *b) {
@@ -31,9 +25,9 @@ static int check_import_write(job *j, const ad_buffer *b) {
 }
 
 /* Note that the operation reads an operand. A user's kernel may read all of the buffer. */
-static void note_read(job *j, int i, const ad_desc *d) {
+static void note_read(job *j, int i) {
     if (!j->s->checkpoint.late || (i < j->op->nout && !j->launch)) return;
-    ad__checkpoint_note_read(j->s, j->buffer[i], j->launch ? (ad_extent){0, UINT64_MAX} : ad__checkpoint_extent(d));
+    ad__checkpoint_note_read(j->s, j->buffer[i], j->launch ? (ad_extent){0, UINT64_MAX} : ad__job_extent(j, i));
 }
 
 static int find_view(job *j, int i, const ad_desc *d) {
@@ -44,8 +38,8 @@ static int find_view(job *j, int i, const ad_desc *d) {
         return b->poison->code;
     }
     int status = i < j->op->nout ? check_import_write(j, b) : 0;
-    if (!status) status = ad__desc_check(d, (int64_t)b->size, name_operand(j->op->nout, i), &j->fault);
-    if (!status) note_read(j, i, d);
+    if (!status) status = ad__job_check_view(j, i, b);
+    if (!status) note_read(j, i);
     if (!status && b->filling) ad__checkpoint_end_filling(j->s, b);
     return status;
 }
@@ -61,7 +55,7 @@ static int find_operands(job *j) {
         if (o->desc.form == AD_VIEW && !(query && i < op->nout)) status = find_view(j, i, &o->desc);
         else if (i >= op->nout || o->desc.form != (query ? AD_SIZED : AD_FRESH))
             status = ad__fault(&j->fault, AD_E_VALUE, "%s: %s has the wrong form", ad__op_name(j->op),
-                               name_operand(op->nout, i));
+                               ad__job_operand_name(j, i));
         if (status) return status;
     }
     return 0;
@@ -171,7 +165,7 @@ static bool is_unrepeatable(const job *j, int output) {
 /* Get the bytes of an output's buffer that are written: all of a new one. */
 static ad_extent get_extent(const job *j, int output) {
     const ad_desc *d = &j->op->operand[output].desc;
-    return d->form == AD_VIEW ? ad__checkpoint_extent(d) : (ad_extent){0, UINT64_MAX};
+    return d->form == AD_VIEW ? ad__job_extent(j, output) : (ad_extent){0, UINT64_MAX};
 }
 
 static void announce_writes(job *j) {
@@ -252,23 +246,17 @@ static int check_length(job *j) {
         ad__op_name(j->op), seconds, limit);
 }
 
-/* Check the types and shapes of the operands, once for a message that comes again. AD_E_... */
-static int check_types(job *j) {
-    const ad_message *m = &j->s->messages.message;
-    ad_facts *facts = j->op == &m->op ? m->facts : NULL;
-    if (facts && facts->checked) return 0;
-    const int status = ad__check_op(j->op, &j->fault);
-    if (facts) facts->checked = !status;
-    return status;
-}
-
+/* Kind, types, shapes and length of a message that comes again are checked the first time only. */
 int ad__job_check(job *j) {
-    int status = check_kind(j);
+    const bool checked = j->facts && j->facts->checked;
+    int status = checked ? 0 : check_kind(j);
     if (!status) status = find_operands(j);
-    if (status) return status;
+    if (status || checked) return status;
     if (j->launch) return find_launch(j);
-    status = check_types(j);
-    return status ? status : check_length(j);
+    status = ad__check_op(j->op, &j->fault);
+    if (!status) status = check_length(j);
+    if (j->facts) j->facts->checked = !status;
+    return status;
 }
 
 int ad__job_run(job *j) {

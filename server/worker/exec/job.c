@@ -35,19 +35,12 @@ int ad__buffer_take_memory(ad_worker_session *s, ad_stream_queue *queue, ad_buff
     return ad__session_status(s, status, fault);
 }
 
-int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault) {
-    int64_t count;
-    int status = ad__shape_count(d->ndim, d->shape, d->dtype, &count, fault);
-    if (!status) *size = (uint64_t)count * ad__dtypes[d->dtype].size;
-    return status;
-}
-
 bool ad__op_needs_zeros(const ad_op *op) { return op->opcode == AD_REQ_UFUNC && op->nin > ad__ufunc(op->row)->nin; }
 
 int ad__job_make_output(job *j, int i) {
     const ad_desc *d = &j->op->operand[i].desc;
     uint64_t size = 0;
-    int status = d->form == AD_FRESH ? ad__fresh_size(d, &size, &j->fault) : 0;
+    int status = d->form == AD_FRESH ? ad__job_fresh_size(j, i, &size) : 0;
     if (!status && !j->made[i]) status = ad__buffers_add(&j->s->buffers, d->buffer, &j->buffer[i], &j->fault);
     if (status) return status;
     j->made[i] = true;
@@ -128,6 +121,7 @@ void ad__job_begin(job *j, ad_worker_session *s, ad_op *op, uint64_t number) {
     j->s = s;
     j->op = op;
     j->number = number;
+    j->facts = op == &s->messages.message.op ? s->messages.message.facts : NULL;
     j->inherited = NULL;
     j->stream_queue = NULL;
     j->nscratch = 0;

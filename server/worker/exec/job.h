@@ -12,6 +12,7 @@ typedef struct job {
     ad_stream_queue *stream_queue;
     ad_op *op;
     uint64_t number;
+    ad_facts *facts;      /* of the operation, where it is the message at hand and may come again; NULL: none */
     ad_launching *launch; /* NULL: not a user's kernel */
     ad_buffer **buffer;   /* buffer of each operand; NULL: a scalar, or not made yet */
     bool *made;           /* per output: its buffer is new */
@@ -64,6 +65,18 @@ int ad__job_guard_operands(job *j);
 /* Copy the replacements of outputs back after a run with this status. Returns the status of both. */
 int ad__job_put_back(job *j, int status);
 
+/* ---- extents.c ---- */
+/* Name operand i in errors. */
+const char *ad__job_operand_name(const job *j, int i);
+/* Check the view that operand i is against its buffer, as ad__desc_check does. */
+int ad__job_check_view(job *j, int i, const ad_buffer *b);
+/* Get the bytes of its buffer that the checked operand i touches. */
+ad_extent ad__job_extent(const job *j, int i);
+/* Compute the bytes of a fresh output. AD_E_VALUE. */
+int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault);
+/* Compute those of the fresh output i. */
+int ad__job_fresh_size(job *j, int i, uint64_t *size);
+
 /* ---- carried_states.c ---- */
 /* Tell whether an output is the states after a draw. They depend on the states before it, and on no check of its
  * parameters. */
@@ -76,8 +89,6 @@ bool ad__job_carry_states(job *j, int output);
 bool ad__op_needs_zeros(const ad_op *op);
 /* Make the buffer of a fresh or sized output and its memory, unless there is either. AD_E_... */
 int ad__job_make_output(job *j, int i);
-/* Compute the bytes of a fresh output. */
-int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault);
 /* Put the shape and type of a fresh output before the reason why there is no memory for it, where the text has room for
  * both. Returns the status. With other statuses than AD_E_MEMORY the fault stays as it is. */
 int ad__fresh_refused(const ad_desc *d, int status, ad_fault *fault);

@@ -142,11 +142,11 @@ static int redirect_output(job *j, int i) {
 
 int ad__job_guard_operands(job *j) {
     const ad_op *op = j->op;
-    if (op->opcode != AD_REQ_CALL && op->opcode != AD_REQ_QUERY) return 0;
-    for (int i = 0; i < op->nout + op->nin; i++) {
+    const int n = op->opcode == AD_REQ_CALL || op->opcode == AD_REQ_QUERY ? op->nout + op->nin : 0;
+    for (int i = 0; i < n; i++) {
         const ad_buffer *b = j->buffer[i];
-        ad_operand *o = &op->operand[i];
         if (!b || !ad__shared_is_open(b) || !is_guarded(op, i)) continue;
+        ad_operand *o = &op->operand[i];
         if (o->desc.form != AD_VIEW || !o->desc.buffer) continue; /* new memory, or a copy already */
         int status = i < op->nout ? redirect_output(j, i) : move_to_scratch(j, o, true);
         if (status) return status;

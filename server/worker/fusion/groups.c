@@ -135,7 +135,7 @@ void ad__groups_form(const ad_member *member, unsigned n, ad_groups *out) {
     unsigned placed = 0;
     find_needed(&f);
     find_connected(&f);
-    memset(head, 0xff, sizeof head);
+    memset(head, 0xff, n * sizeof *head);
     for (unsigned i = 0; i < n; i++) {
         unsigned root = find_root(&f, i);
         if (!out->needed[i]) continue;

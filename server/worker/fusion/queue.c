@@ -168,14 +168,14 @@ static bool has_room(const ad_worker_session *s, const ad_op *op, ad_buffer *con
 
 /* ---- queueing an operation ---- */
 
-static int add_outputs(ad_worker_session *s, const ad_op *op, ad_buffer **buffer) {
-    ad_fault fault;
+static int add_outputs(ad_worker_session *s, job *j) {
+    const ad_op *op = j->op;
+    ad_buffer **buffer = j->buffer;
     uint64_t size[AD_MAX_OUT];
     for (int i = 0; i < op->nout; i++) {
-        const ad_desc *d = &op->operand[i].desc;
         if (ad__fusion_is_view(&op->operand[i])) continue;
-        int status = ad__fresh_size(d, &size[i], &fault);
-        if (!status) status = ad__buffers_add(&s->buffers, d->buffer, &buffer[i], &fault);
+        int status = ad__job_fresh_size(j, i, &size[i]);
+        if (!status) status = ad__buffers_add(&s->buffers, op->operand[i].desc.buffer, &buffer[i], &j->fault);
         if (status) {
             if (i == 1 && !ad__fusion_is_view(&op->operand[0])) ad__buffers_remove(&s->buffers, buffer[0]);
             return status;
@@ -235,17 +235,17 @@ static bool can_join_after_drain(ad_worker_session *s, ad_op *op, job *j) {
 
 /* Refuse to queue an operation: it is executed by itself, after all that is queued. */
 static ad_fusion_offer refuse_op(ad_worker_session *s) {
-    if (ad__fusion_drain(s)) return AD_FUSION_REFUSED;
+    if (!s->fusion.count || ad__fusion_drain(s)) return AD_FUSION_REFUSED;
     s->fusion.way = AD_WAY_ALONE;
     return AD_FUSION_RETRY;
 }
 
 /* Find which outputs nothing before the operation has read, of those that exist already. */
-static uint8_t find_repeatable(const ad_worker_session *s, const ad_op *op, ad_buffer *const *buffer) {
+static uint8_t find_repeatable(const ad_worker_session *s, const job *j) {
     uint8_t found = 0;
-    for (int i = 0; i < op->nout && s->checkpoint.late; i++)
-        if (ad__fusion_is_view(&op->operand[i]) &&
-            ad__checkpoint_is_repeatable_write(s, buffer[i], ad__checkpoint_extent(&op->operand[i].desc)))
+    for (int i = 0; i < j->op->nout && s->checkpoint.late; i++)
+        if (ad__fusion_is_view(&j->op->operand[i]) &&
+            ad__checkpoint_is_repeatable_write(s, j->buffer[i], ad__job_extent(j, i)))
             found |= (uint8_t)(1u << i);
     return found;
 }
@@ -253,7 +253,7 @@ static uint8_t find_repeatable(const ad_worker_session *s, const ad_op *op, ad_b
 static ad_fusion_offer queue_op(ad_worker_session *s, ad_op *op, job *j, bool masked) {
     ad_fusion_queue *h = &s->fusion;
     if (!h->ops && !(h->ops = ad__os.malloc(sizeof *h->ops))) return refuse_op(s);
-    if (add_outputs(s, op, j->buffer)) return refuse_op(s);
+    if (add_outputs(s, j)) return refuse_op(s);
     renew_patience(s, op);
     ad_fusion_op *queued = &h->ops->op[h->count];
     queued->op = *op;
@@ -261,7 +261,7 @@ static ad_fusion_offer queue_op(ad_worker_session *s, ad_op *op, job *j, bool ma
     queued->place = s->messages.place;
     queued->cost = s->messages.cost;
     queued->masked = masked;
-    queued->repeatable = find_repeatable(s, op, j->buffer);
+    queued->repeatable = find_repeatable(s, j);
     queued->stream_queue = j->stream_queue;
     for (int i = 0; i < op->nout + op->nin; i++) queued->buffer[i] = j->buffer[i];
     ad__fusion_append(s, queued);

@@ -88,10 +88,10 @@ void ad__reply_fail(ad_worker_session *s, uint64_t request, const ad_poison *why
 }
 
 void ad__reply_ack(ad_worker_session *s, bool idle) {
+    const uint64_t ops = s->progress.complete - s->progress.told;
+    if (!ops) return;
     const uint64_t window_ops = ad__window_ops(&s->worker->config, &s->grants);
     const uint64_t window_bytes = ad__window_bytes(&s->worker->config, &s->grants);
-    uint64_t ops = s->progress.complete - s->progress.told;
-    if (!ops) return;
     uint64_t bytes = s->progress.bytes_done - s->progress.bytes_told;
     bool awaited = s->progress.told <
                    s->sharing.forked_at; /* before that the client checks again and again whether the fork is lost */

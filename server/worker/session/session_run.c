@@ -24,7 +24,8 @@
 #define ALLOWED (AD_BIT(AD_CLASS_OP) | AD_BIT(AD_CLASS_ASK))
 #define ROOM (1u << 20) /* queued bytes below which a paused client is read again */
 #define FLUSH_AT (64u << 10)
-#define CLOCK_EVERY 32 /* cheap messages between two looks at the clock */
+#define CLOCK_EVERY 32             /* cheap messages between two looks at the clock */
+#define CLOCK_AFTER (4 * AD_CHEAP) /* expected ns between two looks */
 
 static int report_protocol_error(ad_worker_session *s, int status, const ad_fault *fault) {
     ad__reply_bye(s, status, *fault->text ? fault->text : ad__error_text(status));
@@ -91,8 +92,10 @@ static int check_payload(ad_worker_session *s, ad_fault *fault) {
 
 /* Read the next message. 1: s->message is set; 0: none is there; negative: the session is over. */
 static int read_message(ad_worker_session *s) {
-    ad_fault fault = {0};
+    ad_fault fault;
     if (s->messages.at_hand) return 1;
+    fault.code = 0;
+    fault.text[0] = 0;
     for (;;) {
         int result = s->messages.in_frame ? 1 : begin_frame(s);
         if (result <= 0) return result;
@@ -197,6 +200,7 @@ ad_turn ad__session_turn(ad_worker_session *s, int64_t budget, int64_t limit) {
     if (s->fusion.draining && s->fusion.cost > limit && !asynchronous) return AD_TURN_HEAVY;
     if (s->fusion.draining && must_await_thread(s, s->fusion.cost)) return AD_TURN_WAITING;
     if (!ad__fusion_continue(s)) return AD_TURN_MORE;
+    int64_t unseen = 0;
     for (unsigned i = 1;; i++) {
         const bool last = atomic_load_explicit(&s->socket.ends_after_forks, memory_order_relaxed);
         int result = read_message(s);
@@ -220,7 +224,10 @@ ad_turn ad__session_turn(ad_worker_session *s, int64_t budget, int64_t limit) {
         if (ad__checkpoint_is_due(s)) ad__checkpoint_commit(s);
         if (atomic_load_explicit(&s->output.queued, memory_order_relaxed) > FLUSH_AT && ad__output_flush(&s->output))
             ad__engine_request_attention(s);
-        if ((cost > AD_CHEAP || i % CLOCK_EVERY == 0) && ad__os_now() >= until) return AD_TURN_MORE;
+        unseen += cost < CLOCK_AFTER ? cost : CLOCK_AFTER;
+        if (unseen < CLOCK_AFTER && i % CLOCK_EVERY) continue;
+        if (ad__os_now() >= until) return AD_TURN_MORE;
+        unseen = 0;
     }
     const int64_t time_to_wait = ad__fusion_time_to_wait(s);
     if (time_to_wait) {

@@ -45,7 +45,9 @@ static int take_or_make_room(ad_worker_session *s, ad_stream_queue *queue, uint6
                              ad_block *out, ad_fault *fault) {
     const ad_checkpoint_hooks *told = s->worker->hooks.checkpoint;
     char mine[16], moved[AD_SPILL_TEXT];
-    ad_fault why = {0};
+    ad_fault why;
+    why.code = 0;
+    why.text[0] = 0;
     ad__spill_stir(s->worker, queue);
     int status = get(queue->stream_arena, size, out, &why);
     while (status == AD_E_MEMORY && told->free_all_deferred(s)) status = get(queue->stream_arena, size, out, &why);
