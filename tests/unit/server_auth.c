@@ -230,7 +230,7 @@ Test(auth, how_much_somebody_may_have) {
     cr_assert_eq(load_files(line_of("alice", ALICE, "reserve=2M memory-each=1M names=3 buffers=50 priority=low"),
                             "uid:7 devices=all reserve=1G memory=1G priority=high names=0 operations=16 bytes=2M "
                             "kernel-time=1.5 "
-                            "sm-share=16\nuid:8 names=yes priority=normal sm-share=0\n"),
+                            "sm-share=16\nuid:8 names=yes priority=normal sm-share=0\nuid:9 names=1\n"),
                  0, "%s", fault.text);
     cr_assert(ad__principals_token(p, ALICE, strlen(ALICE), who, &g, &expires));
     cr_assert(g.reserve == 2 << 20 && g.each == 1 << 20 && g.names == 3 && g.may & AD_GRANT_NAMES && g.buffers == 50 &&
@@ -241,10 +241,13 @@ Test(auth, how_much_somebody_may_have) {
     ad__principals_user(p, 8, 0, NULL, who, &g);
     cr_assert(g.names == 0 && g.may & AD_GRANT_NAMES && g.priority == AD_PRIORITY_NORMAL);
     cr_assert_eq(g.sm_share, AD_GRANT_NO_SHARE, "a share of 0 is none, and not what the option says");
+    ad__principals_user(p, 9, 0, NULL, who, &g);
+    cr_assert(g.names == 1 && g.may & AD_GRANT_NAMES, "1 is one name, and not yes");
     size_t at = 0;
     cr_assert_str_eq(ad__principals_next(p, &at, &g), "token:alice");
     cr_assert_str_eq(ad__principals_next(p, &at, &g), "uid:7");
     cr_assert_str_eq(ad__principals_next(p, &at, &g), "uid:8");
+    cr_assert_str_eq(ad__principals_next(p, &at, &g), "uid:9");
     cr_assert_null(ad__principals_next(p, &at, &g));
 }
 

@@ -80,11 +80,10 @@ static uint64_t find_permission(const char *name) {
 static const char *set_permission(uint64_t bit, const char *value, ad_grants *g) {
     uint64_t most = 0;
     bool yes;
-    if (!ad__config_parse_bool(value, &yes)) {
-        if (bit != AD_GRANT_NAMES) return "expected yes or no";
-        if (!ad__config_parse_count(value, &most)) return "expected yes, no or how many";
-        yes = most > 0;
-    }
+    if (bit == AD_GRANT_NAMES && ad__config_parse_count(value, &most))
+        yes = most > 0; /* names=1 is one name, not yes */
+    else if (!ad__config_parse_bool(value, &yes))
+        return bit == AD_GRANT_NAMES ? "expected yes, no or how many" : "expected yes or no";
     if (bit == AD_GRANT_NAMES) g->names = most;
     g->may = yes ? g->may | bit : g->may & ~bit;
     g->named |= bit;
