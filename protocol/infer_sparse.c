@@ -203,3 +203,48 @@ int ad__infer_sprows(const ad_op *op, ad_result *result, ad_fault *fault) {
     ad__set_result(result, op->loop, 1, &entries);
     return 0;
 }
+
+int ad__infer_spdiagonal(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const int64_t row = op->param[0].as.i, column = op->param[1].as.i, length = op->param[2].as.i;
+    int64_t rows;
+    int status = check_sparse_loop(op, true, fault);
+
+    if (!status) status = check_csr_inputs(op, 0, &rows, fault);
+    if (status) return status;
+    if (row < 0 || column < 0 || length < 0 || row > rows || length > rows - row || column > INT64_MAX - length)
+        return ad__fault(fault, AD_E_VALUE,
+                         "spdiagonal: a diagonal of length %" PRId64 " cannot begin in row %" PRId64
+                         " and column %" PRId64 " of a matrix of %" PRId64
+                         " rows: none of them may be negative, and it "
+                         "must end within the matrix",
+                         length, row, column, rows);
+    ad__set_result(result, op->loop, 1, &length);
+    return 0;
+}
+
+int ad__infer_sptake(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const ad_desc *lines;
+    int64_t rows;
+    int status = check_csr_inputs(op, 0, &rows, fault);
+
+    if (!status) status = get_vector_input(op, 3, &lines, fault);
+    if (status) return status;
+    if (lines->dtype != AD_INT64)
+        return ad__fault(fault, AD_E_TYPE, "sptake: input 3 must be of type int64, not %s",
+                         ad__dtypes[lines->dtype].name);
+    set_csr_results(op, op->loop, result);
+    return 0;
+}
+
+int ad__infer_spcomponents(const ad_op *op, ad_result *result, ad_fault *fault) {
+    int64_t rows;
+    int status = check_sparse_loop(op, true, fault);
+
+    if (!status) status = check_csr_inputs(op, 0, &rows, fault);
+    if (status) return status;
+    const uint8_t index = op->operand[op->nout + 1].desc.dtype;
+    if (index == AD_INT32 && rows > INT32_MAX)
+        return ad__bad_shape(op, 2, "must have no more elements than its type has numbers", fault);
+    ad__set_result(result, index, 1, &rows);
+    return 0;
+}

@@ -38,11 +38,17 @@ static int set_csr_shape(const library_call *c, int k, int64_t n, int64_t *shape
     return 1;
 }
 
+/* The sparse matrix has n entries, and as many rows as were asked for. */
+static int set_taken_shape(const library_call *c, int k, int64_t n, int64_t *shape) {
+    shape[0] = k < 2 ? n : c->operand[c->op.nout + 3].desc.shape[0] + 1;
+    return 1;
+}
+
 /* Functions that set the shape of output k for the n of the reply. A call without one has outputs of n elements in one
  * dimension. */
 static int (*const shapes[AD_CALL_LIMIT])(const library_call *c, int k, int64_t n, int64_t *shape) = {
     [AD_CALL_nonzero] = set_nonzero_shape, [AD_CALL_compress] = set_compress_shape, [AD_CALL_spgemm] = set_csr_shape,
-    [AD_CALL_spunion] = set_csr_shape,     [AD_CALL_spband] = set_csr_shape,
+    [AD_CALL_spunion] = set_csr_shape,     [AD_CALL_spband] = set_csr_shape,        [AD_CALL_sptake] = set_taken_shape,
 };
 
 static int make_sized_outputs(library_call *c, int64_t n, ad_array **outs) {

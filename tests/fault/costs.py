@@ -194,8 +194,12 @@ def sparse():
         yield f"spunion of {rows} rows", lambda *a: _core.call("spunion", a, (0,)), [*one, *other]
         yield f"spband of {rows} rows", lambda *a: _core.call("spband", a, (0, n, False)), one
         yield f"sprows of {rows} rows", lambda p, n=n: _core.call("sprows", (p,), (n,)), [indptr]
+        yield f"spdiagonal of {rows} rows", lambda *a, n=rows: _core.call("spdiagonal", a, (0, 0, n)), one
+        yield f"sptake of {rows} rows", lambda *a: _core.call("sptake", a), [*one, np.arange(rows)[::-1].copy()]
         n = int(5e6 / 20) - 2
         indptr = np.arange(rows + 1) * n // rows
+        yield f"spcomponents of {rows} rows", lambda *a: _core.call("spcomponents", a), [
+            np.ones(n), rng.integers(0, rows, n), indptr]
         for columns in (1, n):
             yield f"sptranspose of {rows} rows, {columns} columns", lambda *a, m=columns: _core.call("sptranspose", a, (m,)), [
                 numbers("d", n, False), rng.integers(0, columns, n), indptr]

@@ -325,6 +325,7 @@ def sparse_cases(rng, place):
         indices = Written(place, *(p.astype(kind) for p in places(rng, N, rows)))
         wild = np.where(rng.random(rows + 1) < 0.5, pointers, places(rng, rows + 1, N)[1])
         indptr = Written(place, pointers.astype(kind), wild.astype(kind), pointers[::-1].astype(kind))
+        lines = Written(place, *places(rng, N, rows))
         for shape in ((rows,), (rows, 3)):
             x = Written(place, *numbers(rng, dtype, shape))
             for transposed in (False, True):
@@ -344,6 +345,9 @@ def sparse_cases(rng, place):
             yield "spband", (data, indices, indptr), (low, high, diagonal), {}, None
         yield "sptranspose", (data, indices, indptr), (rows,), {}, lambda r, n=rows: within(0, n)(r[1]) and within(0, N + 1)(r[2])
         yield "sprows", (indptr,), (N,), {}, within(0, rows)
+        yield "spdiagonal", (data, indices, indptr), (0, 1, rows), {}, None
+        yield "sptake", (data, indices, indptr, lines), (), {}, None
+        yield "spcomponents", (data, indices, indptr), (), {}, within(0, rows)
 
 
 def image_cases(rng, place):
@@ -431,7 +435,7 @@ CALLS = {name: make for make, names in {
     linalg_cases: "cholesky qr svd svdvals eigh eigvalsh inv lu slogdet eig eigvals qr_raw solve solve_triangular lstsq",
     random_cases: "random",
     curand_cases: "curand curand_seed",
-    sparse_cases: "spmm sptrsm spgemm ilu0 spunion sptranspose spband sprows",
+    sparse_cases: "spmm sptrsm spgemm ilu0 spunion sptranspose spband sprows spdiagonal sptake spcomponents",
     point_cases: "pair_distances nearest_points squareform",
     image_cases: "correlate1d window1d correlate rank_filter grey_filter spline1d sample label nearest_zero iir",
 }.items() for name in names.split()}

@@ -1,10 +1,11 @@
-"""The calls spunion, sptranspose, spband and sprows against SciPy and NumPy, and what is computed by them."""
+"""The calls spunion, sptranspose, spband, sprows, spdiagonal, sptake and spcomponents against SciPy and NumPy, and what is computed by them."""
 import itertools
 import operator
 
 import numpy as np
 import pytest
 import scipy.sparse as ss
+from scipy.sparse.csgraph import connected_components
 
 import arrayd as ad
 from arrayd.scipy import sparse as sp
@@ -123,6 +124,82 @@ def test_rows(index):
         assert got.dtype == index
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128, np.int64])
+@pytest.mark.parametrize("index", INDICES)
+def test_diagonal(dtype, index):
+    """Entries in any order, repeated ones added up; also where a part of the diagonal has none."""
+    rng = seed("diagonal", str(np.dtype(dtype)), str(np.dtype(index)))
+    for shape in SHAPES:
+        parts = shuffle(rng, make(rng, shape, dtype, index), True)
+        x = dense(parts, shape)[0]
+        for k in range(-shape[0], shape[1] + 1):
+            row, column = max(0, -k), max(0, k)
+            length = max(0, min(shape[0] - row, shape[1] - column))
+            got = call("spdiagonal", send(parts), (row, column, length)).get()
+            assert got.dtype == dtype
+            np.testing.assert_array_equal(got, np.diagonal(x, k)[:length] if min(shape) else np.zeros(0, dtype))
+    parts = send(make(rng, (4, 4), dtype, index))
+    np.testing.assert_array_equal(call("spdiagonal", parts, (1, 2**62, 3)).get(), 0)
+    for bad in ((-1, 0, 1), (0, -1, 1), (0, 0, -1), (2, 0, 3), (5, 0, 0), (0, 2**63 - 1, 3)):
+        with pytest.raises(ValueError, match="cannot begin in row"):
+            call("spdiagonal", parts, bad)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.float16, np.int32, np.float64, np.complex128])
+@pytest.mark.parametrize("index", INDICES)
+def test_taken_rows(dtype, index):
+    rng = seed("taken", str(np.dtype(dtype)), str(np.dtype(index)))
+    for shape in SHAPES:
+        data, indices, indptr = shuffle(rng, make(rng, shape, dtype, index), True)
+        for lines in ([], [0], [-1], rng.integers(-shape[0], max(shape[0], 1), 40), np.arange(shape[0])[::-1]):
+            lines = np.array(lines if shape[0] else [], np.int64)
+            got = [part.get() for part in call("sptake", (*send((data, indices, indptr)), ad.asarray(lines)))]
+            taken = [np.arange(indptr[i], indptr[i + 1]) for i in lines % max(shape[0], 1)]
+            places = np.concatenate([np.zeros(0, int), *taken])
+            np.testing.assert_array_equal(got[0], data[places])
+            np.testing.assert_array_equal(got[1], indices[places])
+            np.testing.assert_array_equal(got[2], np.concatenate([[0], np.cumsum([one.size for one in taken])]))
+            assert [part.dtype for part in got] == [dtype, index, index]
+    parts = send(make(rng, (4, 4), dtype, index))
+    for bad in (4, -5, 2**63 - 1, -2**63):
+        with pytest.raises(IndexError, match=f"the index {bad} of a sparse matrix is out of bounds for size 4"):
+            call("sptake", (*parts, ad.asarray(np.array([0, bad]))))
+    with pytest.raises(TypeError, match="input 3 must be of type int64, not int32"):
+        call("sptake", (*parts, ad.zeros(2, np.int32)))
+
+
+def test_taken_rows_of_too_many_entries():
+    """A result of more entries than 32 bits count is refused before there is memory for it."""
+    wide = [ad.zeros(1 << 16, np.int8), ad.zeros(1 << 16, np.int32), ad.asarray(np.array([0, 1 << 16], np.int32))]
+    with pytest.raises(ValueError, match="has 2147483648 entries, too many for indices of type int32"):
+        call("sptake", (*wide, ad.zeros(1 << 15, np.int64)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128, np.int64])
+@pytest.mark.parametrize("index", INDICES)
+def test_components(dtype, index):
+    rng = seed("components", str(np.dtype(dtype)), str(np.dtype(index)))
+    for n, density in ((0, 1), (1, 1), (2, 0.5), (40, 0.02), (40, 0.06), (300, 0.002), (300, 0.004), (300, 0.5)):
+        parts = shuffle(rng, make(rng, (n, n), dtype, index, density), True)
+        rows = np.repeat(np.arange(n), np.diff(parts[2]))
+        edges = parts[0] != 0
+        graph = ss.coo_matrix((np.ones(edges.sum()), (rows[edges], parts[1][edges])), shape=(n, n))
+        labels = connected_components(graph, False)[1] if n else np.zeros(0, int)
+        least = np.array([np.flatnonzero(labels == one)[0] for one in labels], int)
+        got = call("spcomponents", send(parts)).get()
+        np.testing.assert_array_equal(got, least)
+        assert got.dtype == index
+    path = np.arange(5000)[::-1] # each row is connected with the one before it, the last one first
+    indptr = np.arange(5001).astype(index)
+    got = call("spcomponents", send((np.ones(5000, dtype), np.maximum(np.arange(5000) - 1, 0).astype(index), indptr)))
+    assert not got.get().any()
+    got = call("spcomponents", send((np.ones(5000, dtype), path.astype(index), indptr))).get()
+    np.testing.assert_array_equal(got, np.minimum(np.arange(5000), path))
+    for bad in (2, -1):
+        with pytest.raises(IndexError, match=f"the index {bad} of a sparse matrix is out of bounds for size 2"):
+            call("spcomponents", send((np.ones(2, dtype), np.array([0, bad], index), np.array([0, 1, 2], index)))).get()
+
+
 def test_many_threads_have_parts():
     """Matrices of many entries, of which each thread takes rows."""
     rng = seed("parts")
@@ -149,6 +226,11 @@ def test_hostile_parts():
                     call("spunion", (*pair[0], *pair[1]), (0,))
             with pytest.raises(ValueError, match="must ascend"):
                 call("spband", bad, (0, 2, False))
+            with pytest.raises(ValueError, match="indptr of a sparse matrix must ascend"):
+                call("sptake", (*bad, ad.zeros(1, np.int64)))
+            for make_result in (lambda p=bad: call("spdiagonal", p, (0, 0, 2)), lambda p=bad: call("spcomponents", p)):
+                with pytest.raises(ValueError, match="indptr of a sparse matrix must ascend"):
+                    make_result().get()
         for indptr in (*wrong, [1, 2, 4, 6], [0, 2, 4, 5]):
             pointers = ad.asarray(np.array(indptr).astype(index))
             for make_result in (lambda p=pointers: call("sptranspose", (*right[:2], p), (3,))[0], lambda p=pointers: call("sprows", (p,), (6,))):

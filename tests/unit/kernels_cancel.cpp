@@ -116,6 +116,25 @@ Test(kernels_cancel, empty_rows) {
                                 {data, indices, indptr, data, indices, indptr}, {integer(0)}),
                  AD_E_INTERRUPTED);
     cr_assert_eq(cancelled_call(AD_CALL_sprows, AD_INT32, {out}, {indptr}, {integer(2)}), AD_E_INTERRUPTED);
+    nd<int32_t> roots({rows});
+    indices[0] = indices[1] = 0;
+    cr_assert_eq(cancelled_call(AD_CALL_spcomponents, AD_FLOAT64, {roots}, {data, indices, indptr}, {}),
+                 AD_E_INTERRUPTED);
+}
+
+/* One row may have any number of entries. */
+Test(kernels_cancel, a_row_of_many_entries) {
+    constexpr int64_t entries = (1 << 20) + 64;
+    nd<double> data({entries}), diagonal({1});
+    nd<int32_t> indices({entries}), indptr({2}), root({1});
+    indptr[0] = 0;
+    indptr[1] = entries;
+    for (int64_t i = 0; i < entries; i++) indices[i] = 0;
+    cr_assert_eq(cancelled_call(AD_CALL_spdiagonal, AD_FLOAT64, {diagonal}, {data, indices, indptr},
+                                {integer(0), integer(0), integer(1)}),
+                 AD_E_INTERRUPTED);
+    cr_assert_eq(cancelled_call(AD_CALL_spcomponents, AD_FLOAT64, {root}, {data, indices, indptr}, {}),
+                 AD_E_INTERRUPTED);
 }
 
 /* The first entry that is moved gives it up. */

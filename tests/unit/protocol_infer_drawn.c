@@ -94,6 +94,10 @@ static const struct {
         {"spband", "f4", "f4:? i4:? i4:?", "f4:7 i4:7 i4:4", "0 3 no"},
         {"sprows", "i4", "i4:7", "i4:4", "7"},
         {"sprows", "i8", "i8:7", "i8:4", "7"},
+        {"spdiagonal", "f4", "f4:2", "f4:7 i4:7 i4:4", "1 0 2"},
+        {"sptake", "f4", "f4:? i4:? i4:?", "f4:7 i4:7 i4:4 i8:9", ""},
+        {"spcomponents", "f4", "i4:3", "f4:7 i4:7 i4:4", ""},
+        {"spcomponents", "f4", "i8:3", "f4:7 i8:7 i8:4", ""},
 },
   ufuncs[] = {{"add", "f4", "f4:3,4", "f4:3,4 f4:4", ""},     {"add", "f4", "f4:3,4", "f4:3,4 2 b1:4", ""},
               {"subtract", "i8", "i8:3,4", "i8:3,4 2", ""},   {"negative", "i8", "i8:3", "i8:3", ""},
@@ -354,6 +358,13 @@ Test(infer_drawn, more_than_a_call_can_do) {
         {"sprows", "i4", "i4:7", "i4:0", "7", AD_E_VALUE},
         {"sprows", "f4", "f4:7", "f4:4", "7", AD_E_TYPE},
         {"sprows", "i4", "i4:7", "i8:4", "7", AD_E_TYPE},
+        {"spdiagonal", "f4", "f4:2", "f4:7 i4:7 i4:4", "2 0 2", AD_E_VALUE},
+        {"spdiagonal", "f4", "f4:2", "f4:7 i4:7 i4:4", "0 -1 2", AD_E_VALUE},
+        {"spdiagonal", "f4", "f4:2", "f4:7 i4:7 i4:4", "0 9223372036854775807 2", AD_E_VALUE},
+        {"spdiagonal", "i4", "i4:2", "i4:7 i4:7 i4:4", "0 0 2", AD_E_TYPE},
+        {"sptake", "f4", "f4:? i4:? i4:?", "f4:7 i4:7 i4:4 i4:9", "", AD_E_TYPE},
+        {"spcomponents", "f4", "i4:3", "f4:7 i4:7 i4:2147483650", "", AD_E_VALUE},
+        {"spcomponents", "u1", "i4:3", "u1:7 i4:7 i4:4", "", AD_E_TYPE},
     };
     for (size_t i = 0; i < COUNT(wrong); i++) {
         const int row = find_call(wrong[i].name);

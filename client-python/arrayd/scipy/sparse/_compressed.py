@@ -259,12 +259,10 @@ class CompressedBase(ExtremeMethods, SparseBase):
         """The k-th diagonal as a dense array."""
         self._check_two_dimensions("diagonal")
         rows, cols = self.shape
-        if not (-rows < k < cols and self.data.size):
+        if not (-rows < k < cols and self.data.size and self.dtype.char in "fdFDlq"):
             return SparseBase.diagonal(self, k)
-        kept = self._keep_band(k, k, True)
-        before = max(0, -k if self._major == 0 else k)  # lines that the diagonal does not meet
-        lines = kept._majors() - before if before else kept._majors()
-        return _entries.scatter_add(min(rows + min(k, 0), cols - max(k, 0)), lines, kept.data)
+        begin = (max(0, -k), max(0, k))[::1 if self._major == 0 else -1]
+        return call("spdiagonal", (self.data, self.indices, self.indptr), (*begin, min(rows + min(k, 0), cols - max(k, 0))))
 
     # ---- conversions ----
 

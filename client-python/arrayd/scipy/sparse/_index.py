@@ -5,6 +5,7 @@ import numpy as np
 
 import arrayd as ad
 
+from ..._base import call
 from ..._core import ndarray
 from . import _entries
 from ._types import SparseEfficiencyWarning, is_host_sparse, is_integer, issparse, sparray, spmatrix
@@ -177,14 +178,21 @@ def _take_lines(a, part):
         taken = _take_successive(a, *part.indices(size)[:2])
     else:
         index = ad.arange(*part.indices(size)) if isinstance(part, slice) else part
-        starts = a.indptr[:-1][index].astype(np.int64)
-        pointers, _, places = _entries.expand_ranges(starts, a.indptr[1:][index] - starts)
-        kind = a.indptr.dtype if places.size <= np.iinfo(a.indptr.dtype).max else np.dtype(np.int64)
-        taken = a.data[places], _entries.as_index(a.indices[places], kind), _entries.as_index(pointers, kind)
+        taken = _take_rows(a, _entries.as_index(index, np.dtype(np.int64)))
     lines = taken[2].size - 1
     shape = (lines, a._two[1]) if a._major == 0 else (a._two[0], lines)
     return type(a)._from_parts(*taken, shape, has_canonical_format=a._has_canonical_format,
                                has_sorted_indices=a._has_sorted_indices)
+
+
+def _take_rows(a, index):
+    """The data, indices and pointers of lines by their numbers, with indices of 64 bits where the matrix's do not count so far."""
+    try:
+        return call("sptake", (a.data, a.indices, a.indptr, index))
+    except ValueError:
+        if a.indptr.dtype == np.int64:
+            raise
+    return call("sptake", (a.data, a.indices.astype(np.int64), a.indptr.astype(np.int64), index))
 
 
 def _take_successive(a, start, stop):

@@ -3,48 +3,18 @@ import numpy as np
 
 import arrayd as ad
 
-from .. import _entries
+from ...._base import call
 from .._base import find_class
 from .._types import is_host_sparse, issparse
 
 __all__ = ["connected_components"]
 
 
-def _label_places(row, col, n):
-    """For each node the least one that it is connected with. Waits.
-
-    Of many edges some connect most of what is connected, so that few others have to be looked at more than once.
-    """
-    labels = ad.arange(n)
-    some = row.size // (2 * n) if n else 0
-    if some > 1:
-        labels = _connect(labels, row[::some], col[::some])
-    return _connect(labels, row, col)
-
-
-def _connect(labels, row, col):
-    """The labels, which are roots of trees, with edges besides. Waits.
-
-    Trees grow: of each edge between roots the greater one gets the lesser one for a parent, if it has no lesser parent. Edges
-    within a tree are left out.
-    """
-    while True:
-        row, col = labels[row], labels[col]
-        left = ad.nonzero(row != col)[0]
-        if left.size == 0:
-            return labels
-        row, col = row[left], col[left]
-        labels = _find_roots(_entries.scatter_extreme(labels.copy(), ad.maximum(row, col), ad.minimum(row, col), False))
-
-
-def _find_roots(parents):
-    """The root of each node. Waits."""
-    while True:
-        parents = parents[parents]
-        jumped = parents[parents]
-        if bool((jumped == parents).all()):
-            return parents
-        parents = jumped
+def _label_places(a):
+    """For each node of a graph in CSR format the least one that it is connected with."""
+    if a.dtype.char not in "fdFDlq":
+        a = a.astype(np.complex128 if a.dtype.kind == "c" else np.float64)
+    return call("spcomponents", (a.data, a.indices, a.indptr))
 
 
 def connected_components(csgraph, directed=True, connection="weak", return_labels=True):
@@ -66,13 +36,11 @@ def connected_components(csgraph, directed=True, connection="weak", return_label
     if directed and connection.lower() == "strong":
         return _label_strong(csgraph, return_labels)
     n = csgraph.shape[0]
-    row, col, data = csgraph._triple()
-    row, col = row.astype(np.int64), col.astype(np.int64)
-    labels = _label_places(row, ad.where(data != 0, col, row), n)
-    first = labels == ad.arange(n)
-    number = ad.cumsum(first) - 1
+    labels = _label_places(csgraph if csgraph.format in ("csr", "csc") else csgraph.tocsr())
+    first = labels == ad.arange(n, dtype=labels.dtype)
+    number = ad.cumsum(first, dtype=np.int32) - 1
     count = int(number[-1]) + 1 if n else 0
-    return (count, number[labels].astype(np.int32)) if return_labels else count
+    return (count, number[labels]) if return_labels else count
 
 
 def _label_strong(csgraph, return_labels):
