@@ -61,12 +61,14 @@ template <class T, class I> inline void fetch_ahead(const sparse_product<T, I> &
 
 /* f(column, product) for the products of row i in their order. */
 template <class T, class I, class F> void go_through_products(const sparse_product<T, I> &p, int64_t i, F f) {
+    const csr<T, I> a = p.a, b = p.b;
+    const int64_t behind = a.indptr[i + 1];
     int64_t products = 0;
-    for (int64_t e = p.a.indptr[i]; e < int64_t(p.a.indptr[i + 1]); e++) {
-        const int64_t k = p.a.indices[e], begin = p.b.indptr[k], end = p.b.indptr[k + 1];
-        const T factor = p.a.data[e];
+    for (int64_t e = a.indptr[i]; e < behind; e++) {
+        const int64_t k = a.indices[e], begin = b.indptr[k], end = b.indptr[k + 1];
+        const T factor = a.data[e];
         fetch_ahead(p, e + AHEAD);
-        for (int64_t g = begin; g < end; g++) f(p.b.indices[g], factor * p.b.data[g]);
+        for (int64_t g = begin; g < end; g++) f(b.indices[g], factor * b.data[g]);
         if ((products += end - begin) < CANCEL_EVERY) continue;
         products = 0;
         ad_cpu_check_cancelled();
@@ -150,10 +152,13 @@ void write_row(const sparse_product<T, I> &p, const row_table<T, I> &t, int64_t 
 
 /* Find words of bits that are not 0, without branches; how many there are. */
 template <class T, class I> int64_t find_words(const row_table<T, I> &t) {
+    const uint64_t *bits = t.bits;
+    uint64_t *found = t.found;
+    const int64_t words = t.words;
     int64_t n = 0;
-    for (int64_t w = 0; w < t.words; w++) {
-        t.found[n] = uint64_t(w);
-        n += t.bits[w] != 0;
+    for (int64_t w = 0; w < words; w++) {
+        found[n] = uint64_t(w);
+        n += bits[w] != 0;
     }
     return n;
 }
@@ -161,18 +166,20 @@ template <class T, class I> int64_t find_words(const row_table<T, I> &t) {
 /* Write the sums of a row, whose words have been found, and make them 0 again. */
 template <class T, class I>
 void write_sums(const sparse_product<T, I> &p, const row_table<T, I> &t, int64_t i, int64_t words) {
-    T *data = p.data + p.room[i];
+    T *data = p.data + p.room[i], *sums = t.sums;
     I *indices = p.indices + p.room[i];
+    uint64_t *words_of = t.bits;
+    const uint64_t *found = t.found;
     int64_t n = 0;
     for (int64_t k = 0; k < words; k++) {
-        const int64_t w = int64_t(t.found[k]);
-        for (uint64_t bits = t.bits[w]; bits; bits &= bits - 1) {
+        const int64_t w = int64_t(found[k]);
+        for (uint64_t bits = words_of[w]; bits; bits &= bits - 1) {
             const int64_t column = 64 * w + __builtin_ctzll(bits);
-            data[n] = t.sums[column];
+            data[n] = sums[column];
             indices[n++] = I(column);
-            t.sums[column] = T(0);
+            sums[column] = T(0);
         }
-        t.bits[w] = 0;
+        words_of[w] = 0;
     }
     p.count[i] = n;
 }
