@@ -131,11 +131,36 @@ template <bool Right, class S> int search_type(ad_call *c, const array *x, const
 
 int64_t value_at(const array *x, int64_t i) { return *reinterpret_cast<const int64_t *>(x->data + i * x->stride[0]); }
 
+/* Whether values are from 0 to below bins, without a branch for each. */
+template <class F> bool all_below(F value, int64_t begin, int64_t end, int64_t bins) {
+    int64_t signs = 0;
+    for (int64_t i = begin; i < end; i++) signs |= value(i) | (bins - 1 - value(i));
+    return signs >= 0;
+}
+
+/* f(values), a function of the place: values that lie side by side are read with a step that the compiler knows. */
+template <class F> inline void with_values(const array *x, F f) {
+    const char *data = x->data;
+    const int64_t step = x->stride[0];
+    if (step == 8) f([=](int64_t i) { return reinterpret_cast<const int64_t *>(data)[i]; });
+    else f([=](int64_t i) { return *reinterpret_cast<const int64_t *>(data + i * step); });
+}
+
+/* The first of the values begin .. end - 1 that is out of bounds; end where none is. */
+int64_t find_wrong(const array *x, int64_t begin, int64_t end, int64_t bins) {
+    int64_t i = begin;
+    with_values(x, [&](auto value) {
+        if (all_below(value, begin, end, bins)) i = end;
+        while (i < end && uint64_t(value(i)) < uint64_t(bins)) i++;
+    });
+    return i;
+}
+
 int check_values(ad_call *c, const array *x, int64_t n, int64_t bins) {
     std::atomic<int64_t> bad{n};
     ad_cpu_parallel(n, COUNT_GRAIN, [&](int64_t begin, int64_t end) {
-        int64_t i = begin, old = bad.load();
-        while (i < end && uint64_t(value_at(x, i)) < uint64_t(bins)) i++;
+        const int64_t i = find_wrong(x, begin, end, bins);
+        int64_t old = bad.load();
         while (i < end && i < old && !bad.compare_exchange_weak(old, i)) {}
     });
     if (bad.load() == n) return 0;
@@ -145,35 +170,63 @@ int check_values(ad_call *c, const array *x, int64_t n, int64_t bins) {
                      (long long)value, (long long)bins);
 }
 
+/* Count values begin .. end - 1 in a table of four parts, so that equal ones that follow one another do not wait. */
+void count_values(const array *x, int64_t begin, int64_t end, int64_t bins, int64_t *table) {
+    with_values(x, [&](auto value) {
+        int64_t i = begin;
+        for (; i + 4 <= end; i += 4)
+            for (int64_t k = 0; k < 4; k++) table[k * bins + value(i + k)]++;
+        for (; i < end; i++) table[value(i)]++;
+    });
+}
+
 /* Tables of their own for pieces of the input, added at the end. */
-int count_parallel(ad_call *c, const array *x, int64_t n, const array *out, int64_t bins) {
-    const int64_t pieces = ad_cpu_parallel_threads(), piece = (n + pieces - 1) / pieces;
-    int64_t *table = static_cast<int64_t *>(ad_call_workspace(c, uint64_t(pieces * bins) * 8));
+int count_pieces(ad_call *c, const array *x, int64_t n, const array *out, int64_t bins) {
+    const int64_t pieces = std::min<int64_t>(ad_cpu_parallel_threads(), (n + COUNT_GRAIN - 1) / COUNT_GRAIN);
+    const int64_t piece = (n + pieces - 1) / pieces, tables = 4 * pieces;
+    int64_t *table = static_cast<int64_t *>(ad_call_workspace(c, uint64_t(tables * bins) * 8));
     if (!table) return AD_E_MEMORY;
-    memset(table, 0, size_t(pieces * bins) * 8);
+    memset(table, 0, size_t(tables * bins) * 8);
     ad_cpu_parallel(pieces, 1, [&](int64_t begin, int64_t end) {
         for (int64_t p = begin; p < end; p++)
-            for (int64_t i = p * piece, last = i + piece < n ? i + piece : n; i < last; i++)
-                table[p * bins + value_at(x, i)]++;
+            ad_cpu_in_order(std::max<int64_t>(std::min(piece, n - p * piece), 0), [&](int64_t first, int64_t last) {
+                count_values(x, p * piece + first, p * piece + last, bins, table + 4 * p * bins);
+            });
     });
     c->run->wrote = true;
     for (int64_t b = 0; b < bins; b++) {
         int64_t sum = 0;
-        for (int64_t p = 0; p < pieces; p++) sum += table[p * bins + b];
+        for (int64_t p = 0; p < tables; p++) sum += table[p * bins + b];
         *reinterpret_cast<int64_t *>(out->data + b * out->stride[0]) = sum;
     }
     return 0;
 }
 
-/* Count elements one after another: floats are then added in the order of the input. */
-template <class T> void count_serial(const array *x, int64_t n, const array *weights, const array *out, int64_t bins) {
-    const int64_t step = out->stride[0];
-    for (int64_t b = 0; b < bins; b++) *reinterpret_cast<T *>(out->data + b * step) = T(0);
+/* Add weights one after another, so in the order of the input. */
+void add_weights(const array *x, int64_t n, const array *weights, const array *out, int64_t bins) {
+    const int64_t step = out->stride[0], weight_step = weights->stride[0];
+    char *to = out->data;
+    const char *from = weights->data;
+    for (int64_t b = 0; b < bins; b++) *reinterpret_cast<double *>(to + b * step) = 0;
     ad_cpu_in_order(n, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; i++) {
-            T *bin = reinterpret_cast<T *>(out->data + value_at(x, i) * step);
-            *bin += !weights ? T(1) : *reinterpret_cast<const T *>(weights->data + i * weights->stride[0]);
-        }
+        with_values(x, [&](auto value) {
+            if (step == 8 && weight_step == 8)
+                for (int64_t i = begin; i < end; i++)
+                    reinterpret_cast<double *>(to)[value(i)] += reinterpret_cast<const double *>(from)[i];
+            else
+                for (int64_t i = begin; i < end; i++)
+                    *reinterpret_cast<double *>(to + value(i) * step) +=
+                        *reinterpret_cast<const double *>(from + i * weight_step);
+        });
+    });
+}
+
+/* Count values one after another. */
+void count_serial(const array *x, int64_t n, const array *out, int64_t bins) {
+    const int64_t step = out->stride[0];
+    for (int64_t b = 0; b < bins; b++) *reinterpret_cast<int64_t *>(out->data + b * step) = 0;
+    ad_cpu_in_order(n, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++) ++*reinterpret_cast<int64_t *>(out->data + value_at(x, i) * step);
     });
 }
 
@@ -261,12 +314,12 @@ int ad_call_bincount(ad_call *c) {
         return status;
     const int64_t n = x.shape[0], bins = out.shape[0];
     if ((status = check_values(c, &x, n, bins))) return status;
-    if (!weighted && n >= 2 * COUNT_GRAIN && bins <= OWN_BINS && ad_cpu_parallel_threads() > 1) {
-        if ((status = count_parallel(c, &x, n, &out, bins))) return status;
+    if (!weighted && bins <= OWN_BINS && n / 8 > bins) {
+        if ((status = count_pieces(c, &x, n, &out, bins))) return status;
         return ad_call_finish(c, 0, &out);
     }
     c->run->wrote = true;
-    if (weighted) count_serial<double>(&x, n, &weights, &out, bins);
-    else count_serial<int64_t>(&x, n, nullptr, &out, bins);
+    if (weighted) add_weights(&x, n, &weights, &out, bins);
+    else count_serial(&x, n, &out, bins);
     return ad_call_finish(c, 0, &out);
 }
