@@ -15,23 +15,39 @@ template <class T> struct blas;
 template <> struct blas<float> {
     static constexpr auto gemm = cblas_sgemm;
     static constexpr auto gemv = cblas_sgemv;
+    static float dot(int n, const float *x, int x_step, const float *y, int y_step) {
+        return cblas_sdot(n, x, x_step, y, y_step);
+    }
     static constexpr float one = 1, zero = 0;
 };
 template <> struct blas<double> {
     static constexpr auto gemm = cblas_dgemm;
     static constexpr auto gemv = cblas_dgemv;
+    static double dot(int n, const double *x, int x_step, const double *y, int y_step) {
+        return cblas_ddot(n, x, x_step, y, y_step);
+    }
     static constexpr double one = 1, zero = 0;
 };
 constexpr float complex64_one[2] = {1, 0}, complex64_zero[2] = {0, 0};
 template <> struct blas<complex<float>> {
     static constexpr auto gemm = cblas_cgemm;
     static constexpr auto gemv = cblas_cgemv;
+    static complex<float> dot(int n, const complex<float> *x, int x_step, const complex<float> *y, int y_step) {
+        complex<float> sum;
+        cblas_cdotu_sub(n, x, x_step, y, y_step, &sum);
+        return sum;
+    }
     static constexpr const void *one = complex64_one, *zero = complex64_zero;
 };
 constexpr double complex128_one[2] = {1, 0}, complex128_zero[2] = {0, 0};
 template <> struct blas<complex<double>> {
     static constexpr auto gemm = cblas_zgemm;
     static constexpr auto gemv = cblas_zgemv;
+    static complex<double> dot(int n, const complex<double> *x, int x_step, const complex<double> *y, int y_step) {
+        complex<double> sum;
+        cblas_zdotu_sub(n, x, x_step, y, y_step, &sum);
+        return sum;
+    }
     static constexpr const void *one = complex128_one, *zero = complex128_zero;
 };
 
@@ -65,8 +81,18 @@ template <class T> void gemv(const ad_matrix *m, char *x, int64_t x_step, char *
 
 bool vector_step(int64_t step, int64_t size) { return step >= size && step % size == 0 && step / size <= INT_MAX; }
 
+/* The product of a row and a column, which is one element. */
+template <class T> void dot(const ad_matrix *a, const ad_matrix *b, const ad_matrix *c, bool add) {
+    constexpr int64_t size = sizeof(T);
+    const T sum = blas<T>::dot(int(a->columns), at<const T>(a), int(a->column_step / size), at<const T>(b),
+                               int(b->row_step / size));
+    *at<T>(c) = add ? *at<T>(c) + sum : sum;
+}
+
 template <class T> void multiply(const ad_matrix *a, const ad_matrix *b, const ad_matrix *c, bool add) {
     constexpr int64_t size = sizeof(T);
+    if (c->rows == 1 && c->columns == 1 && vector_step(a->column_step, size) && vector_step(b->row_step, size))
+        return dot<T>(a, b, c, add);
     if (c->columns == 1 && vector_step(b->row_step, size) && vector_step(c->row_step, size))
         return gemv<T>(a, b->data, b->row_step, c->data, c->row_step, add);
     if (c->rows == 1 && vector_step(a->column_step, size)) {

@@ -49,7 +49,7 @@ class _Basis:
         """As _subtract, twice; and the length of what is left."""
         w, h = self._subtract(w.reshape(1, self.n), size)
         w, more = self._subtract(w, size)
-        return w, h + more, _norm(w)
+        return w, h + more, _norm(w[0])
 
     def extend(self, first):
         """Extend from `first` vectors to all; the norm of the residual and the residual itself.
@@ -89,9 +89,9 @@ class _Basis:
                 w, h, length = self._orthogonalise(w, j + 1)
             else:
                 w = w - length * self.V[j - 1]
-                alpha = _multiply_inner(self.V[j], w)
+                alpha = _multiply_inner(self.V[j], w[0])
                 w, h = self._subtract(w - alpha * self.V[j], j + 1)
-                length = _norm(w)
+                length = _norm(w[0])
                 self.products[j, -1] = alpha
             w = w / ad.maximum(length, self.least)
             if j + 1 < self.ncv:

@@ -21,8 +21,7 @@ _ELEMENTS_AHEAD = 1 << 20  # of a vector that is this long none is sent ahead
 
 def _multiply_inner(x, y):
     """The product of two vectors of one type, the first conjugated; 0-d."""
-    x = x.conj() if x.dtype.kind == "c" else x
-    return matrix_product(x.reshape(1, -1), y.reshape(-1, 1)).reshape(())
+    return (x.conj() if x.dtype.kind == "c" else x) @ y
 
 
 def _norm(x):
