@@ -84,6 +84,7 @@ typedef struct ad__py_state {
     PyTypeObject *np_ndarray, *np_generic, *np_dtype;
     PyObject *numpy, *np_asarray, *np_empty, *np_axis_error, *np_complex_warning;
     bool tf32; /* the environment allows float32 products in TF32 */
+    bool truncates_slices; /* a slice's ends may be of any type that int() takes, as in CuPy */
 } ad__py_state;
 extern ad__py_state ad__py;
 
@@ -240,6 +241,7 @@ extern PyMethodDef ad__py_export_methods[]; /* export.c */
 extern PyMethodDef ad__py_lend_methods[];   /* lend.c */
 int ad__py_exchange_init(PyObject *module);
 extern PyMethodDef ad__py_exchange_methods[]; /* exchange.c */
+extern PyMethodDef ad__py_index_methods[];    /* index_parse.c */
 extern PyMethodDef ad__py_arrow_methods[];    /* arrow.c */
 
 /* ---- gil.c: the interpreter, on whatever thread; where it ends, or there is no memory for a thread, nothing ---- */

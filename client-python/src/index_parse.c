@@ -198,10 +198,39 @@ static int apply_int(ad__py_key *k, const ad__py_key_item *item, const ad_array_
     return 0;
 }
 
+/* int() of a slice's part, or None where it is not there. New reference, or NULL. */
+static PyObject *truncate_part(PyObject *slice, const char *name) {
+    PyObject *part = PyObject_GetAttrString(slice, name), *whole = NULL;
+    if (part) whole = part == Py_None ? Py_NewRef(part) : PyNumber_Long(part);
+    Py_XDECREF(part);
+    return whole;
+}
+
+/* A slice with int() of each of its parts. New reference, or NULL. */
+static PyObject *truncate_slice(PyObject *slice) {
+    PyObject *start = truncate_part(slice, "start"), *made = NULL;
+    PyObject *stop = start ? truncate_part(slice, "stop") : NULL, *step = stop ? truncate_part(slice, "step") : NULL;
+    if (step) made = PySlice_New(start, stop, step);
+    Py_XDECREF(start);
+    Py_XDECREF(stop);
+    Py_XDECREF(step);
+    return made;
+}
+
+static int unpack_slice(PyObject *o, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t *step) {
+    if (PySlice_Unpack(o, start, stop, step) == 0) return 0;
+    if (!ad__py.truncates_slices || !PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
+    PyErr_Clear();
+    PyObject *slice = truncate_slice(o);
+    const int status = slice ? PySlice_Unpack(slice, start, stop, step) : -1;
+    Py_XDECREF(slice);
+    return status;
+}
+
 static int apply_slice(ad__py_key *k, const ad__py_key_item *item, const ad_array_info *a, int axis) {
     Py_ssize_t start, stop, step, n;
     int64_t stride = a->strides[axis];
-    if (PySlice_Unpack(item->object, &start, &stop, &step) != 0) return -1;
+    if (unpack_slice(item->object, &start, &stop, &step) != 0) return -1;
     n = PySlice_AdjustIndices((Py_ssize_t)a->shape[axis], &start, &stop, step);
     if (n > 0 && a->count) k->offset += start * stride;
     if (__builtin_mul_overflow(stride, step, &stride))
@@ -315,3 +344,17 @@ PyObject *ad__py_key_view(const ad__py_key *k, PyObject *a) {
     int status = ad_view(ad__py_handle(a), info.dtype, offset, k->ndim, k->shape, k->strides, &view);
     return ad__py_view_result(status, &view, a);
 }
+
+static PyObject *py_truncate_slices(PyObject *module, PyObject *truncated) {
+    const int is = PyObject_IsTrue(truncated);
+    (void)module;
+    if (is < 0) return NULL;
+    ad__py.truncates_slices = is;
+    Py_RETURN_NONE;
+}
+
+PyMethodDef ad__py_index_methods[] = {
+    {"truncate_slices", py_truncate_slices, METH_O,
+     "Whether a slice's ends may be of any type that int() takes, as in CuPy."},
+    {NULL, NULL, 0, NULL},
+};

@@ -26,12 +26,12 @@ static int import_numpy(void) {
 }
 
 static int add_functions(PyObject *module) {
-    PyMethodDef *const tables[] = {ad__py_session_methods, ad__py_dtype_methods,   ad__py_host_methods,
-                                   ad__py_create_methods,  ad__py_reduce_methods,  ad__py_call_methods,
-                                   ad__py_ufunc_methods,   ad__py_shared_methods,  ad__py_device_methods,
-                                   ad__py_kernel_methods,  ad__py_sharing_methods, ad__py_watch_methods,
-                                   ad__py_export_methods,  ad__py_lend_methods,    ad__py_arrow_methods,
-                                   ad__py_gil_methods,     ad__py_exchange_methods};
+    PyMethodDef *const tables[] = {ad__py_session_methods, ad__py_dtype_methods,    ad__py_host_methods,
+                                   ad__py_create_methods,  ad__py_reduce_methods,   ad__py_call_methods,
+                                   ad__py_ufunc_methods,   ad__py_shared_methods,   ad__py_device_methods,
+                                   ad__py_kernel_methods,  ad__py_sharing_methods,  ad__py_watch_methods,
+                                   ad__py_export_methods,  ad__py_lend_methods,     ad__py_arrow_methods,
+                                   ad__py_gil_methods,     ad__py_exchange_methods, ad__py_index_methods};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if (PyModule_AddFunctions(module, tables[i]) != 0) return -1;
     return 0;

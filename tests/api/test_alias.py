@@ -160,6 +160,36 @@ assert cupy.histogramdd(points, 2, None, weights, True)[0].tolist() == [2 / 6, 1
     assert done.returncode == 0, done.stderr
 
 
+def test_ends_of_slices_that_are_no_integers():
+    program = """
+import arrayd as ad
+a = ad.arange(10)
+for end in (4.7, ad.asarray(4.7)):
+    try:
+        a[:end]
+        raise SystemExit("a slice of NumPy's ends at an integer")
+    except TypeError:
+        pass
+import arrayd.cupy
+arrayd.cupy.install()
+import cupy
+import numpy as np
+for end in (4.7, np.float32(4.7), cupy.asarray(4.7), cupy.float32(4)):
+    assert a[:end].tolist() == [0, 1, 2, 3] and a[end::2.0].tolist() == [4, 6, 8], end
+a[-2.5:] = 0
+assert a[6.0:9].tolist() == [6, 7, 0]
+assert cupy.ones((3, 4))[:, :cupy.asarray(2.5)].shape == (3, 2)
+for end in (1j, [1], cupy.arange(2), float("nan")):
+    try:
+        a[:end]
+        raise SystemExit(f"{end} ended a slice")
+    except (TypeError, ValueError):
+        pass
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
 def test_functions_of_types_that_cupy_has_kept():
     program = """
 import arrayd.cupy

@@ -158,8 +158,9 @@ def install():
         if name in sys.modules:
             raise RuntimeError(f"{name} has been imported already; arrayd.cupy.install() must come before")
     sys.meta_path.insert(0, _Finder())
-    from .. import ndarray
+    from .. import _core, ndarray
     from .._array.structured import StructuredArray
+    _core.truncate_slices(True)
     StructuredArray.__module__ = ndarray.__module__ = "cupy"  # by which libraries choose what to do with an array
     for name in _SAID.keys() & sys.modules.keys():
         _rename_classes(sys.modules[name])
