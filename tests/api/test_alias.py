@@ -160,6 +160,21 @@ assert cupy.histogramdd(points, 2, None, weights, True)[0].tolist() == [2 / 6, 1
     assert done.returncode == 0, done.stderr
 
 
+def test_what_cupys_show_config_prints():
+    program = """
+import contextlib, io
+import arrayd.cupy
+arrayd.cupy.install()
+import cupy, cupyx
+for full in (False, True):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        cupy.show_config(_full=full)
+    assert out.getvalue() == str(cupyx.get_runtime_info(full=full)) and ("Device 0 Name" in out.getvalue()) == full
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
 def test_ends_of_slices_that_are_no_integers():
     program = """
 import arrayd as ad

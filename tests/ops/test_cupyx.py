@@ -78,6 +78,7 @@ def test_runtime_info():
     assert (info.arrayd_version, info.server, info.url) == (ad.__version__, facts["server"], facts["url"])
     assert len(info.devices) == facts["devices"] and info.devices[0]["memory"] == facts["memory"]
     text = str(info)
+    assert info.cupy_version == ad.cupy.VERSION and f": {ad.cupy.VERSION} " in text
     assert all(word in text for word in (np.__version__, facts["backend"], info.devices[0]["name"], "Device 0 Memory"))
     before = ad.session_info()["round_trips"]
     assert "Device 0" not in str(cupyx.get_runtime_info(full=False)) and ad.session_info()["round_trips"] == before
@@ -193,6 +194,12 @@ def test_gufunc_types():
 
 
 # ---- the profiler ----
+
+def test_the_timer_that_has_moved():
+    with pytest.warns(UserWarning, match="cupyx.profiler.benchmark") as warned:
+        times = cupyx.time.repeat(ad.sin, (ad.arange(3.0),), n_repeat=2, n_warmup=0)
+    assert [one.category for one in warned] == [UserWarning] and times.cpu_times.shape == (2,)
+
 
 def test_benchmark():
     calls = []

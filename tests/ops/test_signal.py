@@ -221,6 +221,22 @@ def test_spectra(dtype):
     compare("istft", z, nperseg=64, noverlap=40, boundary=False, input_onesided=dtype != "complex128", scaling="psd")
 
 
+def test_spectra_of_unlike_shapes():
+    """Arrays of other dimensions go together; of none is left as many elements as the shorter has."""
+    for first, second, axis in (((300,), (5, 300), -1), ((2, 1, 60), (3, 60), -1), ((40, 3), (40, 1), 0), ((10,), (5, 0), -1),
+                                ((5, 0), (10,), -1), ((10, 10, 3), (10, 0, 1), 1), ((10, 0, 1), (10, 10, 3), 1),
+                                ((0, 5, 2), (0, 5, 2), 1), ((3, 4), (2, 4), -1)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # nperseg is larger than the arrays
+            compare("csd", noise("float64", first), noise("float64", second), axis=axis)
+    x = noise("float64", (1024, 1, 1))
+    _, _, z = scipy_signal.stft(x, nperseg=16, axis=0)
+    compare("istft", z.T, nperseg=16, time_axis=0, freq_axis=-1)
+    compare("istft", z, nperseg=16, time_axis=-1, freq_axis=0)
+    with pytest.raises(ValueError, match="window length is not equal"):
+        signal.resample(ad.arange(9.0), 18, window=ad.ones(8))
+
+
 def test_design():
     """Functions that SciPy computes on this side take arrays of the server, and return them."""
     compare("butter", 4, 0.3)

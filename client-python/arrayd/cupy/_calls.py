@@ -1,5 +1,6 @@
 """Functions of the module `cupy` that differ from arrayd's in how they are called: arrayd's are called as NumPy's."""
 import functools
+import sys
 
 import numpy
 
@@ -47,6 +48,13 @@ def array(obj, dtype=None, copy=True, order="K", subok=False, ndmin=0, *, blocki
 def histogramdd(sample, bins=10, range=None, weights=None, density=False):
     """arrayd.histogramdd, with weights before density as CuPy has them."""
     return arrayd.histogramdd(sample, bins, range, density, weights)
+
+
+def show_config(*, _full=False):
+    """Print what cupyx.get_runtime_info tells. _full: of the devices, too."""
+    from ..cupyx import get_runtime_info
+    sys.stdout.write(str(get_runtime_info(full=_full)))
+    sys.stdout.flush()
 
 
 def _make_place_finder(name):
@@ -101,6 +109,7 @@ def issubclass_(arg1, arg2):
 
 
 _TYPES = (issctype, issubclass_, issubsctype, obj2sctype, sctype2char)  # NumPy 2 has removed them, and CuPy 14 has its own
-FUNCTIONS = {"array": array, "histogramdd": histogramdd, **{function.__name__: function for function in _TYPES},
+FUNCTIONS = {"array": array, "histogramdd": histogramdd, "show_config": show_config,
+             **{function.__name__: function for function in _TYPES},
              **{name: _make_place_finder(name) for name in ("argmax", "argmin", "nanargmax", "nanargmin")},
              **{name: _make_function(name) for name in {*_OF_NUMPY, *_RENAMED}}}

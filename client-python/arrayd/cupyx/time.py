@@ -9,11 +9,10 @@ def repeat(func, args=(), kwargs={}, n_repeat=10000, *, name=None, n_warmup=10, 
 
     Parameters: func, args, kwargs, n_repeat, name, n_warmup, max_duration, devices: as benchmark.
     Returns: what benchmark returns.
-    Raises: as benchmark; a DeprecationWarning.
+    Raises: as benchmark; a UserWarning that it has moved.
     Source: cupyx.time.repeat
     """
     from .profiler import benchmark
-    warnings.warn("cupyx.time.repeat is deprecated. Use cupyx.profiler.benchmark instead.", DeprecationWarning,
-                  stacklevel=2)
+    warnings.warn("cupyx.time.repeat is deprecated: use cupyx.profiler.benchmark instead.", stacklevel=2)
     return benchmark(func, args, kwargs, n_repeat, name=name, n_warmup=n_warmup, max_duration=max_duration,
                      devices=devices)

@@ -173,7 +173,7 @@ def _spectral_window(window, n, real):
     elif isinstance(window, (ndarray, np.ndarray)):
         w = as_host(window, "window")
         if w.shape != (n,):
-            raise ValueError("window must have the same length as data")
+            raise ValueError(f"window length is not equal to number of frequency bins: it has shape {w.shape}, not ({n},)")
     else:
         w = np.fft.fftshift(scipy_signal.get_window(window, n))
     if real:

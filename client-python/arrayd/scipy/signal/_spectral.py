@@ -83,24 +83,27 @@ def _outer_type(x, y):
     return np.dtype(np.complex64 if kind == np.complex64 else np.complex128)
 
 
+def _outer_shape(x, y, axis):
+    """The shape that two arrays have together beside their axis. ValueError where they do not fit."""
+    try:
+        return np.broadcast_shapes(*(np.delete(v.shape, normalize_axis(axis, v.ndim)) for v in (x, y)))
+    except ValueError as error:
+        raise ValueError("x and y cannot be broadcast together.") from error
+
+
 def _prepare(x, y, axis, window, nperseg, noverlap, nfft):
     """x and y of one length, their axis the last, and how they are cut; None for empty ones."""
     same = x is y
     x = as_array(x)
     y = x if same else as_array(y)
     kind = _outer_type(x, y)
-    axis = normalize_axis(axis, x.ndim)
-    if not same and y.ndim != x.ndim:
-        raise ValueError("x and y cannot be broadcast together.")
-    if not x.size or not y.size:
-        return x, y, None, same, axis
-    x = _move(x, axis, -1)
-    y = x if same else _move(y, axis, -1)
     if not same:
-        try:
-            np.broadcast_shapes(x.shape[:-1], y.shape[:-1])
-        except ValueError as error:
-            raise ValueError("x and y cannot be broadcast together.") from error
+        _outer_shape(x, y, axis)
+    whole = normalize_axis(axis, max(x.ndim, y.ndim))
+    if not x.size or not y.size:
+        return x, y, None, same, whole
+    moved = _move(x, axis, -1)
+    x, y = moved, moved if same else _move(y, axis, -1)
     length = max(x.shape[-1], y.shape[-1])
     if not same:
         x, y = (_pad_last(v, 0, length - v.shape[-1]) if v.shape[-1] < length else v for v in (x, y))
@@ -108,7 +111,7 @@ def _prepare(x, y, axis, window, nperseg, noverlap, nfft):
     real = np.float32 if kind == np.complex64 else np.float64
     x, y = (v.astype(kind if v.dtype.kind == "c" else real) for v in (x, y)) if not same else (
         (x.astype(kind if x.dtype.kind == "c" else real),) * 2)
-    return x, y, cut, same, axis
+    return x, y, cut, same, whole
 
 
 def _helper(x, y, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, mode="psd",
@@ -159,8 +162,11 @@ def _extend_ends(x, boundary, edge):
     return _extended(x, boundary, edge, edge, x.ndim - 1)[0]
 
 
-def _empty_results(x, count, axis):
-    shape = as_array(x).shape
+def _empty_results(x, y, count, axis):
+    x, y = as_array(x), as_array(y)
+    length = min(x.shape[axis], y.shape[axis])
+    shape = list(_outer_shape(x, y, axis))
+    shape.insert(normalize_axis(axis, len(shape) + 1), length)
     return tuple(_base.empty(shape, np.float64) for _ in range(count))
 
 
@@ -178,7 +184,7 @@ def csd(x, y, fs=1.0, window="hann", nperseg=None, noverlap=None, nfft=None, det
     """
     found = _helper(x, y, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis)
     if found is None:
-        return _empty_results(x, 2, axis)
+        return _empty_results(x, y, 2, axis)
     freqs, _, density = found
     return freqs, _average(density, average)
 
@@ -225,7 +231,7 @@ def periodogram(x, fs=1.0, window="boxcar", nfft=None, detrend="constant", retur
     """
     x = as_array(x)
     if x.size == 0:
-        return _empty_results(x, 2, axis)
+        return _empty_results(x, x, 2, axis)
     window = "boxcar" if window is None else window
     n = x.shape[axis]
     nperseg = n if nfft is None or nfft >= n else nfft
@@ -271,7 +277,7 @@ def spectrogram(x, fs=1.0, window=("tukey", 0.25), nperseg=None, noverlap=None, 
     noverlap = nperseg // 8 if noverlap is None else noverlap
     found = _helper(x, x, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis,
                     "psd" if mode == "psd" else "stft")
-    freqs, times, result = found if found else _empty_results(x, 3, axis)
+    freqs, times, result = found if found else _empty_results(x, x, 3, axis)
     if mode == "magnitude":
         result = _u["absolute"](result)
     elif mode in ("angle", "phase"):
@@ -297,7 +303,7 @@ def stft(x, fs=1.0, window="hann", nperseg=256, noverlap=None, nfft=None, detren
     x = as_array(x)
     found = _helper(x, x, fs, window, nperseg, noverlap, nfft, detrend, return_onesided,
                     "density" if scaling == "psd" else scaling, axis, "stft", boundary, padded)
-    return found if found else _empty_results(x, 3, axis)
+    return found if found else _empty_results(x, x, 3, axis)
 
 
 def _check_inverse(x, window, nperseg, noverlap, nfft, onesided, freq_axis):
@@ -373,7 +379,7 @@ def istft(Zxx, fs=1.0, window="hann", nperseg=None, noverlap=None, nfft=None, in
         x, norm = x[..., half:-half], norm[half:-half]
     norm = np.where(norm > 1e-10, norm, 1.0)
     x = x / as_array(norm.astype(window.dtype))
-    x, times = x.real if input_onesided else x, np.arange(x.shape[0]) / float(fs)
+    x = x.real if input_onesided else x
     if x.ndim > 1 and time_axis != z.ndim - 1:
         x = _move(x, -1, time_axis - 1 if freq_axis < time_axis else time_axis)
-    return as_array(times), x
+    return as_array(np.arange(x.shape[0]) / float(fs)), x
