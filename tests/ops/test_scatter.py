@@ -93,3 +93,18 @@ def test_waits_for_masks_of_the_server_only():
     assert ad.session_info()["round_trips"] == before
     cupyx.scatter_add(a, mask, 1)
     assert ad.session_info()["round_trips"] == before + 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_extremes_of_nan_and_infinity(dtype):
+    """Sorted places and places at random; a NaN stays, whichever side it is on."""
+    rng = seed("extremes", str(np.dtype(dtype)))
+    values = rng.choice(np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, -1.5], dtype), 2000, p=[0.02] + [0.98 / 6] * 6)
+    for places in (np.sort(rng.integers(0, 400, 2000)), rng.integers(0, 400, 2000)):
+        for name in ("maximum", "minimum"):
+            wanted = rng.choice(np.array([np.nan, 0.0, -1.0, 1.0], dtype), 400, p=[0.05, 0.35, 0.3, 0.3])
+            got = ad.asarray(wanted)
+            with np.errstate(invalid="ignore"):
+                getattr(np, name).at(wanted, places, values)
+            getattr(ad, name).at(got, ad.asarray(places), ad.asarray(values))
+            np.testing.assert_array_equal(got.get(), wanted)

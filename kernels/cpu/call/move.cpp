@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <type_traits>
 
 #include "kernels/math.h"
 #include "kernels/math_complex.h"
@@ -14,10 +15,25 @@ struct sixteen {
     uint64_t part[2];
 };
 
+/* Two floats, of which the first counts. One of two vectors is chosen without a branch, which random elements
+ * mispredict. */
+template <class S> struct pair_of {};
+template <> struct pair_of<float> { typedef float type __attribute__((vector_size(16))); };
+template <> struct pair_of<double> { typedef double type __attribute__((vector_size(16))); };
+
+/* The greater of x and y, or the lesser one, as maximum and minimum have it: x where that is NaN. */
+template <class S, int Mode> inline S choose(S x, S y) {
+    const typename pair_of<S>::type a = {x}, b = {y};
+    const typename pair_of<S>::type chosen = ((Mode == AD_MOVE_MAX ? a >= b : a <= b) | (a != a)) ? a : b;
+    return chosen[0];
+}
+
 template <class S, int Mode> inline void move(S *to, const S *from) {
     using C = compute_t<S>;
+    constexpr bool floats = std::is_same<S, float>::value || std::is_same<S, double>::value;
     if constexpr (Mode == AD_MOVE_SET) *to = *from;
     else if constexpr (Mode == AD_MOVE_ADD) *to = cast<S>(C(adm::add(C(*to), C(*from))));
+    else if constexpr (floats) *to = choose<S, Mode>(*to, *from);
     else if constexpr (Mode == AD_MOVE_MAX) *to = cast<S>(C(adm::maximum(C(*to), C(*from))));
     else *to = cast<S>(C(adm::minimum(C(*to), C(*from))));
 }
