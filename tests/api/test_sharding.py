@@ -473,7 +473,8 @@ def test_distributed_arrays(mesh, spec):
     count = ad.session_info()["devices"]
     h = draw((8, 6))
     x = put(h, mesh, spec)
-    for index_map in ({0: slice(0, 5), count - 1: slice(3, None)}, {0: (slice(None), slice(0, 6, 2)), count - 1: slice(None)}):
+    maps = ({0: slice(0, 5), count - 1: slice(3, None)}, {0: (slice(None), slice(0, 6, 2)), count - 1: slice(None)})
+    for index_map in maps if count > 1 else maps[1:]:  # the first needs two devices to have all rows
         for mode in (darray.REPLICA, darray.SUM):
             chunks = darray.distributed_array(x, index_map, mode)
             np.testing.assert_allclose(chunks.get(), h)

@@ -26,6 +26,7 @@ Test(client_full, servers_that_end_while_the_connection_is_full) {
         ad_array *large = NULL;
         program_begin_full(NULL);
         connection_clear();
+        ad_session_set_interrupt(program.s, NULL, NULL);
         cr_assert_eq(ad_empty(program.s, AD_INT8, 1, &n, &large), 0);
         cr_assert_eq(ad_sync(program.s), 0);
         ad_session_set_interrupt(program.s, hang_up, NULL);

@@ -41,6 +41,7 @@ void begin_front(ad_front *f, const char *const *options) {
     cr_assert_eq(uv_loop_init(&f->loop), 0);
     uv_timer_init(&f->loop, &f->timers.retry);
     uv_timer_init(&f->loop, &f->timers.expiry);
+    f->timers.retry.data = f;
     ad__spin_init(f);
     ad__observability_init(f);
     cr_assert_eq(ad__entrance_load(f, &fault), 0, "%s", fault.text);

@@ -68,8 +68,10 @@ def bystander(server):
         after = b.stat()
     b.client.socket.close()
     assert server.alive()
-    for counter in ("worker_pid", "used_bytes", "sessions", "buffers", "buffer_bytes"):
-        assert after[counter] == b.before[counter], counter
+    assert after["worker_pid"] == b.before["worker_pid"]
+    for counter, own in (("used_bytes", b.values.nbytes), ("sessions", 1), ("buffers", 1), ("buffer_bytes", b.values.nbytes)):
+        # A session of the test before may have been going when the counters were read first.
+        assert own <= after[counter] <= b.before[counter], counter
 
 
 @pytest.fixture
