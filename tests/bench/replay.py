@@ -106,7 +106,18 @@ def graph(ad):
     return step
 
 
-LOOPS = {f.__name__: f for f in (multiply_adds, products, stepper, optimiser, graph)}
+def additions(ad):
+    """Eighty sums of the same two arrays of 16 elements, of which none needs another."""
+    a, b = ad.ones(16, "float32"), ad.ones(16, "float32")
+    kept = [None] * 80
+
+    def step():
+        for i in range(80):
+            kept[i] = a + b
+    return step
+
+
+LOOPS = {f.__name__: f for f in (multiply_adds, products, stepper, optimiser, graph, additions)}
 
 
 # ---- measuring ----
