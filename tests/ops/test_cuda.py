@@ -510,6 +510,14 @@ def test_facts_of_devices():
     kernel((1,), (properties["maxThreadsPerBlock"],), (out,))
     assert int(out[0]) == properties["maxThreadsPerBlock"] + properties["warpSize"]
     assert kernel.max_threads_per_block <= properties["maxThreadsPerBlock"]
+    shared = device.attributes["MaxSharedMemoryPerBlockOptin"]
+    assert properties["sharedMemPerBlock"] <= properties["sharedMemPerBlockOptin"] == shared \
+        <= properties["sharedMemPerMultiprocessor"] and properties["regsPerMultiprocessor"] >= properties["regsPerBlock"]
+    code = "extern \"C\" __global__ void g(int *out, int n) { extern __shared__ int s[]; s[n] = 7; *out = s[n]; }"
+    kernel = ad.RawKernel(code, "g")
+    kernel.max_dynamic_shared_size_bytes = shared
+    kernel((1,), (1,), (out, np.int32(shared // 4 - 1)), shared_mem=shared)
+    assert int(out[0]) == 7
     assert cuda.device.get_compute_capability() == device.compute_capability and device.use() is device
     for call in (lambda: device.pci_bus_id, lambda: cuda.Device.from_pci_bus_id("0000:00:00.0")):
         with pytest.raises(NotImplementedError, match="does not tell where"):

@@ -357,6 +357,11 @@ def test_lstsq(dtype):
     result = fetch(ad.linalg.lstsq(ad.asarray(low), ad.asarray(b), 1e-4))
     assert result[2] == 2 and result[1].shape == (0,)
     near(result[0], expected[0], 300)
+    b[3, 1] = np.nan  # the right sides need not be finite: the solutions of those that are not are NaN
+    for a in (low, low[:, :3], low[2:4]):
+        sides = b if len(a) == len(b) else b[2:4]
+        expected, result = np.linalg.lstsq(a, sides, 1e-4), ad.linalg.lstsq(ad.asarray(a), ad.asarray(sides), 1e-4)
+        assert np.isnan(expected[0]).tolist() == np.isnan(result[0].get()).tolist() == [[False, True]] * a.shape[1]
 
 
 # ---- what is made of them ----

@@ -11,9 +11,12 @@ __all__ = ["Device", "from_pointer", "get_compute_capability", "get_device_id"]
 # the server's processors as well. Shared memory is what a launch may ask for without max_dynamic_shared_size_bytes.
 _COMMON = {"WarpSize": 32, "MaxThreadsPerBlock": 1024, "MaxBlockDimX": 1024, "MaxBlockDimY": 1024, "MaxBlockDimZ": 64,
            "MaxGridDimX": 2**31 - 1, "MaxGridDimY": 65535, "MaxGridDimZ": 65535, "CooperativeLaunch": 1,
-           "MemoryPoolsSupported": 1, "MaxSharedMemoryPerBlock": 48 << 10, "MaxRegistersPerBlock": 64 << 10}
+           "MemoryPoolsSupported": 1, "MaxSharedMemoryPerBlock": 48 << 10, "MaxRegistersPerBlock": 64 << 10, "MaxRegistersPerMultiprocessor": 64 << 10}
 # Threads that a multiprocessor holds, by compute capability; 2048 of all others, and of processors.
 _THREADS = {(7, 5): 1024, (8, 6): 1536, (8, 7): 1536, (8, 9): 1536, (12, 0): 1536, (12, 1): 1536}
+# KiB of shared memory that a launch may ask for by max_dynamic_shared_size_bytes, by compute capability; 227 of all others,
+# and of processors. From 8.0 on a multiprocessor has one KiB more, which each block takes for itself.
+_SHARED = {(7, 0): 96, (7, 2): 96, (7, 5): 64, (8, 0): 163, (8, 6): 99, (8, 7): 163, (8, 9): 99, (12, 0): 99, (12, 1): 99}
 
 
 @functools.total_ordering
@@ -82,8 +85,10 @@ class Device:
         """dict of those of CUDA's attributes that the server tells, or that follow from the compute capability, by
         CuPy's names. MultiProcessorCount of processors is how many threads compute."""
         _, _, major, minor, processors, *_ = self._facts()
+        shared = _SHARED.get((major, minor), 227) << 10
         return {"ComputeCapabilityMajor": major, "ComputeCapabilityMinor": minor, "MultiProcessorCount": processors,
-                "MaxThreadsPerMultiProcessor": _THREADS.get((major, minor), 2048), **_COMMON}
+                "MaxThreadsPerMultiProcessor": _THREADS.get((major, minor), 2048), "MaxSharedMemoryPerBlockOptin": shared,
+                "MaxSharedMemoryPerMultiprocessor": shared + (0 if major == 7 else 1 << 10), **_COMMON}
 
     @property
     def pci_bus_id(self):

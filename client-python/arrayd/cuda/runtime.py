@@ -27,7 +27,8 @@ globals().update(_DRAWING)
 _ATTRIBUTES = {1: "MaxThreadsPerBlock", 2: "MaxBlockDimX", 3: "MaxBlockDimY", 4: "MaxBlockDimZ", 5: "MaxGridDimX",
                6: "MaxGridDimY", 7: "MaxGridDimZ", 8: "MaxSharedMemoryPerBlock", 10: "WarpSize",
                12: "MaxRegistersPerBlock", 16: "MultiProcessorCount", 39: "MaxThreadsPerMultiProcessor",
-               75: "ComputeCapabilityMajor", 76: "ComputeCapabilityMinor", 95: "CooperativeLaunch",
+               75: "ComputeCapabilityMajor", 76: "ComputeCapabilityMinor", 81: "MaxSharedMemoryPerMultiprocessor",
+               82: "MaxRegistersPerMultiprocessor", 95: "CooperativeLaunch", 97: "MaxSharedMemoryPerBlockOptin",
                115: "MemoryPoolsSupported"}
 globals().update({"cudaDevAttr" + name: number for number, name in _ATTRIBUTES.items()})
 
@@ -120,7 +121,8 @@ def getDeviceProperties(device):
 
     Parameters: device: its number.
     Returns: dict: name (bytes), totalGlobalMem, major, minor, multiProcessorCount, maxThreadsPerMultiProcessor, warpSize,
-    maxThreadsPerBlock, sharedMemPerBlock, regsPerBlock, maxThreadsDim and maxGridSize (tuples of three).
+    maxThreadsPerBlock, sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor, regsPerBlock,
+    regsPerMultiprocessor, maxThreadsDim and maxGridSize (tuples of three).
     Raises: ValueError for one that does not exist.
     Source: cupy.cuda.runtime.getDeviceProperties
     """
@@ -130,7 +132,10 @@ def getDeviceProperties(device):
     return {"name": device.name.encode(), "totalGlobalMem": memory, "major": major, "minor": minor,
             "multiProcessorCount": processors, "maxThreadsPerMultiProcessor": facts["MaxThreadsPerMultiProcessor"],
             "warpSize": facts["WarpSize"], "maxThreadsPerBlock": facts["MaxThreadsPerBlock"],
-            "sharedMemPerBlock": facts["MaxSharedMemoryPerBlock"], "regsPerBlock": facts["MaxRegistersPerBlock"],
+            "sharedMemPerBlock": facts["MaxSharedMemoryPerBlock"],
+            "sharedMemPerBlockOptin": facts["MaxSharedMemoryPerBlockOptin"],
+            "sharedMemPerMultiprocessor": facts["MaxSharedMemoryPerMultiprocessor"],
+            "regsPerBlock": facts["MaxRegistersPerBlock"], "regsPerMultiprocessor": facts["MaxRegistersPerMultiprocessor"],
             "maxThreadsDim": tuple(facts["MaxBlockDim" + axis] for axis in "XYZ"),
             "maxGridSize": tuple(facts["MaxGridDim" + axis] for axis in "XYZ")}
 
