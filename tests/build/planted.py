@@ -59,14 +59,15 @@ MUTANTS = {
         "arrayd-worker", "server/worker/sharing/capabilities.c", "if (c->uses && !ad__holder_await_use(s, &c->holder))", "if (false)",
         USED_TOGETHER),
     "what all write is lost to its writer alone": (
-        "arrayd-worker", "server/worker/recover/memory.c", "        if (row.common && was_changing(&row, state)) c->changing = true;\n", "        (void)state;\n",
+        "arrayd-worker", "server/worker/recover/memory.c", "        if (c && was_changing(&row, state)) c->changing = true;\n", "",
         ["commons=1"]),
     "a name is found in the worker that its user has left": (
         "arrayd-worker", "server/worker/sharing/names.c", "if (*at && !(*at)->moving && may_attach(s, *at))", "if (*at && may_attach(s, *at))",
         ["commons=1", "moves=1", "worker_kills=0", "upgrades=3", "drops=0", "client_kills=0", "quota=0", "forks=0"]),
     "a slab of an array's own is checked by the size of the array": (
         "arrayd-worker", "server/worker/memory/memory.c", "    if (ad__account_has_room(e->account, all)) return s;",
-        "    if (ad__account_has_room(e->account, size)) return s;", ["quota=16384", "commons=1", "operations=300"]),
+        "    if (ad__account_has_room(e->account, size)) return s;", ["quota=40960", "shares=1", "commons=0", "forks=1", "moves=0", "clients=3", "operations=1500", "worker_kills=0",
+                                                                       "client_kills=0"]),
 }
 
 

@@ -88,13 +88,18 @@ static int copy_file(int from) {
     return to;
 }
 
-/* In another process: recover the image, and compare. Returns the exit status; 0: all is as expected. */
-static int recover_image(int image, const model *expected) {
+/* In another process: recover the image. NULL: the session is not there. */
+static const ad_worker_session *recover_session(int image) {
     ad_worker *w = start_worker();
-    uint64_t count = 0;
     for (int i = 0; i < nslabs; i++) ad__recovery_take(w, &slab[i], dup(slab_fd[i]));
     ad__recovery_run(w, &(ad_note){.kind = AD_NOTE_RECOVER, .id = 1000, .size = AD_DEATH_KILLED}, image);
-    const ad_worker_session *s = ad__session_find(w, 1);
+    return ad__session_find(w, 1);
+}
+
+/* In another process: recover the image, and compare. Returns the exit status; 0: all is as expected. */
+static int recover_image(int image, const model *expected) {
+    uint64_t count = 0;
+    const ad_worker_session *s = recover_session(image);
     if (!s) return 2;
     if (s->socket.phase != AD_SOCKET_AWAY) return 3;
     for (uint64_t id = 1; id < IDS; id++) {
@@ -204,6 +209,83 @@ Test(recover, from_each_prefix_of_a_log) {
         close(before);
     }
     cr_assert_gt(variants, ROUNDS);
+    end_session(s);
+    ad__sharing_close(w);
+    fake_worker_close(w);
+}
+
+/* In another process: find the array that was lost for its memory, without memory. Returns the exit status. */
+static int find_without_memory(int image) {
+    const ad_worker_session *s = recover_session(image);
+    const ad_buffer *b = s ? ad__buffers_find(&s->buffers, 1) : NULL;
+    if (!b) return 2;
+    if (!b->poison || !strstr(b->poison->text, "used again")) return 3;
+    return b->block.slab || s->held.buffer_bytes ? 4 : 0;
+}
+
+Test(recover, memory_that_was_used_again_is_not_restored) {
+    ad_worker *w = start_worker();
+    ad_worker_session *s = fake_session(w, 1, "alice");
+    int status;
+    ad__checkpoint_list(s);
+    const ad_buffer *b = make_buffer(s, 1, 5);
+    ad__checkpoint_commit(s);
+    take_slabs(fake_arrayd());
+    ad__checkpoint_record_loss(s, b->place);
+    const int image = copy_file(ad__journal_descriptor(w->journal));
+    const pid_t child = fork();
+    if (!child) _exit(find_without_memory(image));
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_expect_eq(status, 0, "%d", WEXITSTATUS(status));
+    close(image);
+    end_session(s);
+    ad__sharing_close(w);
+    fake_worker_close(w);
+}
+
+/* Write a capability of some memory, which a session that has ended has used up or not, into the journal. */
+static void write_capability(ad_worker *w, const ad_shared *m, uint64_t number, bool used_up) {
+    ad_journal_holder *h = ad__journal_alloc(w->journal, sizeof *h);
+    cr_assert_not_null(h);
+    *h = (ad_journal_holder){.kind = AD_HOLDER_CAPABILITY,
+                             .who = "alice",
+                             .memory = ad__checkpoint_memory_row(w, m),
+                             .half = {number, number},
+                             .uses = 1,
+                             .by = used_up ? 99 : 0,
+                             .expires = INT64_MAX};
+    cr_assert_neq(ad__journal_hold(w->journal, h), 0);
+}
+
+/* In another process: recover what two capabilities had. Returns the exit status. */
+static int find_capability_left(int image) {
+    const ad_worker_session *s = recover_session(image);
+    const ad_sharing *all = s ? s->worker->sharing : NULL;
+    if (!all) return 2;
+    if (all->capabilities != 1 || all->count != 1) return 3;
+    const ad_issued_capability *c = all->capability[8];
+    if (!c || c->holder.shared->holders != 1) return 4;
+    return *(const int64_t *)c->holder.shared->address == 5 ? 0 : 5;
+}
+
+/* The first capability in the journal is over, and with it goes the last holder so far. */
+Test(recover, memory_stays_for_a_capability_behind_one_that_is_over) {
+    ad_worker *w = start_worker();
+    ad_worker_session *s = fake_session(w, 1, "alice"), *gone = fake_session(w, 2, "alice");
+    int status;
+    ad__checkpoint_list(s);
+    ad__checkpoint_commit(s);
+    const ad_shared *m = ad__shared_of(gone, make_buffer(gone, 1, 5));
+    take_slabs(fake_arrayd());
+    write_capability(w, m, 7, true);
+    write_capability(w, m, 8, false);
+    const int image = copy_file(ad__journal_descriptor(w->journal));
+    const pid_t child = fork();
+    if (!child) _exit(find_capability_left(image));
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_expect_eq(status, 0, "%d", WEXITSTATUS(status));
+    close(image);
+    end_session(gone);
     end_session(s);
     ad__sharing_close(w);
     fake_worker_close(w);

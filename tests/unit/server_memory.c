@@ -273,13 +273,37 @@ Test(memory, small_arenas_of_a_principal_share_a_slab) {
     cr_assert_eq(created, closed);
 }
 
-/* A slab of another worker, with blocks of the first MiB in use as `used` says. */
-static ad_slab *adopt_slab(ad_memory *m, ad_stream_arena *e, const uint64_t (*used)[2], size_t n, ad_block *block) {
+/* A slab of another worker, of which more blocks may be restored. */
+static ad_slab *begin_slab(ad_memory *m) {
     ad_slab_map map;
     m->backend->slab_create(m->device, 4 * MIB, &map, NULL);
-    ad_slab *s = ad__memory_adopt(m, "uid:1", 7, &map);
+    return ad__memory_adopt(m, "uid:1", 7, &map);
+}
+
+/* A slab of another worker, with blocks of the first MiB in use as `used` says. */
+static ad_slab *adopt_slab(ad_memory *m, ad_stream_arena *e, const uint64_t (*used)[2], size_t n, ad_block *block) {
+    ad_slab *s = begin_slab(m);
     for (size_t i = 0; i < n; i++) cr_assert_eq(ad__memory_restore(e, s, used[i][0], used[i][1], &block[i]), 0);
+    ad__memory_adopted(m, s);
     return s;
+}
+
+/* A holder of memory may not be restored, for want of memory, where the next one is. */
+Test(memory, a_slab_of_another_worker_stays_while_more_of_it_may_be_restored) {
+    ad_memory m = open_memory(4 * MIB, 64 * MIB);
+    ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);
+    ad_slab *s = begin_slab(&m);
+    ad_block b;
+    closed = 0;
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(ad__memory_restore(e, s, 0, MIB, &b), 0);
+        ad__memory_give(e, &b);
+        cr_assert_eq(closed, 0);
+    }
+    ad__memory_adopted(&m, s);
+    cr_assert_eq(closed, 1);
+    ad__stream_arena_close(e);
+    cr_assert_eq(m.slab_bytes, 0);
 }
 
 Test(memory, what_another_worker_has_left_is_used_again) {

@@ -29,6 +29,7 @@ struct ad_slab {
     uint32_t taken, dirty; /* divided slab: bits of the pieces that are in use, and that were at any time */
     ad_account *account; /* account that the slab is counted in; NULL: it is a piece, and the divided slab is counted */
     bool adopted;        /* another worker has made the slab */
+    bool recovering;     /* adopted, and more blocks of the worker before may be found in it */
     uint64_t blocks;     /* blocks of an adopted slab that are in use */
 };
 
@@ -93,10 +94,9 @@ static void free_piece(ad_memory *m, ad_slab *piece) {
     free(piece);
 }
 
-/* End a block of an adopted slab, which goes with its last one. */
+/* End a block of an adopted slab, which goes with its last one once recovery is over. */
 static void end_adopted_block(ad_memory *m, ad_slab *s) {
-    s->blocks--;
-    ad__memory_adopted(m, s);
+    if (!--s->blocks && !s->recovering) free_slab(m, s);
 }
 
 static void close_slab(ad_stream_arena *e, ad_slab *s) {
@@ -486,7 +486,7 @@ void ad__memory_place(const ad_block *b, uint64_t *slab, uint64_t *offset) {
 ad_slab *ad__memory_adopt(ad_memory *m, const char *principal, uint64_t id, const ad_slab_map *map) {
     ad_slab *s = ad__os.calloc(1, sizeof *s);
     if (!s) return NULL;
-    *s = (ad_slab){.map = *map, .id = id, .adopted = true};
+    *s = (ad_slab){.map = *map, .id = id, .adopted = true, .recovering = true};
     if (!(s->account = ad__account_open(&m->accounts, principal))) {
         free(s);
         return NULL;
@@ -529,6 +529,7 @@ void ad__memory_cut(ad_stream_arena *e, ad_block *const *block, size_t n) {
 }
 
 void ad__memory_adopted(ad_memory *m, ad_slab *s) {
+    s->recovering = false;
     if (!s->blocks) free_slab(m, s);
 }
 

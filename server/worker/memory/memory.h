@@ -99,7 +99,8 @@ int ad__memory_restore(ad_stream_arena *e, ad_slab *s, uint64_t offset, uint64_t
 /* Cut an adopted slab, so that the gaps between its blocks can be handed out. The n blocks are all that are in use,
  * in the order of their addresses. The slab stays as it is if that is not possible. */
 void ad__memory_cut(ad_stream_arena *e, ad_block *const *block, size_t n);
-/* Give an adopted slab back if no block is in it. */
+/* Say that no more blocks of an adopted slab are to be restored: it goes with its last one, and at once if it has none.
+ */
 void ad__memory_adopted(ad_memory *m, ad_slab *s);
 /* Charge a block to another account from now on. */
 void ad__memory_charge(ad_block *b, ad_account *payer);

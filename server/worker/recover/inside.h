@@ -33,7 +33,7 @@ typedef struct ad_recovery {
     uint64_t size, memory; /* bytes of the journal's addresses, and of its written pages, the limit for all in it */
     struct ad_common {     /* hash table of shared memory; its room is a power of two, and at most half is used */
         uint64_t slab, offset;
-        struct ad_shared *shared; /* NULL: the memory is not restored yet */
+        struct ad_shared *shared; /* held until recovery is over; NULL: the memory is not restored yet */
         bool common;              /* its holders write into the memory, and do not get copies */
         bool read;                /* programs have it that must find it as it is */
         bool changing;            /* an operation of some holder was changing it in place, where it is common */

@@ -77,10 +77,12 @@ static bool was_changing(const ad_journal_row *row, const ad_journal_checkpoint 
     return (row->writing & ~AD_JOURNAL_REUSED) > state->operations;
 }
 
-/* Copy a row, with the place that its buffer was moved to last. */
-static ad_journal_row settle_row(const ad_recovery *r, const ad_journal_row *row) {
+/* Copy a row, with the place that its buffer was moved to last. Memory that may have been used again is not the
+ * buffer's any more. */
+static ad_journal_row settle_row(const ad_recovery *r, const ad_journal_row *row, const ad_journal_checkpoint *state) {
     ad_journal_row out = *row;
     ad__journal_settle(&out, ad__recovery_get(r, row->elsewhere, sizeof(ad_journal_place)));
+    if (out.kind == AD_JOURNAL_BUFFER && was_changing(row, state) && row->writing & AD_JOURNAL_REUSED) out.slab = 0;
     return out;
 }
 
@@ -88,7 +90,7 @@ static ad_journal_row settle_row(const ad_recovery *r, const ad_journal_row *row
  * yet that it is shared, but the row of its name does, which was visited before. */
 int ad__recovery_collect_common(ad_recovery *r, const ad_journal_table *t, const ad_journal_checkpoint *state) {
     for (uint64_t i = 0; i < t->capacity; i++) {
-        const ad_journal_row row = settle_row(r, &t->row[i]);
+        const ad_journal_row row = settle_row(r, &t->row[i], state);
         if (row.kind != AD_JOURNAL_BUFFER || !row.slab) continue;
         struct ad_common *c = row.shared ? add_common(r, &row) : find_common(r, &row);
         if (!c && row.shared) return AD_E_MEMORY;
@@ -130,17 +132,6 @@ static ad_slab *adopt_slab(ad_worker *w, ad_old_slab *o, ad_memory *memory, ad_f
 
 static void tell_slab_gone(ad_worker *w, uint64_t id) {
     ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_SLAB_GONE, .id = id}, -1);
-}
-
-/* Give back slabs that no session uses. */
-void ad__recovery_give_back(ad_worker *w) {
-    const ad_recovery *r = w->before.left;
-    ad__spill_recovered(w);
-    for (size_t i = 0; i < r->nslabs; i++) {
-        if (r->slab[i].slab) ad__memory_adopted(r->slab[i].memory, r->slab[i].slab);
-        else tell_slab_gone(w, r->slab[i].id);
-    }
-    while (w->before.nmissed) tell_slab_gone(w, w->before.missed[--w->before.nmissed]);
 }
 
 static int report_not_kept(ad_fault *fault) {
@@ -258,15 +249,29 @@ static struct ad_common *apply_common(const ad_recovery *r, ad_journal_row *row)
     return c;
 }
 
-/* Say of restored memory what the rows of its holders say. Programs that read it have it still. */
-static void mark_shared(const struct ad_common *c) {
-    c->shared->common = c->common;
-    c->shared->readers = c->read ? AD_READERS_UNKNOWN : 0;
+/* Let an entry have the memory that was restored, and say of it what the rows of its holders say. Programs that read it
+ * have it still. The entry is a holder until recovery is over: those before may end meanwhile. */
+static void enter_shared(struct ad_common *c, ad_shared *m) {
+    c->shared = m;
+    m->holders++;
+    m->common = c->common;
+    m->readers = c->read ? AD_READERS_UNKNOWN : 0;
+}
+
+/* End the entries' hold. Memory that one other has stays shared, as its row says. */
+static void leave_shared(ad_worker *w) {
+    ad_recovery *r = w->before.left;
+    for (uint64_t i = 0; i < r->common_room; i++) {
+        ad_shared *m = r->common[i].shared;
+        r->common[i].shared = NULL;
+        if (m && m->holders > 1) m->holders--;
+        else if (m) ad__shared_release(w, m, ""); /* nobody is charged for an entry */
+    }
 }
 
 int ad__recovery_restore_buffer(ad_worker_session *s, const ad_journal_row *written, const ad_journal_session *at,
                                 const ad_journal_checkpoint *state, ad_fault *fault) {
-    ad_journal_row row = settle_row(s->worker->before.left, written);
+    ad_journal_row row = settle_row(s->worker->before.left, written, state);
     const bool lost = ad__session_usable_device(s, row.device) != row.device;
     ad_stream_queue *queue = lost ? NULL : ad__stream_queue_find(s, row.device, fault);
     struct ad_common *c = apply_common(s->worker->before.left, &row);
@@ -278,8 +283,8 @@ int ad__recovery_restore_buffer(ad_worker_session *s, const ad_journal_row *writ
     if (status) return status;
     if (!b) b = ad__buffers_find(&s->buffers, row.id);
     if (c && !shared && b->block.slab) {
-        if (!(c->shared = ad__shared_of(s, b))) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-        mark_shared(c);
+        if (!(shared = ad__shared_of(s, b))) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        enter_shared(c, shared);
     }
     restore_value(s, &row, at, state, b);
     ad__checkpoint_mark_buffer(s, b);
@@ -317,7 +322,8 @@ static ad_shared *find_held(ad_worker *w, const ad_journal_holder *h, ad_fault *
         ad__fault(fault, AD_E_PROTOCOL, "its part of the journal is inconsistent");
         return NULL;
     }
-    if (!c->shared && (c->shared = restore_orphan(w, h, fault))) mark_shared(c);
+    ad_shared *m = c->shared ? NULL : restore_orphan(w, h, fault);
+    if (m) enter_shared(c, m);
     return c->shared;
 }
 
@@ -380,4 +386,18 @@ static void recover_holder(void *user, ad_journal_holder *h) {
 
 void ad__recovery_restore_holders(ad_worker *w, const ad_journal_head *head) {
     visit_holders(w->before.left, head, recover_holder, w);
+}
+
+/* ---- the end ---- */
+
+/* Give back slabs that nothing is in. */
+void ad__recovery_give_back(ad_worker *w) {
+    const ad_recovery *r = w->before.left;
+    leave_shared(w);
+    ad__spill_recovered(w);
+    for (size_t i = 0; i < r->nslabs; i++) {
+        if (r->slab[i].slab) ad__memory_adopted(r->slab[i].memory, r->slab[i].slab);
+        else tell_slab_gone(w, r->slab[i].id);
+    }
+    while (w->before.nmissed) tell_slab_gone(w, w->before.missed[--w->before.nmissed]);
 }
