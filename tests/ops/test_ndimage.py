@@ -184,6 +184,9 @@ def test_long_windows():
             compare("correlate1d", a, weights, axis, mode=mode)
             compare("uniform_filter1d", a, size, axis, mode=mode, eps=1e-9)
             compare("maximum_filter1d", a, size, axis, mode=mode)
+            single = a.astype("float32")
+            compare("correlate1d", single, weights, axis, mode=mode, eps=1e-4)
+            compare("minimum_filter1d", single, size, axis, mode=mode)
 
 
 # ---- ranks ----
@@ -202,8 +205,8 @@ def test_lines_of_all_lengths(dtype):
             if x.dtype.kind != "c":
                 compare("minimum_filter1d", x, size, axis, mode=mode, cval=1)
     whole = ad.asarray(noise(dtype, (50, 41)))
-    part = whole.reshape(-1)[1:2041].reshape(51, 40)  # begins where no two numbers can be read at once
-    for axis in 0, 1:
+    for shape, axis in itertools.product(((51, 40), (6, 340)), (0, 1)):
+        part = whole.reshape(-1)[1:2041].reshape(shape)  # begins where no two numbers can be read at once
         expected = scipy_ndimage.convolve1d(part.get(), [1.0, 2, 4], axis)
         np.testing.assert_allclose(ndimage.convolve1d(part, [1.0, 2, 4], axis).get(), expected, rtol=1e-4)
 

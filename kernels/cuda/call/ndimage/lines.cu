@@ -2,9 +2,9 @@
  *
  * Each thread makes EACH neighbouring results of a lane from elements that pass through its registers. So an element is
  * read once for EACH of them. Of lanes that lie side by side neighbouring threads read neighbours, some lanes each, and
- * what others of a block have read is in the cache. Of lanes that lie one behind another a block copies a tile into
- * shared memory: some lanes, some elements of each, and what windows reach beyond them. Lanes that are longer than a
- * tile, or windows that are, take several. */
+ * what others of a block have read is in the cache. Of lanes that lie one behind another a warp copies a piece into
+ * shared memory with what windows reach beyond it, and waits for nobody. Short and complex ones go by tiles: a block
+ * copies some lanes. Lanes that are longer than a piece or a tile, or windows that are, take several. */
 #include "kernels/cuda/backend/divide.h"
 #include "kernels/cuda/call/ndimage/keys.cuh"
 #include "kernels/cuda/call/ndimage/ndimage.h"
@@ -19,6 +19,13 @@ constexpr int THREADS = 256, EACH = 8, RESULTS = THREADS * EACH;
 constexpr int ACROSS = 32;            /* threads side by side, where lanes are */
 constexpr int64_t SHARED = 48 * 1024; /* bytes */
 constexpr int64_t MOST_BLOCKS = int64_t(1) << 30;
+/* Of pieces: threads of a block, vectors of results that each makes, and taps at a time. */
+constexpr int ROW_THREADS = 128, ROW_GROUPS = 4, ROW_TAPS = 128;
+/* Lanes are filtered by pieces where that is faster: of how many elements, up to how many taps; elements of a vector.
+ */
+constexpr int64_t ROW_LEAST = 256;
+template <class T> constexpr int64_t ROW_MOST = sizeof(T) > 4 ? 64 : INT64_MAX;
+template <class T> constexpr int ROW_WIDE = sizeof(T) > 8 ? 1 : sizeof(T) == 8 ? 2 : 4;
 
 /* An array of (outer, n, inner) elements without gaps. */
 template <class T> struct lines {
@@ -30,6 +37,7 @@ template <class T> struct lines {
     int pitch;                  /* elements of shared memory from one lane to the next */
     int64_t chunks, blocks;     /* tiles along a lane, and in all */
     ad_divisor length;          /* elements of a lane, where a tile has whole ones */
+    bool wide_in, wide_out;     /* vectors of a lane's elements can be read and written as they lie */
     ranking<conditional_t<(sizeof(T) > 8), uint64_t, typename uint_of<(sizeof(T) > 8 ? 8 : sizeof(T))>::type>> order;
 };
 
@@ -256,7 +264,139 @@ template <class Op> __global__ void __launch_bounds__(THREADS)
     }
 }
 
+/* ---- pieces of long lanes that lie one behind another ---- */
+
+/* Copy `length` elements of a lane from place `from` on into shared memory, by a warp, Wide of them at once. Those
+ * beyond the lane's ends are looked up, and a rest that is no vector. */
+template <class Op, int Wide, class T>
+__device__ void load_piece(const lines<T> &l, const T *x, T *piece, int64_t from, int length) {
+    constexpr int MANY = Wide > 1 ? ROW_GROUPS + 1 : 8;
+    const int thread = int(threadIdx.x % 32), ahead = from < 0 ? int(min(-from, int64_t(length))) : 0;
+    const int inside = int(max(min(int64_t(length), l.n - from) - ahead, int64_t(0))) / Wide;
+    const auto *source = reinterpret_cast<const several<T, Wide> *>(x + from + ahead);
+    auto *target = reinterpret_cast<several<T, Wide> *>(piece + ahead);
+    for (int done = thread; done < inside; done += 32 * MANY) {
+        several<T, Wide> v[MANY];
+#pragma unroll
+        for (int k = 0; k < MANY; k++)
+            if (done + k * 32 < inside) v[k] = source[done + k * 32];
+#pragma unroll
+        for (int k = 0; k < MANY; k++) {
+            if (done + k * 32 >= inside) continue;
+#pragma unroll
+            for (int u = 0; u < Wide; u++) v[k].v[u] = Op::load(l, v[k].v[u]);
+            target[done + k * 32] = v[k];
+        }
+    }
+    for (int i = thread; i < length - inside * Wide; i += 32) {
+        const int slot = i < ahead ? i : i + inside * Wide;
+        const int64_t place = find_edge(from + slot, l.n, l.mode);
+        piece[slot] = Op::load(l, place < 0 ? l.value : x[place]);
+    }
+}
+
+/* Take `count` taps, at most ROW_WIDE, of windows that begin in v[0] and go on in v[1]. */
+template <class Op, class T, class W> __device__ void take_wide(several<T, ROW_WIDE<T>> &sum,
+                                                                const several<W, ROW_WIDE<T>> &w,
+                                                                const several<T, ROW_WIDE<T>> (&v)[2], int count) {
+    constexpr int WIDE = ROW_WIDE<T>;
+#pragma unroll
+    for (int u = 0; u < WIDE; u++) {
+        if (u >= count) break;
+#pragma unroll
+        for (int r = 0; r < WIDE; r++) sum.v[r] = Op::take(sum.v[r], w.v[u], v[(u + r) / WIDE].v[(u + r) % WIDE]);
+    }
+}
+
+/* sum[g]: of windows that begin at the vector x[g * 32] of a piece, one for each of its elements. */
+template <class Op, class T, class W> __device__ void take_piece(const several<T, ROW_WIDE<T>> *x, const W *weight,
+                                                                 int taps, several<T, ROW_WIDE<T>> (&sum)[ROW_GROUPS]) {
+    constexpr int WIDE = ROW_WIDE<T>;
+    several<T, WIDE> v[ROW_GROUPS][2];
+#pragma unroll
+    for (int g = 0; g < ROW_GROUPS; g++) v[g][0] = x[g * 32];
+    for (int j = 0; j < taps; j += WIDE) {
+        const auto w = *reinterpret_cast<const several<W, WIDE> *>(weight + j);
+        x++;
+#pragma unroll
+        for (int g = 0; g < ROW_GROUPS; g++) {
+            v[g][1] = x[g * 32];
+            if (j + WIDE <= taps) take_wide<Op, T, W>(sum[g], w, v[g], WIDE);
+            else take_wide<Op, T, W>(sum[g], w, v[g], taps - j);
+            v[g][0] = v[g][1];
+        }
+    }
+}
+
+template <class Op, class T>
+__device__ void store_piece(const lines<T> &l, T *out, int64_t first, several<T, ROW_WIDE<T>> (&sum)[ROW_GROUPS]) {
+    constexpr int WIDE = ROW_WIDE<T>;
+#pragma unroll
+    for (int g = 0; g < ROW_GROUPS; g++) {
+        const int64_t at = first + g * 32 * WIDE;
+#pragma unroll
+        for (int r = 0; r < WIDE; r++) sum[g].v[r] = Op::store(l, sum[g].v[r]);
+        if (l.wide_out && at < l.n) *reinterpret_cast<several<T, WIDE> *>(out + at) = sum[g];
+        if (l.wide_out) continue;
+#pragma unroll
+        for (int r = 0; r < WIDE; r++)
+            if (at + r < l.n) out[at + r] = sum[g].v[r];
+    }
+}
+
+/* A piece for each warp of a block. Its warps share the weights alone, and have the same number of portions of them. */
+template <class Op> __global__ void __launch_bounds__(ROW_THREADS)
+    filter_pieces(const __grid_constant__ lines<typename Op::type> l) {
+    using T = typename Op::type;
+    using W = decltype(Op::get_weight(l, 0));
+    constexpr int WIDE = ROW_WIDE<T>;
+    extern __shared__ __align__(16) char memory[];
+    W *weight = reinterpret_cast<W *>(memory);
+    const int warp = int(threadIdx.x / 32), thread = int(threadIdx.x % 32);
+    T *piece = reinterpret_cast<T *>(memory + sizeof(W) * ROW_TAPS) + warp * l.pitch;
+    for (int64_t b = blockIdx.x; b < l.blocks; b += gridDim.x) {
+        const int64_t all = b * (ROW_THREADS / 32) + warp, lane = l.chunks == 1 ? all : all / l.chunks;
+        const int64_t first = (all - lane * l.chunks) * l.tile;
+        const T *x = l.x + lane * l.n;
+        several<T, WIDE> sum[ROW_GROUPS];
+#pragma unroll
+        for (int g = 0; g < ROW_GROUPS; g++)
+#pragma unroll
+            for (int r = 0; r < WIDE; r++) sum[g].v[r] = Op::begin(l);
+        for (int64_t j = 0; j < l.size; j += ROW_TAPS) {
+            const int taps = int(min(l.size - j, int64_t(ROW_TAPS)));
+            const int length = int(min(int64_t(l.tile), l.n - first)) + taps - 1;
+            __syncthreads();
+            for (int i = int(threadIdx.x); i < taps; i += ROW_THREADS) weight[i] = Op::get_weight(l, j + i);
+            if (lane < l.lanes && l.wide_in) load_piece<Op, WIDE>(l, x, piece, first + j - l.before, length);
+            else if (lane < l.lanes) load_piece<Op, 1>(l, x, piece, first + j - l.before, length);
+            __syncthreads();
+            take_piece<Op, T, W>(reinterpret_cast<several<T, WIDE> *>(piece) + thread, weight, taps, sum);
+        }
+        if (lane < l.lanes) store_piece<Op>(l, l.out + lane * l.n, first + thread * WIDE, sum);
+    }
+}
+
 /* ---- launching ---- */
+
+template <class Op> int launch_pieces(ad_call *c, lines<typename Op::type> *l) {
+    using T = typename Op::type;
+    constexpr int WIDE = ROW_WIDE<T>, WARPS = ROW_THREADS / 32;
+    const auto is_wide = [&](const T *at) {
+        return l->n % WIDE == 0 && reinterpret_cast<uintptr_t>(at) % (WIDE * sizeof(T)) == 0;
+    };
+    l->wide_in = is_wide(l->x) && l->before % WIDE == 0;
+    l->wide_out = is_wide(l->out);
+    l->tile = 32 * WIDE * ROW_GROUPS;
+    l->pitch = l->tile + int(std::min(l->size, int64_t(ROW_TAPS)) + 2 * WIDE - 1) / WIDE * WIDE;
+    l->chunks = (l->n + l->tile - 1) / l->tile;
+    l->blocks = (l->chunks * l->lanes + WARPS - 1) / WARPS;
+    const size_t shared = ROW_TAPS * sizeof(decltype(Op::get_weight(*l, 0))) + size_t(l->pitch) * WARPS * sizeof(T);
+    static_assert(ROW_TAPS * sizeof(T) + (32 * WIDE * ROW_GROUPS + ROW_TAPS + 2 * WIDE) * WARPS * sizeof(T) <= SHARED,
+                  "a block has no more unasked");
+    filter_pieces<Op><<<unsigned(std::min(l->blocks, MOST_BLOCKS)), ROW_THREADS, shared, c->stream->cuda>>>(*l);
+    return ad_cuda_launched("a filter along an axis", c->fault);
+}
 
 /* Cut an array whose lanes lie one behind another; the size of the shared memory of a block. */
 template <class T> size_t cut_lines(lines<T> *l, size_t weight_size) {
@@ -296,6 +436,8 @@ template <class Op, int Wide> int launch_columns(ad_call *c, lines<typename Op::
 template <class Op> int launch_lines(ad_call *c, lines<typename Op::type> *l) {
     using T = typename Op::type;
     constexpr int WIDE = sizeof(T) > 8 ? 1 : sizeof(T) == 8 ? 2 : 4;
+    if constexpr (sizeof(T) <= 8 && !is_complex<T>)
+        if (l->inner == 1 && l->n >= ROW_LEAST && l->size <= ROW_MOST<T>) return launch_pieces<Op>(c, l);
     if (l->inner == 1) return launch_tiles<Op>(c, l);
     const uintptr_t places = reinterpret_cast<uintptr_t>(l->x) | reinterpret_cast<uintptr_t>(l->out);
     const bool wide = l->inner % WIDE == 0 && places % (WIDE * sizeof(T)) == 0;
