@@ -282,7 +282,7 @@ signal:
     welch(v,nperseg=99)
     welch(v,detrend='x')
     ~ welch(v,scaling='x')
-    ~ csd(v,a)
+    csd(a,a[:2])
     ~ coherence(v,v,nperseg=0)
     periodogram(v,nfft=2)
     periodogram([])
