@@ -104,6 +104,18 @@ def test_sums_of_a_line_and_a_plane_are_refused():
                     function(one, other)
 
 
+def test_a_line_is_added_to_a_plane_of_one_row():
+    """As CuPy's do; SciPy's are refused."""
+    x, y = np.array([1.0, 2, 0]), np.array([[1.0, 0, 1]])
+    for formats in itertools.product(("csr", "coo"), ("csr", "csc", "coo", "dia")):
+        line, plane = (getattr(sp, f"{format}_array")(ad.asarray(v)) for format, v in zip(formats, (x, y)))
+        for function in operator.add, operator.sub:
+            result = function(plane, line)
+            assert result.shape == (1, 3) and np.array_equal(result.toarray().get(), function(y, x))
+            with pytest.raises(ValueError, match="inconsistent shapes"):
+                function(line, plane)
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 def test_products(dtype):
     for format in FORMATS:

@@ -334,7 +334,7 @@ class SparseBase(UnaryMethods):
         if is_host_sparse(other):
             other = self._like("coo")(other)
         if issparse(other):
-            if other.shape != self.shape:
+            if other.shape != self.shape and self.shape != (1, *other.shape):  # a line more than a row, as with CuPy
                 raise ValueError("inconsistent shapes")
             return _binary.combine(self, other, ad.add if sign > 0 else ad.subtract)
         if is_dense(other):
