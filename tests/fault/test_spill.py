@@ -1,4 +1,5 @@
 """Arrays in host memory when things go wrong: allocations fail, and clients go in the middle of it."""
+import os
 import random
 import shutil
 import socket
@@ -183,6 +184,35 @@ def test_what_two_sessions_have_leaves_as_well(start, late):
         np.testing.assert_array_equal(taker.get(x), np.arange(N) + float(i) + (0 if i % 2 else 100))
     for i, x in enumerate(more):
         np.testing.assert_array_equal(taker.get(x), np.arange(N) - float(i))
+    giver.close()
+    taker.close()
+    nothing_left(server)
+
+
+@pytest.mark.parametrize("user, session, fits", [(35, 0, True), (35, 2, True), (33, 0, False), (35, 1, False)])
+def test_what_two_sessions_have_stays_where_copies_are_above_a_limit(start, tmp_path, user, session, fits):
+    """The device is full of arrays that two sessions hold. Room is made by a copy more, unless their user, or the session
+    that pays for none of them, would then have more than it may. The limits are in halves of arrays."""
+    principals = tmp_path / "principals"
+    principals.write_text(f"uid:{os.getuid()} memory={user * N * 4 >> 10}K\n")
+    server = start(*LIMITS, f"--principals={principals}")
+    giver, taker = Client(server.path), Client(server.path)
+    shared = [giver.put(np.arange(N) + float(i)) for i in range(14)]
+    giver.sync()
+    taken = share_all(giver, taker, shared)
+    taker.reply(taker.ask("pool", 0, 2, session * N * 4))
+    x = [giver.put(np.arange(N) - float(i)) for i in range(2)]
+    half = [[d[0], d[1], 0, [N // 2]] for d in x]
+    total = giver.ufunc("add", "float64", [N // 2], *half)
+    if fits:
+        np.testing.assert_array_equal(giver.get(total), np.arange(N // 2) * 2.0 - 1)
+    else:
+        with pytest.raises(Failed, match="out of device memory"):
+            giver.get(total)
+    assert giver.stat("principal_bytes") == (35 if fits else 32) * N * 4
+    for i, d in enumerate(shared):
+        np.testing.assert_array_equal(giver.get(d), np.arange(N) + float(i))
+        np.testing.assert_array_equal(taker.get(taken[i]), np.arange(N) + float(i))
     giver.close()
     taker.close()
     nothing_left(server)

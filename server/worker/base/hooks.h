@@ -9,6 +9,7 @@
 struct ad_worker;
 struct ad_worker_session;
 struct ad_buffer;
+struct ad_shared;
 struct ad_block;
 struct ad_stream_arena;
 struct ad_stream_queue;
@@ -41,6 +42,7 @@ typedef struct ad_sharing_hooks {
     int (*uses)(struct ad_worker_session *s, struct ad_stream_queue *queue, struct ad_buffer *b, bool writes,
                 ad_fault *fault);
     void (*leave)(struct ad_worker_session *s, struct ad_buffer *b);
+    bool (*may_part)(const struct ad_shared *m);
     void (*leave_moved)(struct ad_worker_session *s, struct ad_buffer *b);
     void (*orphan)(struct ad_worker *w, struct ad_stream_queue *queue);
     struct ad_buffer *(*import_order)(const struct ad_buffer *b);

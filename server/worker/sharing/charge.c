@@ -4,6 +4,7 @@
 
 #include "server/worker/sharing/holders.h"
 #include "server/worker/sharing/sharing.h"
+#include "server/worker/spill/quota.h"
 
 void ad__shared_pay(ad_shared *m, ad_worker_session *payer) {
     if (m->payer) {
@@ -56,4 +57,31 @@ static void find_payer(ad_shared *m) {
 
 void ad__paying_release(ad_shared *m, const char *principal) {
     if (is_paid_by(m, principal) && !--m->paying && m->holders > 1) find_payer(m);
+}
+
+/* ---- copies for all ---- */
+
+static ad_account *find_account(const ad_buffer *b) { return ad__stream_arena_account(b->home->stream_arena); }
+
+/* True if the buffer's principal and its session may have a copy for each of their buffers of the memory. A principal
+ * or a session that pays for the memory has the bytes of one copy already. */
+static bool has_room_for_copies(const ad_shared *m, const ad_buffer *b) {
+    const ad_worker_session *s = b->sharing.holder;
+    const ad_account *a = find_account(b);
+    uint64_t of_principal = 0, of_session = 0;
+    for (const ad_buffer *at = m->buffers; at; at = at->sharing.next) {
+        of_principal += find_account(at) == a;
+        of_session += at->sharing.holder == s;
+    }
+    of_principal -= m->block.payer == a;
+    of_session -= m->payer == s;
+    return (!of_principal || ad__account_has_room(a, of_principal * m->size)) &&
+           (!of_session || ad__quota_has_room(s, of_session * m->size));
+}
+
+bool ad__paying_may_part(const ad_shared *m) {
+    if (!ad__shared_may_part(m)) return false;
+    for (const ad_buffer *b = m->buffers; b; b = b->sharing.next)
+        if (!has_room_for_copies(m, b)) return false;
+    return true;
 }

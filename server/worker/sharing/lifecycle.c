@@ -80,6 +80,7 @@ void ad__sharing_close(ad_worker *w) {
 const ad_component ad__component_sharing = {.name = "sharing", .drop = ad__sharing_end};
 const ad_sharing_hooks ad__sharing_hooks = {.uses = ad__shared_uses,
                                             .leave = ad__shared_leave,
+                                            .may_part = ad__paying_may_part,
                                             .leave_moved = ad__shared_leave_moved,
                                             .orphan = ad__sharing_orphan,
                                             .import_order = ad__import_order,

@@ -96,6 +96,8 @@ bool ad__sharing_has_deferred_of(const ad_worker_session *s, const char *princip
 void ad__shared_leave(ad_worker_session *s, ad_buffer *b);
 /* Let the home queue, in whose order memory is given back, wait for what is in the other stream queue now. */
 void ad__shared_home_waits(const ad_backend *backend, ad_stream_queue *home, ad_stream_queue *queue);
+/* Tell whether each holder of the memory may have a copy of its own, which counts as much as on the device. */
+bool ad__paying_may_part(const ad_shared *m);
 /* End the hold of a buffer whose bytes are in host memory by now: nobody else has held the memory. */
 void ad__shared_leave_moved(ad_worker_session *s, ad_buffer *b);
 /* Give the buffer memory of its own with the same contents. */

@@ -35,6 +35,8 @@ static int check_limits(const ad_worker_session *s, uint64_t size, ad_fault *fau
     return 0;
 }
 
+bool ad__quota_has_room(const ad_worker_session *s, uint64_t size) { return !check_limits(s, size, NULL); }
+
 /* ---- memory of slabs ---- */
 
 typedef int take_block(ad_stream_arena *e, uint64_t size, ad_block *out, ad_fault *fault);

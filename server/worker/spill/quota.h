@@ -22,6 +22,8 @@ void ad__quota_leave(ad_stream_queue *queue, ad_use use, uint64_t size);
 /* Charge a window, and end that. AD_E_LIMIT. */
 int ad__quota_window(ad_worker_session *s, uint64_t size, ad_fault *fault);
 void ad__quota_window_gone(ad_worker_session *s, uint64_t size);
+/* Tell whether the session's own limits have room for `size` more bytes of buffers. */
+bool ad__quota_has_room(const ad_worker_session *s, uint64_t size);
 /* Count all bytes that the session's limit is for. */
 uint64_t ad__quota_held(const ad_worker_session *s);
 /* Find the account of the session's principal on the device of its current stream: an empty one if it has used none. */

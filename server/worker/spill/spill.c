@@ -342,18 +342,21 @@ void ad__spill_recovered(ad_worker *w) {
 
 /* ---- making room ---- */
 
+/* True if each holder of the buffer's memory may have a copy of its own. */
+static bool may_part(const ad_buffer *b) { return b->sharing.holder->worker->hooks.sharing->may_part(b->shared); }
+
 /* True if the buffer may leave when nothing else is left, although it is not listed: it is small, or others hold its
  * memory, too. */
 static bool is_reserve(const ad_buffer *b, const ad_gpu *gpu) {
     if (b->listed || !b->home || b->home->gpu != gpu) return false;
-    return b->shared ? ad__shared_may_part(b->shared) : is_movable(b);
+    return b->shared ? may_part(b) : is_movable(b);
 }
 
 /* Move a buffer out, and with it all that hold its memory, which would not be free otherwise. Each gets a copy. */
 static int move_holders_out(ad_worker *w, ad_buffer *b) {
     int status = 0;
     if (!b->shared) return move_out(w, b);
-    if (!ad__shared_may_part(b->shared)) {
+    if (!may_part(b)) {
         ad__spill_remove(b);
         return 0;
     }
