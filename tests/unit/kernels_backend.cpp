@@ -45,10 +45,29 @@ Test(kernels_backend, slab_is_shared_and_sealed) {
     h.backend->slab_close(h.device, &b);
 }
 
+constexpr size_t FREE = size_t(64) << 30, LEAST = 8u << 20;
+
+/* Take all holes of the address space that a slab may lie in, so that the next mappings lie one below the other. The
+ * kernel takes the highest addresses that fit. So no hole is left when a mapping lies below a very large one. */
+static std::vector<void *> plug_holes() {
+    std::vector<void *> plugs;
+    auto take = [](size_t size) {
+        void *p = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        cr_assert_neq(p, MAP_FAILED);
+        return p;
+    };
+    void *below = take(FREE);
+    do plugs.push_back(take(LEAST));
+    while (plugs.back() > below);
+    munmap(below, FREE);
+    return plugs;
+}
+
 /* Eight arrays of one size that is a power of two: large pages can be used, and no two share AMD's prediction of ways.
  */
 Test(kernels_backend, slabs_lie_apart) {
     host h(1);
+    const std::vector<void *> plugs = plug_holes();
     for (uint64_t size = 2u << 20; size <= 512u << 20; size *= 2) {
         ad_slab_map slab[8] = {};
         for (ad_slab_map &s : slab) {
@@ -60,6 +79,7 @@ Test(kernels_backend, slabs_lie_apart) {
         }
         for (ad_slab_map &s : slab) h.backend->slab_close(h.device, &s);
     }
+    for (void *p : plugs) munmap(p, LEAST);
 }
 
 Test(kernels_backend, attach_refuses_what_is_no_slab) {
