@@ -66,22 +66,44 @@ Test(client_forks, forks_with_a_full_window) {
     program_end();
 }
 
-/* A fork waits for a thread that writes, for some time. */
-Test(client_forks, forks_while_a_thread_writes_for_long) {
-    program_begin(&(fake_options){.resume = RESUME_MS});
-    program_lose();
-    cr_assert_eq(program_pass_window(NULL), 0);
-    pthread_mutex_lock(&program.s->lock);
-    program.s->output.writing = true;
-    pthread_mutex_unlock(&program.s->lock);
-    connection_leap = 2;
-    cr_expect_not(child_has_array());
-    connection_clear();
+/* Wait until a thread waits for what the session does. */
+static void await_waiting(void) {
+    for (bool waits = false; !waits; sched_yield()) {
+        pthread_mutex_lock(&program.s->lock);
+        waits = program.s->waiting.threads > 0;
+        pthread_mutex_unlock(&program.s->lock);
+    }
+}
+
+static void begin_writing(void) {
+    for (bool begun = false; !begun; sched_yield()) {
+        pthread_mutex_lock(&program.s->lock);
+        begun = !program.s->output.writing;
+        program.s->output.writing = true;
+        pthread_mutex_unlock(&program.s->lock);
+    }
+}
+
+static void end_writing(void) {
     pthread_mutex_lock(&program.s->lock);
     program.s->output.writing = false;
     ad__wake_all(program.s); /* who has read the other clock would sleep for seconds */
     pthread_mutex_unlock(&program.s->lock);
+}
+
+/* A fork waits for a thread that writes, for some time. The session's thread waits for it, too: between two attempts
+ * to connect it would sleep by the clock that leaps. */
+Test(client_forks, forks_while_a_thread_writes_for_long) {
+    program_begin(&(fake_options){.resume = RESUME_MS});
+    begin_writing();
+    program_lose();
+    await_waiting();
+    cr_assert_eq(program_pass_window(NULL), 0);
+    connection_leap = 2;
+    cr_expect_not(child_has_array());
+    connection_clear();
     fake_return(program.f, program.f->taken);
+    end_writing();
     program_check();
     program_end();
 }
