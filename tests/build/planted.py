@@ -13,8 +13,8 @@ KILLS = ["fatal=0", "spill=0", "upgrades=0", "store_kills=0", "no_memory=0", "no
 # A kill at stores of a script in which two sessions use a capability at the same moment.
 USED_TOGETHER = ["--sweep", "--every", "2", "--seed", "4",
                  *(part for text in ("script=2", "late_events=300000", "switches=200000", "late=1") for part in ("--set", text))]
-# Kills while much is under way. One seed in 150 asks for an event in the moment between.
-EVENTS_AGAIN = ["--seeds", "1", "--from", "30632",
+# Kills while much is under way. One seed in 1,500 asks for an event in the moment between.
+EVENTS_AGAIN = ["--seeds", "1", "--from", "101152",
                 *(part for text in (*KILLS, "late=1", "events=1", "commons=0", "operations=300", "most_kills=7", "worker_kills=2000",
                                     "switches=200000", "late_events=300000") for part in ("--set", text))]
 # name: program, source, what stands there, what is put there, settings of the simulator, or its options
