@@ -52,7 +52,7 @@ def port_of(folder, way="tcp"):
 
 
 def pytest_configure(config):
-    config.arrayd_server = None
+    config.arrayd_server = getattr(config, "arrayd_server", None)  # tests/api may have started one for both
     if "ARRAYD_URL" in os.environ or getattr(config.option, "numprocesses", None):  # each of so many processes has its own
         return
     folder = tempfile.mkdtemp(prefix="arrayd-ops-")
@@ -78,6 +78,7 @@ def pytest_runtest_makereport(item):
 def pytest_unconfigure(config):
     if getattr(config, "arrayd_server", None):
         process, folder = config.arrayd_server
+        config.arrayd_server = None
         process.send_signal(signal.SIGTERM)
         try:
             process.wait(timeout=PATIENCE)
