@@ -220,6 +220,11 @@ def test_types_of_quantiles(q):
                 check(body, np.array([0, 1, 2, 4], dtype), ulps=64)
 
 
+def test_bincount_of_the_least_number():
+    """Its distance to the number of bins is no int64."""
+    check(lambda xp, x: xp.bincount(x), np.array([3, np.iinfo(np.int64).min]))
+
+
 def test_bincount_of_nothing():
     for weights in (None, "f4", "f8", "i8", "?"):
         for least in (0, 5):

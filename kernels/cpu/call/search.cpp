@@ -133,9 +133,9 @@ int64_t value_at(const array *x, int64_t i) { return *reinterpret_cast<const int
 
 /* Whether values are from 0 to below bins, without a branch for each. */
 template <class F> bool all_below(F value, int64_t begin, int64_t end, int64_t bins) {
-    int64_t signs = 0;
-    for (int64_t i = begin; i < end; i++) signs |= value(i) | (bins - 1 - value(i));
-    return signs >= 0;
+    uint64_t signs = 0;
+    for (int64_t i = begin; i < end; i++) signs |= uint64_t(value(i)) | (uint64_t(bins - 1) - uint64_t(value(i)));
+    return signs >> 63 == 0;
 }
 
 /* f(values), a function of the place: values that lie side by side are read with a step that the compiler knows. */
