@@ -43,6 +43,13 @@ static int check_csr_inputs(const ad_op *op, int first, int64_t *rows, ad_fault 
     return 0;
 }
 
+/* Check the loop, and the matrix that the first inputs are. AD_E_TYPE, AD_E_VALUE. */
+static int check_loop_and_matrix(const ad_op *op, bool integers, int64_t *rows, ad_fault *fault) {
+    const int status = check_sparse_loop(op, integers, fault);
+
+    return status ? status : check_csr_inputs(op, 0, rows, fault);
+}
+
 /* Check that the indices of a second matrix, inputs 3 to 5, have the first one's type. AD_E_TYPE. */
 static int check_same_indices(const ad_op *op, ad_fault *fault) {
     const uint8_t index = op->operand[op->nout + 1].desc.dtype, other = op->operand[op->nout + 4].desc.dtype;
@@ -75,9 +82,8 @@ int ad__infer_spmm(const ad_op *op, ad_result *result, ad_fault *fault) {
     const bool transposed = op->param[1].as.b;
     const ad_desc *x;
     int64_t rows;
-    int status = check_sparse_loop(op, true, fault);
+    int status = check_loop_and_matrix(op, true, &rows, fault);
 
-    if (!status) status = check_csr_inputs(op, 0, &rows, fault);
     if (!status) status = get_dense_input(op, 3, &x, fault);
     if (status) return status;
     if (length < 0 || (!transposed && length != rows))
@@ -93,9 +99,8 @@ int ad__infer_spmm(const ad_op *op, ad_result *result, ad_fault *fault) {
 int ad__infer_sptrsm(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *b;
     int64_t rows;
-    int status = check_sparse_loop(op, false, fault);
+    int status = check_loop_and_matrix(op, false, &rows, fault);
 
-    if (!status) status = check_csr_inputs(op, 0, &rows, fault);
     if (!status) status = get_dense_input(op, 3, &b, fault);
     if (status) return status;
     if (b->shape[0] != rows) return ad__bad_shape(op, 3, "must have as many rows as the matrix", fault);
@@ -107,9 +112,8 @@ int ad__infer_sptrsm(const ad_op *op, ad_result *result, ad_fault *fault) {
 int ad__infer_spgemm(const ad_op *op, ad_result *result, ad_fault *fault) {
     const int64_t columns = op->param[0].as.i;
     int64_t rows, middle;
-    int status = check_sparse_loop(op, true, fault);
+    int status = check_loop_and_matrix(op, true, &rows, fault);
 
-    if (!status) status = check_csr_inputs(op, 0, &rows, fault);
     if (!status) status = check_csr_inputs(op, 3, &middle, fault);
     if (!status) status = check_same_indices(op, fault);
     if (status) return status;
@@ -129,9 +133,8 @@ int ad__infer_spgemm(const ad_op *op, ad_result *result, ad_fault *fault) {
 
 int ad__infer_ilu0(const ad_op *op, ad_result *result, ad_fault *fault) {
     int64_t rows;
-    int status = check_sparse_loop(op, false, fault);
+    const int status = check_loop_and_matrix(op, false, &rows, fault);
 
-    if (!status) status = check_csr_inputs(op, 0, &rows, fault);
     if (status) return status;
     ad__set_result(&result[0], op->loop, 1, op->operand[op->nout].desc.shape);
     ad__set_result(&result[1], AD_INT64, 0, NULL);
@@ -207,9 +210,8 @@ int ad__infer_sprows(const ad_op *op, ad_result *result, ad_fault *fault) {
 int ad__infer_spdiagonal(const ad_op *op, ad_result *result, ad_fault *fault) {
     const int64_t row = op->param[0].as.i, column = op->param[1].as.i, length = op->param[2].as.i;
     int64_t rows;
-    int status = check_sparse_loop(op, true, fault);
+    const int status = check_loop_and_matrix(op, true, &rows, fault);
 
-    if (!status) status = check_csr_inputs(op, 0, &rows, fault);
     if (status) return status;
     if (row < 0 || column < 0 || length < 0 || row > rows || length > rows - row || column > INT64_MAX - length)
         return ad__fault(fault, AD_E_VALUE,
@@ -238,9 +240,8 @@ int ad__infer_sptake(const ad_op *op, ad_result *result, ad_fault *fault) {
 
 int ad__infer_spcomponents(const ad_op *op, ad_result *result, ad_fault *fault) {
     int64_t rows;
-    int status = check_sparse_loop(op, true, fault);
+    const int status = check_loop_and_matrix(op, true, &rows, fault);
 
-    if (!status) status = check_csr_inputs(op, 0, &rows, fault);
     if (status) return status;
     const uint8_t index = op->operand[op->nout + 1].desc.dtype;
     if (index == AD_INT32 && rows > INT32_MAX)

@@ -214,6 +214,17 @@ Test(recover, from_each_prefix_of_a_log) {
     fake_worker_close(w);
 }
 
+/* Check, in another process, what is found in a copy of the worker's journal. */
+static void check_in_child(const ad_worker *w, int (*find)(int image)) {
+    const int image = copy_file(ad__journal_descriptor(w->journal));
+    const pid_t child = fork();
+    int status;
+    if (!child) _exit(find(image));
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_expect_eq(status, 0, "%d", WEXITSTATUS(status));
+    close(image);
+}
+
 /* In another process: find the array that was lost for its memory, without memory. Returns the exit status. */
 static int find_without_memory(int image) {
     const ad_worker_session *s = recover_session(image);
@@ -226,18 +237,12 @@ static int find_without_memory(int image) {
 Test(recover, memory_that_was_used_again_is_not_restored) {
     ad_worker *w = start_worker();
     ad_worker_session *s = fake_session(w, 1, "alice");
-    int status;
     ad__checkpoint_list(s);
     const ad_buffer *b = make_buffer(s, 1, 5);
     ad__checkpoint_commit(s);
     take_slabs(fake_arrayd());
     ad__checkpoint_record_loss(s, b->place);
-    const int image = copy_file(ad__journal_descriptor(w->journal));
-    const pid_t child = fork();
-    if (!child) _exit(find_without_memory(image));
-    cr_assert_eq(waitpid(child, &status, 0), child);
-    cr_expect_eq(status, 0, "%d", WEXITSTATUS(status));
-    close(image);
+    check_in_child(w, find_without_memory);
     end_session(s);
     ad__sharing_close(w);
     fake_worker_close(w);
@@ -272,19 +277,13 @@ static int find_capability_left(int image) {
 Test(recover, memory_stays_for_a_capability_behind_one_that_is_over) {
     ad_worker *w = start_worker();
     ad_worker_session *s = fake_session(w, 1, "alice"), *gone = fake_session(w, 2, "alice");
-    int status;
     ad__checkpoint_list(s);
     ad__checkpoint_commit(s);
     const ad_shared *m = ad__shared_of(gone, make_buffer(gone, 1, 5));
     take_slabs(fake_arrayd());
     write_capability(w, m, 7, true);
     write_capability(w, m, 8, false);
-    const int image = copy_file(ad__journal_descriptor(w->journal));
-    const pid_t child = fork();
-    if (!child) _exit(find_capability_left(image));
-    cr_assert_eq(waitpid(child, &status, 0), child);
-    cr_expect_eq(status, 0, "%d", WEXITSTATUS(status));
-    close(image);
+    check_in_child(w, find_capability_left);
     end_session(gone);
     end_session(s);
     ad__sharing_close(w);

@@ -11,7 +11,8 @@ __all__ = ["Device", "from_pointer", "get_compute_capability", "get_device_id"]
 # the server's processors as well. Shared memory is what a launch may ask for without max_dynamic_shared_size_bytes.
 _COMMON = {"WarpSize": 32, "MaxThreadsPerBlock": 1024, "MaxBlockDimX": 1024, "MaxBlockDimY": 1024, "MaxBlockDimZ": 64,
            "MaxGridDimX": 2**31 - 1, "MaxGridDimY": 65535, "MaxGridDimZ": 65535, "CooperativeLaunch": 1,
-           "MemoryPoolsSupported": 1, "MaxSharedMemoryPerBlock": 48 << 10, "MaxRegistersPerBlock": 64 << 10, "MaxRegistersPerMultiprocessor": 64 << 10}
+           "MemoryPoolsSupported": 1, "MaxSharedMemoryPerBlock": 48 << 10, "MaxRegistersPerBlock": 64 << 10,
+           "MaxRegistersPerMultiprocessor": 64 << 10}
 # Threads that a multiprocessor holds, by compute capability; 2048 of all others, and of processors.
 _THREADS = {(7, 5): 1024, (8, 6): 1536, (8, 7): 1536, (8, 9): 1536, (12, 0): 1536, (12, 1): 1536}
 # KiB of shared memory that a launch may ask for by max_dynamic_shared_size_bytes, by compute capability; 227 of all others,

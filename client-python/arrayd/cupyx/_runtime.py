@@ -10,8 +10,8 @@ from .. import _core
 class _RuntimeInfo:
     """Versions and devices; str() makes a table of them.
 
-    Attributes: cupy_version (of the CuPy whose names these are), arrayd_version, python_version, numpy_version, scipy_version (None: not installed), platform: of this
-    process. server, url, backend, protocol: of the connection. devices: list of dicts (name, compute_capability,
+    Attributes: cupy_version (of the CuPy whose names these are), arrayd_version, python_version, numpy_version,
+    scipy_version (None: not installed), platform: of this process. server, url, backend, protocol: of the connection. devices: list of dicts (name, compute_capability,
     memory), empty unless full.
     """
 
@@ -34,7 +34,8 @@ class _RuntimeInfo:
 
     def __str__(self):
         rows = [("OS", self.platform), ("Python Version", self.python_version), ("arrayd Version", self.arrayd_version),
-                ("CuPy Version", f"{self.cupy_version} (its names)"), ("NumPy Version", self.numpy_version), ("SciPy Version", self.scipy_version), ("Server", self.server),
+                ("CuPy Version", f"{self.cupy_version} (its names)"), ("NumPy Version", self.numpy_version),
+                ("SciPy Version", self.scipy_version), ("Server", self.server),
                 ("URL", self.url), ("Backend", self.backend), ("Protocol Version", self.protocol)]
         for i, device in enumerate(self.devices):
             rows += [(f"Device {i} Name", device["name"]),

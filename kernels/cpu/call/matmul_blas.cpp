@@ -15,17 +15,13 @@ template <class T> struct blas;
 template <> struct blas<float> {
     static constexpr auto gemm = cblas_sgemm;
     static constexpr auto gemv = cblas_sgemv;
-    static float dot(int n, const float *x, int x_step, const float *y, int y_step) {
-        return cblas_sdot(n, x, x_step, y, y_step);
-    }
+    static constexpr auto dot = cblas_sdot;
     static constexpr float one = 1, zero = 0;
 };
 template <> struct blas<double> {
     static constexpr auto gemm = cblas_dgemm;
     static constexpr auto gemv = cblas_dgemv;
-    static double dot(int n, const double *x, int x_step, const double *y, int y_step) {
-        return cblas_ddot(n, x, x_step, y, y_step);
-    }
+    static constexpr auto dot = cblas_ddot;
     static constexpr double one = 1, zero = 0;
 };
 constexpr float complex64_one[2] = {1, 0}, complex64_zero[2] = {0, 0};
