@@ -221,7 +221,7 @@ def test_types_of_quantiles(q):
 
 
 def test_bincount_of_the_least_number():
-    """Its distance to the number of bins is no int64."""
+    """The distance of the least int64 to the number of bins is no int64."""
     check(lambda xp, x: xp.bincount(x), np.array([3, np.iinfo(np.int64).min]))
 
 
