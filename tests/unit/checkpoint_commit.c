@@ -174,6 +174,23 @@ Test(checkpoint, an_invalid_one_is_begun_again) {
     end_worker(s);
 }
 
+/* The next worker would have told the client that all had succeeded. */
+Test(checkpoint, a_failure_that_cannot_be_written_ends_recovery) {
+    for (int asynchronous = 0; asynchronous < 2; asynchronous++) {
+        ad_worker_session *s = start_session(asynchronous);
+        ad_fault fault = {.code = AD_E_VALUE, .text = "a bad value"};
+        ad_poison *p = ad__poison_new(&fault, 1, "add");
+        fake_exhaust_journal(s->worker, NULL, 0);
+        ad__session_keep_failure(s, p);
+        ad__poison_release(p);
+        s->progress.done++;
+        ad__checkpoint_mark_executed(&s->checkpoint);
+        ad__checkpoint_commit(s);
+        cr_assert_not(ad__session_is_recoverable(s));
+        end_worker(s);
+    }
+}
+
 Test(checkpoint, a_session_that_is_given_up_keeps_nothing) {
     ad_worker_session *s = start_session(false);
     add_buffer(s, 1, 64);

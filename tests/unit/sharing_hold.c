@@ -174,13 +174,40 @@ Test(sharing, whoever_holds_the_memory_pays) {
     stop_sessions();
 }
 
-Test(sharing, a_holder_that_could_not_be_written_has_no_place) {
+static void start_journaled_session(void) {
     w = fake_worker(false, true, components);
     w->hooks.checkpoint = &ad__checkpoint_hooks;
     w->hooks.sharing = &ad__sharing_hooks;
     cr_assert_eq(ad__sharing_open(w), 0);
     a = fake_session(w, 1, "alice");
     cr_assert_not_null(make_buffer(a, 1, 10));
+}
+
+static void stop_journaled_session(void) {
+    end_session(a);
+    ad__sharing_close(w);
+    fake_worker_close(w);
+}
+
+/* A row without the error would give its reader an array of no elements. */
+Test(sharing, a_failed_array_is_written_with_its_error_or_not_at_all) {
+    static const size_t size[] = {sizeof(ad_journal_holder), sizeof(ad_journal_poison)};
+    for (int pieces = 1; pieces <= 2; pieces++) {
+        start_journaled_session();
+        ad_shared *m = ad__shared_of(a, ad__buffers_find(&a->buffers, 1));
+        fault = (ad_fault){.code = AD_E_VALUE, .text = "a bad value"};
+        m->poison = ad__poison_new(&fault, 1, "add");
+        ad_holder name = {.shared = m, .principal = "alice"};
+        fake_exhaust_journal(w, size, pieces);
+        ad_journal_holder *row = ad__holder_make_row(w, &name, AD_HOLDER_NAME);
+        cr_assert_eq(row != NULL, pieces == 2);
+        if (row) cr_assert_neq(row->memory.poison, 0);
+        stop_journaled_session();
+    }
+}
+
+Test(sharing, a_holder_that_could_not_be_written_has_no_place) {
+    start_journaled_session();
     ad_shared *m = ad__shared_of(a, ad__buffers_find(&a->buffers, 1));
     ad_journal_holder *row = ad__journal_alloc(w->journal, sizeof *row);
     *row = (ad_journal_holder){0};
@@ -193,7 +220,5 @@ Test(sharing, a_holder_that_could_not_be_written_has_no_place) {
     cr_assert_eq(name.times, 2);
     cr_assert_eq(name.holder.place, 0, "it would be released twice");
     ad__holder_end(w, &name.holder);
-    end_session(a);
-    ad__sharing_close(w);
-    fake_worker_close(w);
+    stop_journaled_session();
 }

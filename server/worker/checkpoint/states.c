@@ -55,9 +55,12 @@ static void describe_checkpoint(const ad_worker_session *s, ad_journal_checkpoin
     describe_answers(s, state, s->checkpoint.told);
 }
 
-static ad_at write_pending(ad_worker_session *s, ad_at before) {
+/* Write the failure that waits for the next synchronisation. False: there is no memory. */
+static bool write_pending(ad_worker_session *s, ad_at before, ad_journal_checkpoint *state) {
     ad_checkpoint *v = &s->checkpoint;
-    return s->progress.pending == v->pending ? before : ad__checkpoint_poison_row(v->journal, s->progress.pending);
+    ad_poison *now = s->progress.pending;
+    state->pending = now == v->pending ? before : ad__checkpoint_poison_row(v->journal, now);
+    return !now || state->pending;
 }
 
 static void give_up_journal(ad_worker_session *s) {
@@ -122,8 +125,8 @@ static void commit_now(ad_worker_session *s, size_t count) {
     ad_journal_checkpoint *state = &v->at->checkpoint[slot];
     uint64_t entries;
     describe_checkpoint(s, state);
-    state->pending = write_pending(s, v->at->checkpoint[v->at->current].pending);
-    if (!ad__checkpoint_write_log(s, count, &entries)) {
+    if (!write_pending(s, v->at->checkpoint[v->at->current].pending, state) ||
+        !ad__checkpoint_write_log(s, count, &entries)) {
         give_up_journal(s);
         return;
     }
@@ -182,8 +185,8 @@ static void begin_checkpoint(ad_worker_session *s) {
     c->slot = find_other_slot(v->at->current, (unsigned)v->at->current);
     ad_journal_checkpoint *state = &v->at->checkpoint[c->slot];
     describe_checkpoint(s, state);
-    state->pending = write_pending(s, v->at->checkpoint[v->at->current].pending);
-    if (!ad__checkpoint_write_log(s, count, &c->entries) || !move_changes(v, count)) {
+    if (!write_pending(s, v->at->checkpoint[v->at->current].pending, state) ||
+        !ad__checkpoint_write_log(s, count, &c->entries) || !move_changes(v, count)) {
         give_up_journal(s);
         return;
     }

@@ -160,13 +160,21 @@ static bool grow_index(ad_journal *l, uint64_t capacity) {
     return true;
 }
 
+static void free_holder(ad_journal *l, ad_journal_holder *h) {
+    ad__journal_free(l, ad__journal_get(l, h->grant));
+    ad__journal_free(l, ad__journal_get(l, h->memory.poison));
+    ad__journal_free(l, h);
+}
+
 uint32_t ad__journal_hold(ad_journal *l, ad_journal_holder *h) {
     const ad_journal_index *index = get_index(l);
     uint32_t place = l->nspare ? l->spare[--l->nspare] : 0;
     if (!place) {
         if (!l->places) l->places = 1;
-        if ((!index || l->places == index->capacity) && !grow_index(l, index ? 2 * index->capacity : FIRST_HOLDERS))
+        if ((!index || l->places == index->capacity) && !grow_index(l, index ? 2 * index->capacity : FIRST_HOLDERS)) {
+            free_holder(l, h);
             return 0;
+        }
         place = l->places++;
     }
     ad__journal_store(&get_index(l)->holder[place], ad__journal_at(l, h));
@@ -181,9 +189,7 @@ void ad__journal_release(ad_journal *l, uint32_t place) {
     ad_journal_holder *h = ad__journal_holder(l, place);
     if (!h) return;
     ad__journal_store(&get_index(l)->holder[place], 0);
-    ad__journal_free(l, ad__journal_get(l, h->grant));
-    ad__journal_free(l, ad__journal_get(l, h->memory.poison));
-    ad__journal_free(l, h);
+    free_holder(l, h);
     uint32_t *list = ad__os_grow(l->spare, l->nspare, &l->spare_room, sizeof *list);
     if (!list) return;
     l->spare = list;

@@ -233,7 +233,7 @@ void ad__journal_free(ad_journal *l, void *p); /* Free it; l and p may be NULL. 
 ad_at ad__journal_at(const ad_journal *l, const void *p);
 void *ad__journal_get(const ad_journal *l, ad_at at); /* Get an address; 0: NULL. */
 
-/* Put a holder at a free place. The journal owns it from here on. 0: no memory. */
+/* Put a holder at a free place. The journal owns it from here on. 0: there is no memory, and the holder is freed. */
 uint32_t ad__journal_hold(ad_journal *l, ad_journal_holder *h);
 /* Remove and free the holder at a place; 0: none. */
 void ad__journal_release(ad_journal *l, uint32_t place);

@@ -42,20 +42,15 @@ static void drop_capability(ad_worker *w, ad_issued_capability **at) {
 
 static void write_capability(ad_worker *w, ad_holder *holder) {
     const ad_issued_capability *c = (const ad_issued_capability *)holder;
-    ad_journal_holder *h = ad__journal_alloc(w->journal, sizeof *h);
+    ad_journal_holder *h = ad__holder_make_row(w, holder, AD_HOLDER_CAPABILITY);
     if (!h) return;
-    *h = (ad_journal_holder){.memory = ad__checkpoint_memory_row(w, c->holder.shared),
-                             .half = {c->half[0], c->half[1]},
-                             .uses = c->uses,
-                             .by = holder->by,
-                             .at = holder->at,
-                             .left = c->uses,
-                             .owner = c->owner ? c->owner->id : 0,
-                             .expires = c->expires,
-                             .linger = c->linger};
     h->memory.readonly = c->readonly;
-    memcpy(h->who, holder->principal, sizeof h->who);
-    if (!(holder->place = ad__journal_hold(w->journal, h))) ad__journal_free(w->journal, h);
+    memcpy(h->half, c->half, sizeof h->half);
+    h->uses = h->left = c->uses;
+    h->owner = c->owner ? c->owner->id : 0;
+    h->expires = c->expires;
+    h->linger = c->linger;
+    holder->place = ad__journal_hold(w->journal, h);
 }
 
 static void add_capability(ad_worker *w, ad_issued_capability *c) {

@@ -217,11 +217,8 @@ static int hold_memory(ad_worker_session *s, ad_buffer *b, ad_exported *l, ad_fa
 
 /* The next worker must know what programs may do with the memory. Memory that has a handle goes with this one. */
 static void write_lease(ad_worker *w, ad_holder *holder) {
-    ad_journal_holder *h = ad__journal_alloc(w->journal, sizeof *h);
-    if (!h) return;
-    *h = (ad_journal_holder){.kind = AD_HOLDER_LEASE, .memory = ad__checkpoint_memory_row(w, holder->shared)};
-    memcpy(h->who, holder->principal, sizeof h->who);
-    if (!(holder->place = ad__journal_hold(w->journal, h))) ad__journal_free(w->journal, h);
+    ad_journal_holder *h = ad__holder_make_row(w, holder, AD_HOLDER_LEASE);
+    if (h) holder->place = ad__journal_hold(w->journal, h);
 }
 
 /* Begin an export: make its lease on the socket fd. The callee owns fd. */

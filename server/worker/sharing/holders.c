@@ -1,5 +1,7 @@
 #include "server/worker/sharing/holders.h"
 
+#include <string.h>
+
 #include "server/worker/session/session.h"
 #include "server/worker/sharing/sharing.h"
 
@@ -17,6 +19,17 @@ void ad__holder_end(ad_worker *w, ad_holder *h) {
     if (h->next) h->next->link = h->link;
     if (w->journal && h->write) ad__journal_release(w->journal, h->place);
     ad__shared_release(w, h->shared, h->principal);
+}
+
+ad_journal_holder *ad__holder_make_row(const ad_worker *w, const ad_holder *holder, ad_holder_kind kind) {
+    ad_journal_holder *h = ad__journal_alloc(w->journal, sizeof *h);
+    if (!h) return NULL;
+    *h = (ad_journal_holder){
+        .kind = kind, .memory = ad__checkpoint_memory_row(w, holder->shared), .by = holder->by, .at = holder->at};
+    memcpy(h->who, holder->principal, sizeof h->who);
+    if (!holder->shared->poison || h->memory.poison) return h;
+    ad__journal_free(w->journal, h);
+    return NULL;
 }
 
 void ad__holders_write(ad_worker *w, ad_shared *m) {

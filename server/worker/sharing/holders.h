@@ -50,6 +50,9 @@ ad_holder *ad__holder_find_ended(const ad_worker_session *s, ad_holder_write *ki
 void ad__holder_take_up_ended(ad_worker *w, ad_holder *h);
 /* End the holders that a session's messages would have ended again (NULL: those of all). */
 void ad__holders_forget(ad_worker *w, const ad_worker_session *s);
+/* Make the journal's row of a holder, with its memory and its principal. NULL: there is no memory for it, or none for
+ * the error of an array that has failed. */
+ad_journal_holder *ad__holder_make_row(const ad_worker *w, const ad_holder *holder, ad_holder_kind kind);
 /* Write the memory's holders into the journal again: it has moved. */
 void ad__holders_write(ad_worker *w, ad_shared *shared);
 

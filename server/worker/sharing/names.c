@@ -98,25 +98,20 @@ static int check_view(const ad_desc *d, const ad_buffer *b, ad_fault *fault) {
 
 static void write_name(ad_worker *w, ad_holder *holder) {
     const ad_name *n = (const ad_name *)holder;
-    size_t size = strlen(n->grant) + 1;
-    ad_journal_holder *h = ad__journal_alloc(w->journal, sizeof *h);
-    uint64_t *grant = h ? ad__journal_alloc(w->journal, sizeof *grant + size) : NULL;
-    if (!grant) {
-        if (h) ad__journal_free(w->journal, h);
+    const size_t size = strlen(n->grant) + 1;
+    uint64_t *grant = ad__journal_alloc(w->journal, sizeof *grant + size);
+    ad_journal_holder *h = grant ? ad__holder_make_row(w, holder, AD_HOLDER_NAME) : NULL;
+    if (!h) {
+        ad__journal_free(w->journal, grant);
         return;
     }
     *grant = size;
     memcpy(grant + 1, n->grant, size);
-    *h = (ad_journal_holder){.kind = AD_HOLDER_NAME,
-                             .by = holder->by,
-                             .at = holder->at,
-                             .memory = ad__checkpoint_memory_row(w, n->holder.shared),
-                             .grant = ad__journal_at(w->journal, grant),
-                             .writable = n->writable,
-                             .column_major = n->column_major,
-                             .dtype = n->dtype,
-                             .ndim = n->ndim};
-    memcpy(h->who, n->holder.principal, sizeof h->who);
+    h->grant = ad__journal_at(w->journal, grant);
+    h->writable = n->writable;
+    h->column_major = n->column_major;
+    h->dtype = n->dtype;
+    h->ndim = n->ndim;
     memcpy(h->name, n->name, sizeof n->name);
     memcpy(h->shape, n->shape, sizeof h->shape);
     holder->place = ad__journal_hold(w->journal, h);

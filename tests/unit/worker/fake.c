@@ -277,6 +277,14 @@ static void load_config(ad_worker *w) {
     w->config.memory = 64u << 20;
 }
 
+void fake_exhaust_journal(ad_worker *w, const size_t *size, int pieces) {
+    void *kept[8] = {0};
+    for (int i = 0; i < pieces; i++) cr_assert_not_null(kept[i] = ad__journal_alloc(w->journal, size[i]));
+    for (size_t bytes = AD_JOURNAL_ADDRESSES / 4; bytes; bytes /= 2)
+        while (ad__journal_alloc(w->journal, bytes)) continue;
+    for (int i = 0; i < pieces; i++) ad__journal_free(w->journal, kept[i]);
+}
+
 ad_worker *fake_worker(bool asynchronous, bool journaled, const ad_component *const *components) {
     ad_worker *w = calloc(1, sizeof *w);
     ad_fault fault = {0};

@@ -25,6 +25,8 @@ extern fake_device fake;
 /* Create a worker, with a journal if `journaled`. The hooks are empty. */
 ad_worker *fake_worker(bool asynchronous, bool journaled, const ad_component *const *components);
 void fake_worker_close(ad_worker *w);
+/* Take all memory of the worker's journal, but for pieces of these sizes (at most 8). */
+void fake_exhaust_journal(ad_worker *w, const size_t *size, int pieces);
 /* Create a session of a principal, with its components. */
 ad_worker_session *fake_session(ad_worker *w, uint64_t id, const char *principal);
 /* Close the components of a session that was dropped, and free it with the frames that it has queued. */
