@@ -185,6 +185,13 @@ static PyObject *get_shape(PyObject *o, void *unused) {
     return ad__py_tuple(info.ndim, info.shape);
 }
 
+/* Let self be a view of the memory that it has shown. */
+static void replace_array(ad__py_array *self, ad_array *view) {
+    ad_array_release(self->former);
+    self->former = self->array;
+    self->array = view;
+}
+
 static int set_shape(PyObject *o, PyObject *value, void *unused) {
     ad__py_array *self = (ad__py_array *)o;
     ad_array_info info = ad__py_info(o);
@@ -202,10 +209,28 @@ static int set_shape(PyObject *o, PyObject *value, void *unused) {
                                               "a copy with the desired shape.");
     else if (status) ad__py_fail(status);
     if (status) return -1;
-    ad_array_release(self->former);
-    self->former = self->array;
-    self->array = view;
+    replace_array(self, view);
     return 0;
+}
+
+PyObject *ad__py_set_layout(PyObject *o, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"shape", "strides", "update_c_contiguity", "update_f_contiguity", NULL};
+    ad_array_info info = ad__py_info(o);
+    PyObject *shapes, *steps, *c = NULL, *f = NULL;
+    ad__py_shape shape, strides;
+    ad_array *view;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO:_set_shape_and_strides", names, &shapes, &steps, &c, &f) ||
+        ad__py_shape_of(shapes, &shape) != 0 || ad__py_shape_of(steps, &strides) != 0)
+        return NULL;
+    if (strides.ndim != shape.ndim) {
+        PyErr_Format(PyExc_ValueError, "strides must have as many numbers as shape, %d, and has %d", shape.ndim,
+                     strides.ndim);
+        return NULL;
+    }
+    int status = ad_view(ad__py_handle(o), info.dtype, info.offset, shape.ndim, shape.dim, strides.dim, &view);
+    if (status) return ad__py_fail(status);
+    replace_array((ad__py_array *)o, view);
+    Py_RETURN_NONE;
 }
 
 static PyObject *get_strides(PyObject *o, void *unused) {

@@ -202,6 +202,8 @@ PyObject *ad__py_view_result(int status, ad_array *const *view, PyObject *base);
 /* An array that was made of others, which is taken over: where model is of a subclass, as an object of that. */
 PyObject *ad__py_like(PyObject *made, PyObject *model);
 PyObject *ad__py_view_as(PyObject *a, PyTypeObject *type); /* a view of a that is of a subclass, or of none */
+/* ndarray._set_shape_and_strides, a name of CuPy's inside. */
+PyObject *ad__py_set_layout(PyObject *o, PyObject *args, PyObject *kwargs);
 extern PyGetSetDef ad__py_array_attributes[];
 extern PyMethodDef ad__py_array_methods[];      /* methods.c */
 extern const PyType_Slot ad__py_number_slots[]; /* operators.c; both end with {0, NULL} */

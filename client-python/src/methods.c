@@ -541,6 +541,9 @@ PyMethodDef ad__py_array_methods[] = {
     {"__array_finalize__", py_finalize, METH_O,
      "__array_finalize__($self, obj, /)\n--\n\nCalled for each new object of a subclass, with the array that it was "
      "made from or None."},
+    {"_set_shape_and_strides", FAST(ad__py_set_layout), METH_VARARGS | METH_KEYWORDS,
+     "_set_shape_and_strides($self, /, shape, strides, update_c_contiguity=True, update_f_contiguity=True)\n--\n\nShow "
+     "other elements of the memory from the first on; flags always tell how they lie."},
     {"__copy__", py_deepcopy, METH_NOARGS, "__copy__($self, /)\n--\n\nA copy."},
     {"__deepcopy__", py_deepcopy, METH_O, "__deepcopy__($self, memo, /)\n--\n\nA copy."},
     {"__complex__", ad__py_complex, METH_NOARGS,

@@ -40,6 +40,28 @@ def test_no_view_reaches_beyond():
     assert outcomes == {True, False}
 
 
+def test_an_array_shows_other_elements():
+    """_set_shape_and_strides of CuPy, by which programs make frames of a signal: it changes the array, and no other one."""
+    host = np.arange(24.0)
+    whole = ad.asarray(host)
+    frames = whole[2:].view()
+    assert frames._set_shape_and_strides([4, 5], [32, 8], True, True) is None
+    expected = np.lib.stride_tricks.as_strided(host[2:], (4, 5), (32, 8))
+    np.testing.assert_array_equal(frames.get(), expected)
+    assert frames.strides == (32, 8) and not frames.flags.c_contiguous and whole.shape == (24,)
+    frames._set_shape_and_strides(strides=(8, -8), shape=(2, 2))
+    assert frames.tolist() == [[2, 1], [3, 2]]
+    frames[0, 0] = 50
+    assert float(whole[2]) == 50
+    with pytest.raises(ValueError, match="beyond its buffer"):
+        frames._set_shape_and_strides((30,), (8,))
+    with pytest.raises(ValueError, match="as many numbers as shape, 1, and has 2"):
+        frames._set_shape_and_strides((3,), (8, 8))
+    with pytest.raises(TypeError):
+        frames._set_shape_and_strides((3,), (8.0,))
+    assert frames.shape == (2, 2)
+
+
 def test_views_that_cannot_be():
     a = ad.arange(6.0)
     for shape, strides in (((2,), (4,)), ((2,), (8, 8)), ((-1,), (8,)), ((1 << 62, 1 << 62), (0, 0)), ((2,), (1 << 62,)),
