@@ -176,59 +176,67 @@ static bool execute_with_blame(ad_worker_session *s) {
     return done;
 }
 
-static ad_turn get_turn_end(const ad_worker_session *s) {
-    return s->wait.kind ? AD_TURN_WAITING : s->fusion.draining ? AD_TURN_MORE : AD_TURN_STALLED;
+/* ---- turns ---- */
+
+/* Tell whether this turn may run work of `cost`, behind queued operations of `held`. False: *end says how it ends. */
+static bool may_run(ad_worker_session *s, int64_t cost, int64_t held, int64_t limit, ad_turn *end) {
+    const int64_t both = ad__size_sum(cost, held);
+    *end = AD_TURN_HEAVY;
+    if (cost > limit || (both > limit && !s->worker->backend->asynchronous)) return false;
+    *end = AD_TURN_WAITING;
+    if (ad__background_has_room(s, both)) return true;
+    ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL);
+    return false;
 }
 
-/* Tell whether an operation of `ns` must wait for a background thread. Then the session waits. */
-static bool must_await_thread(ad_worker_session *s, int64_t ns) {
-    if (ad__background_has_room(s, ns)) return false;
-    ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL);
+/* Take up what the turn before has left: a wait, or a queue that was being drained. False: *end says how it ends. */
+static bool begin_turn(ad_worker_session *s, int64_t until, int64_t limit, ad_turn *end) {
+    *end = AD_TURN_WAITING;
+    if (atomic_load_explicit(&s->move.halted, memory_order_relaxed) && !s->worker->hooks.migration->ends_session(s)) {
+        ad__session_await(s, AD_WAIT_MIGRATION, NULL, NULL);
+        return false;
+    }
+    if (s->wait.kind == AD_WAIT_MORE) s->wait.kind = AD_WAIT_NONE; /* whatever gave the turn has ended that wait */
+    if (s->wait.kind && !ad__session_poll(s)) return false;
+    s->fusion.turn_until = until;
+    if (s->fusion.draining && !may_run(s, 0, s->fusion.cost, limit, end)) return false;
+    *end = AD_TURN_MORE;
+    return ad__fusion_continue(s);
+}
+
+/* Read the next message, unless nobody wants its results. 1: it is at hand; 0: none is there; negative: the session is
+ * over. */
+static int take_message(ad_worker_session *s) {
+    const bool last = atomic_load_explicit(&s->socket.ends_after_forks, memory_order_relaxed);
+    const int result = read_message(s);
+    if (atomic_load_explicit(&s->output.broken, memory_order_relaxed) && !last) return -1;
+    return last && (!result || !ad__descriptors_has_unclaimed(&s->windows.descriptors)) ? -1 : result;
+}
+
+static void flush_output(ad_worker_session *s) {
+    if (ad__output_flush(&s->output)) ad__engine_request_attention(s);
+}
+
+/* Run the message at hand. False: *end says how the turn ends. */
+static bool run_message(ad_worker_session *s, int64_t cost, int64_t held, int64_t limit, ad_turn *end) {
+    if (!may_run(s, cost, held, limit, end) || ad__blame_must_wait(s)) return false;
+    if (ad__size_sum(cost, held) > limit) ad__fusion_flush(s);
+    if (cost > AD_CHEAP * 10) flush_output(s);
+    if (s->worker->backend->asynchronous && (must_catch_up(s) || must_wait_for_room(s))) return false;
+    if (!execute_with_blame(s)) {
+        *end = s->wait.kind ? AD_TURN_WAITING : s->fusion.draining ? AD_TURN_MORE : AD_TURN_STALLED;
+        return false;
+    }
+    ad__reply_ack(s, false);
+    if (ad__checkpoint_is_due(s)) ad__checkpoint_commit(s);
+    if (atomic_load_explicit(&s->output.queued, memory_order_relaxed) > FLUSH_AT) flush_output(s);
     return true;
 }
 
-ad_turn ad__session_turn(ad_worker_session *s, int64_t budget, int64_t limit) {
-    const int64_t until = s->turns.since + budget;
-    bool asynchronous = s->worker->backend->asynchronous;
-    if (atomic_load_explicit(&s->move.halted, memory_order_relaxed) && !s->worker->hooks.migration->ends_session(s)) {
-        ad__session_await(s, AD_WAIT_MIGRATION, NULL, NULL);
-        return AD_TURN_WAITING;
-    }
-    if (s->wait.kind == AD_WAIT_MORE) s->wait.kind = AD_WAIT_NONE; /* whatever gave the turn has ended that wait */
-    if (s->wait.kind && !ad__session_poll(s)) return AD_TURN_WAITING;
-    s->fusion.turn_until = until;
-    if (s->fusion.draining && s->fusion.cost > limit && !asynchronous) return AD_TURN_HEAVY;
-    if (s->fusion.draining && must_await_thread(s, s->fusion.cost)) return AD_TURN_WAITING;
-    if (!ad__fusion_continue(s)) return AD_TURN_MORE;
-    int64_t unseen = 0;
-    for (unsigned i = 1;; i++) {
-        const bool last = atomic_load_explicit(&s->socket.ends_after_forks, memory_order_relaxed);
-        int result = read_message(s);
-        if (result < 0 || (atomic_load_explicit(&s->output.broken, memory_order_relaxed) && !last)) return AD_TURN_OVER;
-        if (last && (!result || !ad__descriptors_has_unclaimed(&s->windows.descriptors))) return AD_TURN_OVER;
-        int64_t held = s->fusion.count && !ad__cancel_covers(s, s->messages.place) ? s->fusion.cost : 0;
-        if (result == 0) {
-            if (held > limit && !asynchronous) return AD_TURN_HEAVY;
-            if (must_await_thread(s, held)) return AD_TURN_WAITING;
-            break;
-        }
-        int64_t cost = ad__cancel_covers_message(s) ? 0 : s->messages.cost, both = ad__size_sum(cost, held);
-        if (cost > limit || (both > limit && !asynchronous)) return AD_TURN_HEAVY;
-        if (must_await_thread(s, both)) return AD_TURN_WAITING;
-        if (ad__blame_must_wait(s)) return AD_TURN_WAITING;
-        if (both > limit) ad__fusion_flush(s);
-        if (cost > AD_CHEAP * 10 && ad__output_flush(&s->output)) ad__engine_request_attention(s);
-        if (asynchronous && (must_catch_up(s) || must_wait_for_room(s))) return AD_TURN_WAITING;
-        if (!execute_with_blame(s)) return get_turn_end(s);
-        ad__reply_ack(s, false);
-        if (ad__checkpoint_is_due(s)) ad__checkpoint_commit(s);
-        if (atomic_load_explicit(&s->output.queued, memory_order_relaxed) > FLUSH_AT && ad__output_flush(&s->output))
-            ad__engine_request_attention(s);
-        unseen += cost < CLOCK_AFTER ? cost : CLOCK_AFTER;
-        if (unseen < CLOCK_AFTER && i % CLOCK_EVERY) continue;
-        if (ad__os_now() >= until) return AD_TURN_MORE;
-        unseen = 0;
-    }
+/* End a turn that has run all messages: drain the queue of operations, unless more may soon join it, and commit. */
+static ad_turn end_turn(ad_worker_session *s, int64_t held, int64_t limit) {
+    ad_turn end;
+    if (!may_run(s, 0, held, limit, &end)) return end;
     const int64_t time_to_wait = ad__fusion_time_to_wait(s);
     if (time_to_wait) {
         ad__session_await_more(s, time_to_wait);
@@ -239,6 +247,25 @@ ad_turn ad__session_turn(ad_worker_session *s, int64_t budget, int64_t limit) {
     ad__reply_ack(s, true);
     ad__checkpoint_commit(s);
     return AD_TURN_EMPTY;
+}
+
+ad_turn ad__session_turn(ad_worker_session *s, int64_t budget, int64_t limit) {
+    const int64_t until = s->turns.since + budget;
+    int64_t unseen = 0; /* expected ns since the clock was looked at */
+    ad_turn end;
+    if (!begin_turn(s, until, limit, &end)) return end;
+    for (unsigned i = 1;; i++) {
+        const int got = take_message(s);
+        if (got < 0) return AD_TURN_OVER;
+        const int64_t held = s->fusion.count && !ad__cancel_covers(s, s->messages.place) ? s->fusion.cost : 0;
+        if (!got) return end_turn(s, held, limit);
+        const int64_t cost = ad__cancel_covers_message(s) ? 0 : s->messages.cost;
+        if (!run_message(s, cost, held, limit, &end)) return end;
+        unseen += cost < CLOCK_AFTER ? cost : CLOCK_AFTER;
+        if (unseen < CLOCK_AFTER && i % CLOCK_EVERY) continue;
+        if (ad__os_now() >= until) return AD_TURN_MORE;
+        unseen = 0;
+    }
 }
 
 static void drop_messages(ad_worker_session *s) {
