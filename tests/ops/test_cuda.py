@@ -519,9 +519,13 @@ def test_facts_of_devices():
     kernel((1,), (1,), (out, np.int32(shared // 4 - 1)), shared_mem=shared)
     assert int(out[0]) == 7
     assert cuda.device.get_compute_capability() == device.compute_capability and device.use() is device
-    for call in (lambda: device.pci_bus_id, lambda: cuda.Device.from_pci_bus_id("0000:00:00.0")):
-        with pytest.raises(NotImplementedError, match="does not tell where"):
-            call()
+    with pytest.raises(NotImplementedError, match="does not tell where"):
+        cuda.Device.from_pci_bus_id("0000:00:00.0")
+    if ad.session_info()["backend"] == "cpu":  # programs tell it in their logs
+        assert device.pci_bus_id == ""
+        return
+    with pytest.raises(NotImplementedError, match="does not tell where"):
+        print(device.pci_bus_id)
 
 
 def test_addresses_of_devices():

@@ -8,6 +8,7 @@ import pytest
 
 import arrayd as ad
 from arrayd import cuda
+from oracle import seed
 
 ON_CPU = ad.session_info()["backend"] == "cpu"
 on_the_host = pytest.mark.skipif(not ON_CPU, reason="addresses are a GPU's")
@@ -138,6 +139,50 @@ def test_copies():
     for call in (lambda: p.memset(0, 41), lambda: (p + 1).copy_from(q, 40), lambda: (p - 1).memset(0, 1)):
         with pytest.raises(ValueError, match="the memory has 40 bytes"):
             call()
+
+
+def test_a_pointer_to_no_memory_is_null_in_a_kernel():
+    """Programs tell so that an argument is left out."""
+    nothing, a, out = cuda.UnownedMemory(0, 0, None), ad.arange(4, dtype="u8"), ad.ones(5, "u8")
+    kernel = ad.RawKernel("""extern "C" __global__ void f(const long *x, int place, unsigned long long *out) {
+        out[place] = x ? x[0] : 100;
+    }""", "f")
+    for place, pointer in enumerate((cuda.MemoryPointer(nothing, 0), cuda.alloc(0), None, (a.data + 8),
+                                     cuda.MemoryPointer(cuda.UnownedMemory(a.data.ptr + 16, 0, a), 0))):
+        kernel((1,), (1,), (pointer, np.int32(place), out))
+    assert out.tolist() == [100, 100, 100, 1, 2]
+
+
+def test_the_runtimes_memcpy_and_memset():
+    runtime, stream = cuda.runtime, cuda.Stream()
+    rng = seed("memcpy")
+    host, back = rng.integers(0, 99, 8, "int32"), np.zeros(8, "int32")
+    a, b = ad.zeros(8, "int32"), ad.ones(8, "int32")
+    runtime.memcpy(a.data.ptr, host.ctypes.data, 32, runtime.memcpyHostToDevice)
+    runtime.memcpyAsync(b.data.ptr + 4, a.data.ptr, 28, runtime.memcpyDeviceToDevice, stream.ptr)
+    assert b.tolist() == [1, *host[:7].tolist()]
+    runtime.memsetAsync(b.data.ptr + 8, 0, 8, cuda.Stream.null.ptr)
+    runtime.memset(b[6:].data.ptr, -1, 8)
+    runtime.memcpyAsync(back.ctypes.data, b.data.ptr, 32, runtime.memcpyDefault, stream.ptr)
+    assert back.tolist() == [1, host[0], 0, 0, host[3], host[4], -1, -1]
+    runtime.memcpy(back.ctypes.data, host.ctypes.data, 32, runtime.memcpyHostToHost)
+    assert (back == host).all()
+    runtime.memset(0, 0, 0)
+    runtime.memcpy(0, 0, 0, runtime.memcpyDefault)
+
+
+def test_what_the_runtimes_memcpy_and_memset_refuse():
+    runtime, a, host = cuda.runtime, ad.zeros(8, "int32"), np.zeros(16, "int32")
+    for call in (lambda: runtime.memset(a.data.ptr, 0, 1 << 40), lambda: runtime.memset(host.ctypes.data, 0, 4),
+                 lambda: runtime.memcpy(host.ctypes.data, host.ctypes.data, 4, runtime.memcpyHostToDevice),
+                 lambda: runtime.memcpy(host.ctypes.data, host.ctypes.data, 4, runtime.memcpyDeviceToHost),
+                 lambda: runtime.memcpy(a.data.ptr, host.ctypes.data, 1 << 40, runtime.memcpyDefault)):
+        with pytest.raises(ValueError, match="(ptr|dst|src): .* bytes .* not within an array's memory; a.data.ptr tells"):
+            call()
+    with pytest.raises(ValueError, match="kind must be memcpyHostToHost to memcpyDefault"):
+        runtime.memcpy(a.data.ptr, a.data.ptr, 4, 5)
+    with pytest.raises(ValueError, match="no stream of the server"):
+        runtime.memsetAsync(a.data.ptr, 0, 4, 12345)
 
 
 def test_unowned_memory_of_an_array():

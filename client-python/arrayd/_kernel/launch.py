@@ -27,7 +27,7 @@ def arguments(args):
 
 def _parameter(value, place):
     if isinstance(value, MemoryPointer):
-        return _behind(value)
+        return _behind(value) if value.mem.size else _value(value.ptr, place)
     if isinstance(value, (TextureObject, SurfaceObject)):
         return value._shown.memory()
     return as_parameter(value) if isinstance(value, mdspan) else _value(value, place)

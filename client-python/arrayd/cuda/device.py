@@ -93,14 +93,16 @@ class Device:
 
     @property
     def pci_bus_id(self):
-        """Absent: the server does not tell where on its host a device is.
+        """"" of the server's processors, which are on no bus.
 
-        Raises: NotImplementedError."""
-        raise NotImplementedError("the server does not tell where on its host's bus a device is; its number (id) names it")
+        Raises: NotImplementedError for a GPU: the server does not tell where on its host it is."""
+        if _core.session_info()["backend"] == "cpu":
+            return ""
+        raise NotImplementedError("the server does not tell where on its host's bus a GPU is; its number (id) names it")
 
     @classmethod
     def from_pci_bus_id(cls, pci_bus_id):
-        """Absent, as pci_bus_id.
+        """Absent: the server does not tell where on its host a device is.
 
         Raises: NotImplementedError."""
         raise NotImplementedError("the server does not tell where on its host's bus a device is; Device(number) names one")

@@ -276,7 +276,7 @@ class MemoryPointer:
         Raises: ValueError where there are not as many.
         Source: cupy.cuda.MemoryPointer.copy_from_host
         """
-        self._take(size).set(_host_bytes(mem, size))
+        self._take(size).set(host_bytes(mem, size))
 
     def copy_from(self, mem, size):
         """Copy from memory of the server (a MemoryPointer, or an address that one has told), or of this process (another
@@ -304,7 +304,7 @@ class MemoryPointer:
         """
         source = self._take(size)
         if source.size:
-            _host_bytes(mem, size)[...] = source.get()
+            host_bytes(mem, size)[...] = source.get()
 
     def memset(self, value, size):
         """Set bytes.
@@ -350,7 +350,7 @@ def _address(mem):
     return int(mem.value or 0) if isinstance(mem, ctypes.c_void_p) else operator.index(mem)
 
 
-def _host_bytes(mem, size):
+def host_bytes(mem, size):
     """Bytes of this process at an address, as a NumPy array."""
     return np.frombuffer((ctypes.c_ubyte * size).from_address(_address(mem)), np.uint8)
 

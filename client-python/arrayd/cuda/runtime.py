@@ -1,13 +1,18 @@
 """Functions of CUDA's runtime library that make sense with a server, by CuPy's names (cupy.cuda.runtime)."""
+import operator
+
 from .. import _core
 from .._interop.addresses import find_bytes
 from .device import Device
+from .memory import host_bytes
+from .stream import NumberedStream
 from ._thread import current
 
 is_hip = False
 CUDARuntimeError = _core.DeviceError  # what a device reports; no memory is MemoryError
 streamLegacy, streamPerThread = 1, 2  # CUDA's names of streams
 memoryTypeUnregistered, memoryTypeHost, memoryTypeDevice, memoryTypeManaged = range(4)
+memcpyHostToHost, memcpyHostToDevice, memcpyDeviceToHost, memcpyDeviceToDevice, memcpyDefault = range(5)
 # CUDA's numbers of what describes textures, by the names that they have here.
 _TEXTURES = {"cudaChannelFormatKind": ("Signed", "Unsigned", "Float", "None"),
              "cudaResourceType": ("Array", "MipmappedArray", "Linear", "Pitch2D"),
@@ -34,7 +39,8 @@ globals().update({"cudaDevAttr" + name: number for number, name in _ATTRIBUTES.i
 
 __all__ = ["CUDARuntimeError", *("cudaDevAttr" + name for name in _ATTRIBUTES.values()), "deviceCanAccessPeer",
            "deviceGetAttribute", "deviceSynchronize", "driverGetVersion", "getDevice", "getDeviceCount",
-           "getDeviceProperties", "is_hip", "memGetInfo", "memoryTypeDevice", "memoryTypeHost", "memoryTypeManaged",
+           "getDeviceProperties", "is_hip", "memGetInfo", "memcpy", "memcpyAsync", "memcpyDefault", "memcpyDeviceToDevice",
+           "memcpyDeviceToHost", "memcpyHostToDevice", "memcpyHostToHost", "memset", "memsetAsync", "memoryTypeDevice", "memoryTypeHost", "memoryTypeManaged",
            "memoryTypeUnregistered", "pointerGetMemoryType", "runtimeGetVersion", "setDevice", "streamCreate",
            "streamDestroy", "streamLegacy", "streamPerThread", "streamQuery", "streamSynchronize", *_TEXTURES, *_DRAWING]
 
@@ -206,3 +212,72 @@ def pointerGetMemoryType(ptr):
     Source: cupy.cuda.runtime.pointerGetMemoryType
     """
     return memoryTypeDevice if find_bytes(ptr, 1) is not None else memoryTypeUnregistered
+
+
+def memset(ptr, value, size):
+    """Set bytes of an array's memory.
+
+    Parameters: ptr: an address that a.data.ptr has told, or of that array's memory. value: int, of which the last eight bits
+    are taken. size: how many bytes.
+    Returns: None.
+    Raises: ValueError for bytes that are in no array's memory.
+    Source: cupy.cuda.runtime.memset
+    """
+    if size:
+        _find_bytes("ptr", ptr, size, True).fill(operator.index(value) & 255)
+
+
+def memsetAsync(ptr, value, size, stream):
+    """memset on a stream.
+
+    Parameters: ptr, value, size: as of memset. stream: Stream.ptr.
+    Returns: None.
+    Raises: ValueError for bytes that are in no array's memory, or for what is no stream of the server.
+    Source: cupy.cuda.runtime.memsetAsync
+    """
+    with NumberedStream(stream):
+        memset(ptr, value, size)
+
+
+def memcpy(dst, src, size, kind):
+    """Copy bytes from and to memory of arrays, or of this process.
+
+    Parameters: dst, src: addresses, which are of arrays where a.data.ptr has told them, or they are of such an array's
+    memory. size: how many bytes. kind: memcpyHostToDevice and so on; with memcpyDefault the addresses tell.
+    Returns: None.
+    Raises: ValueError for bytes that are in no array's memory where kind says that they are; for another kind.
+    Source: cupy.cuda.runtime.memcpy
+    """
+    if kind not in range(memcpyDefault + 1):
+        raise ValueError(f"kind must be memcpyHostToHost to memcpyDefault (0 to {memcpyDefault}), not {kind!r}")
+    if not size:
+        return
+    target = _find_bytes("dst", dst, size, kind in (memcpyHostToDevice, memcpyDeviceToDevice))
+    source = _find_bytes("src", src, size, kind in (memcpyDeviceToHost, memcpyDeviceToDevice))
+    if target is None:
+        host_bytes(dst, size)[...] = host_bytes(src, size) if source is None else source.get()
+    elif source is None:
+        target.set(host_bytes(src, size))
+    else:
+        target[...] = source
+
+
+def memcpyAsync(dst, src, size, kind, stream):
+    """memcpy on a stream. It waits where dst is in this process.
+
+    Parameters: dst, src, size, kind: as of memcpy. stream: Stream.ptr.
+    Returns: None.
+    Raises: ValueError as memcpy, and for what is no stream of the server.
+    Source: cupy.cuda.runtime.memcpyAsync
+    """
+    with NumberedStream(stream):
+        memcpy(dst, src, size, kind)
+
+
+def _find_bytes(name, address, size, of_array):
+    """The bytes of an array at an address; None for memory of this process, unless they are to be an array's. ValueError."""
+    found = find_bytes(address, size)
+    if found is None and (of_array or find_bytes(address, 1) is not None):
+        raise ValueError(f"{name}: {size} bytes from {address:#x} on are not within an array's memory; a.data.ptr tells where that "
+                         "is, and a.nbytes how much there is")
+    return found

@@ -246,6 +246,9 @@ class ExternalStream(Stream):
 
     def __init__(self, ptr, device_id=-1):
         warnings.warn("ExternalStream is deprecated by CuPy: use Stream.from_external", DeprecationWarning, stacklevel=2)
+        self._stand_for(ptr, device_id)
+
+    def _stand_for(self, ptr, device_id):
         choice = current()
         self._serial, self._number = choice.serial, operator.index(ptr)
         self._device = choice.device if device_id < 0 else device_id
@@ -253,11 +256,18 @@ class ExternalStream(Stream):
         try:
             _core.stream_done(self._serial, self._number)
         except (_core.StaleHandleError, ValueError, OverflowError):
-            raise ValueError(f"ExternalStream: {ptr} is no stream of the server: a stream that another library has in this "
-                             "process cannot be used there; Stream() opens one") from None
+            raise ValueError(f"{ptr} is no stream of the server: a stream that another library has in this process cannot be "
+                             "used there; Stream() opens one") from None
 
     def __del__(self):
         pass
+
+
+class NumberedStream(ExternalStream):
+    """A stream that there is, by its number, for functions of CUDA's runtime, which are not deprecated."""
+
+    def __init__(self, ptr):
+        self._stand_for(ptr, -1)
 
 
 class _AnotherStream(Stream):
