@@ -156,7 +156,8 @@ def test_storms_of_its_own_and_of_others(server):
     shared = worker_of(server, "shared")
     one, pid = map(int, outcome(program(KERNEL, f"unix:{server.path}")).split())
     assert one == 1 and pid == worker_of(server, "uid:0") != shared
-    wait_until(lambda: see(server)["arrayd"]["sessions"] == 3, "the others have come back")
+    wait_until(lambda: all(steady.check() for steady in (*mine, theirs)) and see(server)["arrayd"]["sessions"] == 3,
+               "the others have come back")
     done = theirs.end()
     assert done["resumes"] == 0
     theirs = Steady(tcp(server), 4)

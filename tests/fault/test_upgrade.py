@@ -136,6 +136,11 @@ class Steady:
         line = self.process.stdout.readline()
         assert line == "begun\n", self.process.stderr.read()
 
+    def check(self):
+        """Fail with what the program says, if it has ended."""
+        assert self.process.poll() is None, self.process.communicate()[1]
+        return True
+
     def end(self):
         out, errors = self.process.communicate(timeout=raw.WINDOW)
         assert self.process.returncode == 0, errors

@@ -15,6 +15,20 @@ def few(dtype, shape, *tags):
     return a
 
 
+def test_kinds_of_sorts():
+    a = np.array([3, 1, 2])
+    for kind in (None, "quicksort", "heapsort", "mergesort", "stable", "Quick", "x", "", 1):
+        check(lambda xp, a: xp.sort(a, kind=kind), a)
+        check(lambda xp, a: xp.argsort(a, kind=kind), a)
+        check(lambda xp, a: (a.sort(kind=kind), a), a)
+        check(lambda xp, a: a.argsort(kind=kind), a)
+        check(lambda xp, a: xp.sort(a, kind=kind, stable=True), a)
+    for kind in (None, "introselect", "x", 1):
+        check(lambda xp, a: xp.partition(a, 1, kind=kind), a)
+        check(lambda xp, a: xp.argpartition(a, 1, kind=kind), a)
+        check(lambda xp, a: (a.partition(1, kind=kind), a), a)
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_sort(dtype):
     for a in (random(seed(dtype), dtype, (5, 7, 6)), few(dtype, (5, 7, 6))):

@@ -224,6 +224,32 @@ Test(engine, reports_and_chores_run_between_turns) {
     stop_worker(w);
 }
 
+/* ---- polling ---- */
+
+static ad_turn wait_in_turn(ad_worker_session *s, int64_t budget, int64_t limit) {
+    (void)budget, (void)limit;
+    empty_queue(s);
+    ad__session_await_more(s, 0); /* that is over at once */
+    return AD_TURN_WAITING;
+}
+
+/* An answer that came behind the copy of the session's state was more than the next worker knew to have been sent, and
+ * the session was lost. */
+Test(engine, a_halted_session_acknowledges_nothing) {
+    static const ad_engine_hooks waiting = {wait_in_turn, drop_session, send_report, get_due, sweep_worker};
+    for (int halted = 0; halted < 2; halted++) {
+        ad_worker *w = start_worker();
+        ad_worker_session *s = start_session(w, 0, "a");
+        w->hooks.engine = &waiting;
+        s->progress.complete = 1000;
+        atomic_store(&s->move.halted, halted);
+        queue_frame(s);
+        ad__engine_pump(w);
+        cr_assert_eq(s->output.appended > 0, !halted);
+        stop_worker(w);
+    }
+}
+
 /* ---- leaving ---- */
 
 Test(engine, a_worker_that_leaves_joins_its_threads) {

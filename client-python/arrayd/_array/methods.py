@@ -25,7 +25,7 @@ def _sort(self, axis=-1, kind=None, order=None, *, stable=None):
 
     Source: numpy.ndarray.sort
     """
-    sorting._no_fields(order)
+    sorting.check_sort(kind, order, stable)
     axis = _base.normalize_axis(axis, self.ndim)
     call("sort", (self,), (axis,), out=self)
 
@@ -35,7 +35,7 @@ def _partition(self, kth, axis=-1, kind="introselect", order=None):
 
     Source: numpy.ndarray.partition
     """
-    sorting._no_fields(order)
+    sorting.check_partition(kind, order)
     sorting._partition("partition", "sort", self, kth, _base.normalize_axis(axis, self.ndim), out=self)
 
 

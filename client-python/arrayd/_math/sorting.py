@@ -18,13 +18,13 @@ def _axis_of(a, axis):
 def sort(a, axis=-1, kind=None, order=None, *, descending=False, stable=None):
     """A sorted copy along an axis; always stable. NaN counts as the largest.
 
-    Parameters: a: array. axis: the axis; None flattens. kind, stable: accepted and not needed. order: must be None.
-    descending: from the largest to the smallest.
+    Parameters: a: array. axis: the axis; None flattens. kind, stable: as NumPy's, and not needed; at most one
+    of them. order: must be None. descending: from the largest to the smallest.
     Returns: ndarray.
-    Raises: AxisError; ValueError for order.
+    Raises: AxisError; ValueError for an unknown kind or an order.
     Source: numpy.sort
     """
-    _no_fields(order)
+    check_sort(kind, order, stable)
     a, axis = _axis_of(a, axis)
     result = call("sort", (a,), (axis,))
     return flip(result, axis) if descending else result
@@ -35,17 +35,39 @@ def argsort(a, axis=-1, kind=None, order=None, *, descending=False, stable=None)
 
     Parameters: as sort.
     Returns: int64 ndarray of a's shape, or 1-d.
-    Raises: AxisError; ValueError for order.
+    Raises: AxisError; ValueError for an unknown kind or an order.
     Source: numpy.argsort
     """
-    _no_fields(order)
+    check_sort(kind, order, stable)
     a, axis = _base.one_axis(as_array(a), axis)
     if descending:  # turned round before and after, so that equal elements stay in their order
         return a.shape[axis] - 1 - flip(call("argsort", (flip(a, axis),), (axis,)), axis)
     return call("argsort", (a,), (axis,))
 
 
-def _no_fields(order):
+def check_sort(kind, order, stable=None):
+    """Check what a sort takes beside the array and the axis. NumPy's kinds of sorts give all the same here."""
+    if kind is not None and _check_kind("sort", kind)[:1].lower() not in tuple("qhsm"):
+        raise ValueError(f"sort kind must be one of 'quick', 'heap', or 'stable' (got {kind!r})")
+    if kind is not None and stable is not None:
+        raise ValueError("`kind` and keyword parameters can't be provided at the same time. Use only one of them.")
+    _check_no_fields(order)
+
+
+def check_partition(kind, order):
+    """Check what a partition takes beside the array, the places and the axis."""
+    if _check_kind("select", kind) != "introselect":
+        raise ValueError(f"select kind must be 'introselect' (got {kind!r})")
+    _check_no_fields(order)
+
+
+def _check_kind(name, kind):
+    if not isinstance(kind, str):
+        raise TypeError(f"{name} kind must be str, not {type(kind).__name__}")
+    return kind
+
+
+def _check_no_fields(order):
     if order is not None:
         raise ValueError("Cannot specify order when the array has no fields.")
 
@@ -91,12 +113,12 @@ def partition(a, kth, axis=-1, kind="introselect", order=None):
     """A copy in which the k-th element along an axis is where sorting puts it, none before it greater, none behind it less.
 
     Parameters: a: array. kth: index or sequence of them, for several of which arrayd sorts. axis: the axis; None
-    flattens. kind: ignored. order: must be None. NaN counts as the largest.
+    flattens. kind: "introselect". order: must be None. NaN counts as the largest.
     Returns: ndarray.
     Raises: ValueError for kth out of bounds; AxisError.
     Source: numpy.partition
     """
-    _no_fields(order)
+    check_partition(kind, order)
     a, axis = _axis_of(a, axis)
     return _partition("partition", "sort", a, kth, axis)
 
@@ -109,7 +131,7 @@ def argpartition(a, kth, axis=-1, kind="introselect", order=None):
     Raises: ValueError for kth out of bounds; AxisError.
     Source: numpy.argpartition
     """
-    _no_fields(order)
+    check_partition(kind, order)
     a, axis = _base.one_axis(as_array(a), axis)
     return _partition("argpartition", "argsort", a, kth, axis)
 

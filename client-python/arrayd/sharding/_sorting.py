@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _base
 from .._base import call, normalize_axis
+from .._math.sorting import check_sort
 from ._along import find_function, map_along
 from ._array import ShardedArray, reshard, run_parts
 from ._layout import cut_evenly
@@ -23,6 +24,7 @@ _NARROW = 1 << 32    # elements up to which their places have four bytes
 
 def sort(a, axis=-1, kind=None, order=None, *, stable=None):
     """numpy.sort. One axis alone that is split is sorted by samples: see sort_split."""
+    check_sort(kind, order, stable)
     a, axis = _flatten(a, axis)
     if a.ndim == 1 and a._layout.is_split((0,)):
         return sort_split(a)
@@ -31,6 +33,7 @@ def sort(a, axis=-1, kind=None, order=None, *, stable=None):
 
 def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
     """numpy.argsort, which is always stable. One axis alone that is split is sorted by samples."""
+    check_sort(kind, order, stable)
     a, axis = _flatten(a, axis)
     if a.ndim == 1 and a._layout.is_split((0,)):
         return sort_split(a, places=True)

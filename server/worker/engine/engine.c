@@ -143,7 +143,8 @@ static bool poll_under_way(ad_engine *e) {
         bool waited = s->wait.kind != AD_WAIT_NONE;
         bool can_go_on = ad__session_poll(s);
         if (s->checkpoint.late) ad__checkpoint_commit(s);
-        if (can_go_on) ad__reply_ack(s, true);
+        /* The worker that a halted session goes to may have its answers already, and must have all of them. */
+        if (can_go_on && !atomic_load(&s->move.halted)) ad__reply_ack(s, true);
         if (s->checkpoint.late) ad__checkpoint_commit(s);
         if (ad__output_flush(&s->output)) ad__engine_request_attention(s);
         if (!can_go_on) continue;
