@@ -19,6 +19,7 @@ static ad_domain_state state; /* of the domain of the server's own user */
 static int worker = -1;       /* the worker's end of the probe's connection */
 static int answer_of_tell;
 static bool ready = true, faked, no_domain;
+static bool dies; /* the worker closes its end, with the questions unread */
 
 static ad_domain *get_domain(void) { return (ad_domain *)(void *)&observation; }
 
@@ -95,6 +96,7 @@ static void ask_worker(const void *data, size_t size, size_t piece, bool ends) {
         uv_run(&front.loop, UV_RUN_NOWAIT);
     }
     if (ends && worker >= 0) shutdown(worker, SHUT_RDWR);
+    if (dies && worker >= 0) close(worker), worker = -1;
     while (w.waiting) uv_run(&front.loop, UV_RUN_ONCE);
     uv_run(&front.loop, UV_RUN_NOWAIT);
     if (worker >= 0) close(worker);
@@ -127,6 +129,12 @@ static void check_look(const ad_bytes *b, size_t piece, const char *trouble) {
 }
 
 #define RIGHT 96.0 /* 64 times 1.5 */
+
+Test(health, a_worker_that_dies_before_it_reads) {
+    const ad_bytes nothing = AD_BYTES_INIT;
+    dies = true;
+    check_look(&nothing, 1, "the worker has closed the connection");
+}
 
 Test(health, right_answers_in_pieces) {
     ad_bytes b = AD_BYTES_INIT, control = AD_BYTES_INIT;
