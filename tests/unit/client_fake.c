@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -47,6 +49,15 @@ static bool receive_exactly(fake *f, void *out, size_t size, bool first) {
     return true;
 }
 
+/* Let the client read a piece before the next one comes, or it would get both at once. */
+static void await_reader(const fake *f) {
+    int left = 1;
+    for (int i = 0; left && i < 10000 && !f->stopping; i++) {
+        if (ioctl(f->fd, SIOCOUTQ, &left)) return;
+        if (left) sched_yield();
+    }
+}
+
 static bool send_all_bytes(fake *f, const void *data, size_t size) {
     const uint8_t *p = data;
     while (size) {
@@ -56,6 +67,7 @@ static bool send_all_bytes(fake *f, const void *data, size_t size) {
         if (sent <= 0) return false;
         p += sent;
         size -= (size_t)sent;
+        if (f->options.piece) await_reader(f);
     }
     return true;
 }
@@ -91,11 +103,14 @@ static bool send_answer(fake *f, ad_bytes *frames) {
     }
     f->held[f->nheld++] = *frames;
     if (f->options.reverse && f->nheld < f->options.hold) return true;
+    ad_bytes all = AD_BYTES_INIT;
     while (f->nheld) {
         ad_bytes *b = &f->held[--f->nheld];
-        ok = ok && send_all_bytes(f, b->data, b->size);
+        ad__bytes_append(&all, b->data, b->size);
         ad__bytes_free(b);
     }
+    ok = ok && send_all_bytes(f, all.data, all.size);
+    ad__bytes_free(&all);
     return ok;
 }
 

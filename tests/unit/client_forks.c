@@ -32,6 +32,24 @@ Test(client_forks, forks_of_sessions_that_are_over) {
     program_end();
 }
 
+/* The session finds that out as it sends what comes before the fork. One that may be resumed waits for its server,
+ * until the clock leaps. */
+Test(client_forks, forks_whose_server_has_just_gone) {
+    for (int resumable = 0; resumable < 2; resumable++) {
+        ad_array *b = NULL;
+        program_begin_full(&(fake_options){.resume = resumable ? RESUME_MS : 0});
+        ad_add(ad_of(program.a), ad_float(1), &b); /* a call that would wait for the connection is interrupted */
+        cr_assert(ad__has_unsent(program.s) || program.s->output.gathered.size);
+        shutdown(program.f->fd, SHUT_RDWR);
+        connection.room = ANY;
+        connection_leap = resumable ? 4 : 0;
+        cr_expect_not(child_has_array());
+        connection_leap = 0;
+        ad_array_release(b);
+        program_end();
+    }
+}
+
 Test(client_forks, forks_without_arrays) {
     int state = -1;
     program_begin(NULL);

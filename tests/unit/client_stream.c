@@ -307,6 +307,28 @@ Test(client_stream, bytes_are_asked_for_before_others_have_come) {
     fake_stop(f);
 }
 
+Test(client_stream, pieces_may_end_in_the_middle_of_frames) {
+    const size_t pieces[] = {17, 18, 23, 30};
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        ad_session *s;
+        fake *f = fake_open(&(fake_options){.reverse = true, .hold = 1, .piece = pieces[i]}, &s);
+        const double x[] = {1, 2, 3};
+        double y[3] = {0};
+        ad_slot slot;
+        ad_array *a = upload_array(s, x, 3);
+        cr_assert_eq(ad_sync(s), 0);
+        f->options.hold = 2;
+        cr_assert_eq(ad__ask_bytes(a, 0, y, sizeof y, &slot), 0);
+        cr_assert_eq(ad_sync(s), 0);
+        cr_expect_eq(ad__await_ask(s, &slot), 0, "%s", ad_error_message());
+        cr_expect_eq(memcmp(x, y, sizeof x), 0);
+        f->options.hold = 1;
+        ad_array_release(a);
+        ad_session_close(s);
+        fake_stop(f);
+    }
+}
+
 Test(client_stream, an_interrupted_upload_leaves_the_stream_whole) {
     ad_session *s;
     fake *f = fake_open(&(fake_options){.deaf = true, .tcp = true}, &s);
