@@ -465,7 +465,7 @@ def test_streams_by_number():
     assert a.sum() == 20
     cuda.runtime.streamDestroy(number)
     for address in (0x7F0012345678, 1 << 70, -3):
-        with pytest.raises(ValueError, match="no stream of the server"), pytest.warns(DeprecationWarning):
+        with pytest.raises(ValueError, match="ExternalStream: .* no stream of the server"), pytest.warns(DeprecationWarning):
             cuda.ExternalStream(address)
     again = cuda.Stream.from_external(stream)
     assert again == stream and again.ptr == stream.ptr and again.device_id == -1

@@ -181,7 +181,7 @@ def test_what_the_runtimes_memcpy_and_memset_refuse():
             call()
     with pytest.raises(ValueError, match="kind must be memcpyHostToHost to memcpyDefault"):
         runtime.memcpy(a.data.ptr, a.data.ptr, 4, 5)
-    with pytest.raises(ValueError, match="no stream of the server"):
+    with pytest.raises(ValueError, match="stream: 12345 is no stream of the server"):
         runtime.memsetAsync(a.data.ptr, 0, 4, 12345)
 
 

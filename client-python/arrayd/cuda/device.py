@@ -93,7 +93,7 @@ class Device:
 
     @property
     def pci_bus_id(self):
-        """"" of the server's processors, which are on no bus.
+        """The empty text of the server's processors, which are on no bus.
 
         Raises: NotImplementedError for a GPU: the server does not tell where on its host it is."""
         if _core.session_info()["backend"] == "cpu":

@@ -40,9 +40,10 @@ globals().update({"cudaDevAttr" + name: number for number, name in _ATTRIBUTES.i
 __all__ = ["CUDARuntimeError", *("cudaDevAttr" + name for name in _ATTRIBUTES.values()), "deviceCanAccessPeer",
            "deviceGetAttribute", "deviceSynchronize", "driverGetVersion", "getDevice", "getDeviceCount",
            "getDeviceProperties", "is_hip", "memGetInfo", "memcpy", "memcpyAsync", "memcpyDefault", "memcpyDeviceToDevice",
-           "memcpyDeviceToHost", "memcpyHostToDevice", "memcpyHostToHost", "memset", "memsetAsync", "memoryTypeDevice", "memoryTypeHost", "memoryTypeManaged",
-           "memoryTypeUnregistered", "pointerGetMemoryType", "runtimeGetVersion", "setDevice", "streamCreate",
-           "streamDestroy", "streamLegacy", "streamPerThread", "streamQuery", "streamSynchronize", *_TEXTURES, *_DRAWING]
+           "memcpyDeviceToHost", "memcpyHostToDevice", "memcpyHostToHost", "memset", "memsetAsync", "memoryTypeDevice",
+           "memoryTypeHost", "memoryTypeManaged", "memoryTypeUnregistered", "pointerGetMemoryType", "runtimeGetVersion",
+           "setDevice", "streamCreate", "streamDestroy", "streamLegacy", "streamPerThread", "streamQuery",
+           "streamSynchronize", *_TEXTURES, *_DRAWING]
 
 
 def getDeviceCount():
@@ -235,7 +236,7 @@ def memsetAsync(ptr, value, size, stream):
     Raises: ValueError for bytes that are in no array's memory, or for what is no stream of the server.
     Source: cupy.cuda.runtime.memsetAsync
     """
-    with NumberedStream(stream):
+    with NumberedStream("stream", stream):
         memset(ptr, value, size)
 
 
@@ -270,7 +271,7 @@ def memcpyAsync(dst, src, size, kind, stream):
     Raises: ValueError as memcpy, and for what is no stream of the server.
     Source: cupy.cuda.runtime.memcpyAsync
     """
-    with NumberedStream(stream):
+    with NumberedStream("stream", stream):
         memcpy(dst, src, size, kind)
 
 
@@ -278,6 +279,6 @@ def _find_bytes(name, address, size, of_array):
     """The bytes of an array at an address; None for memory of this process, unless they are to be an array's. ValueError."""
     found = find_bytes(address, size)
     if found is None and (of_array or find_bytes(address, 1) is not None):
-        raise ValueError(f"{name}: {size} bytes from {address:#x} on are not within an array's memory; a.data.ptr tells where that "
-                         "is, and a.nbytes how much there is")
+        raise ValueError(f"{name}: {size} bytes from {address:#x} on are not within an array's memory; a.data.ptr tells "
+                         "where that is, and a.nbytes how much there is")
     return found

@@ -246,9 +246,10 @@ class ExternalStream(Stream):
 
     def __init__(self, ptr, device_id=-1):
         warnings.warn("ExternalStream is deprecated by CuPy: use Stream.from_external", DeprecationWarning, stacklevel=2)
-        self._stand_for(ptr, device_id)
+        self._stand_for("ExternalStream", ptr, device_id)
 
-    def _stand_for(self, ptr, device_id):
+    def _stand_for(self, name, ptr, device_id):
+        """Check that there is such a stream, and be it. name: what an error calls its number."""
         choice = current()
         self._serial, self._number = choice.serial, operator.index(ptr)
         self._device = choice.device if device_id < 0 else device_id
@@ -256,8 +257,8 @@ class ExternalStream(Stream):
         try:
             _core.stream_done(self._serial, self._number)
         except (_core.StaleHandleError, ValueError, OverflowError):
-            raise ValueError(f"{ptr} is no stream of the server: a stream that another library has in this process cannot be "
-                             "used there; Stream() opens one") from None
+            raise ValueError(f"{name}: {ptr} is no stream of the server: a stream that another library has in this process "
+                             "cannot be used there; Stream() opens one") from None
 
     def __del__(self):
         pass
@@ -266,8 +267,8 @@ class ExternalStream(Stream):
 class NumberedStream(ExternalStream):
     """A stream that there is, by its number, for functions of CUDA's runtime, which are not deprecated."""
 
-    def __init__(self, ptr):
-        self._stand_for(ptr, -1)
+    def __init__(self, name, ptr):
+        self._stand_for(name, ptr, -1)
 
 
 class _AnotherStream(Stream):

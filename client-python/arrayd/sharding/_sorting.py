@@ -28,7 +28,7 @@ def sort(a, axis=-1, kind=None, order=None, *, stable=None):
     a, axis = _flatten(a, axis)
     if a.ndim == 1 and a._layout.is_split((0,)):
         return sort_split(a)
-    return map_along(a, (axis,), lambda part: find_function("sort")(part, axis=axis, kind=kind, order=order))
+    return map_along(a, (axis,), lambda part: find_function("sort")(part, axis=axis))
 
 
 def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
@@ -37,7 +37,7 @@ def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
     a, axis = _flatten(a, axis)
     if a.ndim == 1 and a._layout.is_split((0,)):
         return sort_split(a, places=True)
-    return map_along(a, (axis,), lambda part: find_function("argsort")(part, axis=axis, kind=kind, order=order))
+    return map_along(a, (axis,), lambda part: find_function("argsort")(part, axis=axis))
 
 
 def _flatten(a, axis):

@@ -204,8 +204,8 @@ static bool begin_turn(ad_worker_session *s, int64_t until, int64_t limit, ad_tu
     return ad__fusion_continue(s);
 }
 
-/* Read the next message, unless nobody wants its results. 1: it is at hand; 0: none is there; negative: the session is
- * over. */
+/* Read the next message. 1: it is at hand; 0: none is there; negative: the session is over, or nobody takes its
+ * results. */
 static int take_message(ad_worker_session *s) {
     const bool last = atomic_load_explicit(&s->socket.ends_after_forks, memory_order_relaxed);
     const int result = read_message(s);
