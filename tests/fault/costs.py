@@ -13,6 +13,7 @@ from arrayd import _core
 
 MANY, SOME, FEW = 1 << 20, 240_000, 20_000
 TABLES = pathlib.Path(__file__).parents[2] / "protocol"
+SUSPICIOUS = 20_000_000  # ns from which on a time is measured again
 rng = np.random.default_rng(1)
 
 
@@ -254,8 +255,7 @@ def processor_time(pid):
     return sum(int(task.read_text().split()[0]) for task in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"))
 
 
-def measure(run, operands):
-    operands = [ad.asarray(x) if isinstance(x, np.ndarray) else x for x in operands]
+def measure_once(run, operands):
     ad.sync()
     before, pid = ad.stat()["in_background"], ad.stat()["worker_pid"]
     begun = processor_time(pid)
@@ -267,6 +267,17 @@ def measure(run, operands):
     spent = processor_time(pid) - begun, ad.stat()["in_background"] - before
     del result
     return spent
+
+
+def measure(run, operands):
+    """Return the processor time and whether it was spent beside the engine, or the text of an error. A processor's time
+    includes what its host takes from it. So of what seems long in the engine the shortest of three times counts."""
+    operands = [ad.asarray(x) if isinstance(x, np.ndarray) else x for x in operands]
+    found = measure_once(run, operands)
+    for _ in range(2):
+        if isinstance(found, tuple) and found[0] > SUSPICIOUS and not found[1]:
+            found = min(found, measure_once(run, operands))
+    return found
 
 
 if __name__ == "__main__":

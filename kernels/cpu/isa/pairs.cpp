@@ -215,7 +215,7 @@ static void find_nearest(const ad_near_tree *t, const ad_near_query *q) {
 
 extern const ad_pair_kernels pair_kernels;
 const ad_pair_kernels pair_kernels = {{
-#define X(name) measure_tile<metric_##name>,
+#define X(name, ns) measure_tile<metric_##name>,
                                           AD_PAIR_METRICS(X)
 #undef X
                                       },

@@ -5,8 +5,12 @@
 #include "protocol/base.h"
 #include "protocol/desc.h"
 #include "protocol/message.h"
+#include "protocol/points.h"
+#include "protocol/rows_call.h"
 #include "protocol/size.h"
 #include "protocol/tables.h"
+
+#include <math.h>
 
 #define LONG_NS 10000000   /* of what cannot be told apart from a long operation */
 #define BLOCK_OF_POINTS 32 /* points that take as long as one of them */
@@ -90,12 +94,38 @@ static int64_t estimate_sparse(const ad_op *op) {
     return x && x->ndim == 2 ? estimate_product(count_input(op, 0), x->shape[1], 2) : 0;
 }
 
+/* Tell whether parameter i is an exponent whose powers take no more than products: 1, 2 or infinity. */
+static bool is_plain_exponent(const ad_op *op, int i) {
+    const ad_scalar *p = i < op->nparam ? &op->param[i] : NULL;
+    if (!p) return false;
+    if (p->kind == AD_SCALAR_FLOAT) return p->as.f == 1 || p->as.f == 2 || p->as.f == INFINITY;
+    return p->kind == AD_SCALAR_INT && (p->as.i == 1 || p->as.i == 2);
+}
+
+/* Find the metric: parameter 0 of pair_distances, or that of the exponent of nearest_points, parameter 1. */
+static int64_t find_metric(const ad_op *op) {
+    if (op->row == AD_CALL_pair_distances) return find_number(op, 0);
+    return is_plain_exponent(op, 1) ? AD_PAIRS_euclidean : AD_PAIRS_minkowski;
+}
+
+/* Get the ns of a coordinate of two points. */
+static int64_t find_pair_ns(const ad_op *op) {
+    static const int64_t ns_of[AD_NPAIR_METRICS] = {
+#define X(name, ns) ns,
+        AD_PAIR_METRICS(X)
+#undef X
+    };
+    const int64_t metric = find_metric(op);
+    return metric >= 0 && metric < AD_NPAIR_METRICS ? ns_of[metric] : 1;
+}
+
 /* Each row of input 0 meets each row of input 1, or half of its own, column by column and block by block. */
 static int64_t estimate_pairs(const ad_op *op) {
     const ad_desc *x = find_input(op, 0), *y = find_input(op, 1);
     if (!x || x->ndim != 2) return 0;
-    const int64_t rows = y && y->ndim == 2 ? y->shape[0] : x->shape[0] / 2;
-    return ad__size_product(ad__desc_count(x), rows > BLOCK_OF_POINTS ? rows : BLOCK_OF_POINTS);
+    const int64_t rows = y && y->ndim == 2 ? y->shape[0] : x->shape[0] / 2,
+                  pairs = ad__size_product(ad__desc_count(x), rows > BLOCK_OF_POINTS ? rows : BLOCK_OF_POINTS);
+    return ad__size_product(find_pair_ns(op), pairs);
 }
 
 /* Few pairs of points are a block of a GPU's threads, which goes through the coordinates of a tile of pairs, or of all

@@ -78,7 +78,7 @@ template <class M> __global__ void __launch_bounds__(THREADS) measure_tiles(cons
 void launch_metric(const pair_plan &p, int64_t metric, cudaStream_t stream) {
     const unsigned blocks = unsigned(std::min(p.tiles, MOST_BLOCKS));
     switch (metric) {
-#define X(name) \
+#define X(name, ns) \
     case AD_PAIRS_##name: measure_tiles<metric_##name><<<blocks, THREADS, 0, stream>>>(p); break;
         AD_PAIR_METRICS(X)
 #undef X
