@@ -164,3 +164,20 @@ def test_memory_is_freed_with_the_last_view():
     del view
     ad.sync()
     assert ad.stat()["buffers"] == before
+
+
+@pytest.mark.parametrize("many", range(56, 72))
+def test_failures_behind_many_operations(many):
+    """A device that completes operations later has 64 places for what they find out. Each operation gets one, and so do
+    those that are queued. Shapes differ, so that each is a launch of its own."""
+    arrays, minus, index = [ad.arange(n) for n in range(1, many + 1)], ad.full(many, -1), ad.array([many])
+    ad.sync()
+    sums = [x + 1 for x in arrays]
+    no_element = arrays[-1][index]
+    no_integer = arrays[-1] ** minus
+    behind = no_integer + 1
+    assert isinstance(say(no_element.get), IndexError)
+    for result in no_integer, behind:
+        assert isinstance(say(result.get), ValueError)
+    for n, result in enumerate(sums, 1):
+        assert np.array_equal(result.get(), np.arange(n) + 1)

@@ -94,6 +94,9 @@ bool ad__checkpoint_await_commit(struct ad_worker_session *s);
 /* Wait until all before the message at hand is committed, if the device completes operations later. False: the
  * session waits; call again. */
 bool ad__checkpoint_is_committed(struct ad_worker_session *s);
+/* Wait until an operation has a place for what it may find out later (deferred_check.h). False: the session waits; call
+ * again. */
+bool ad__checkpoint_await_place(struct ad_worker_session *s);
 
 /* ---- deferred_free.c ---- */
 /* True if memory that the buffer gives up must stay until a checkpoint without it. */

@@ -10,6 +10,9 @@ int ad__deferred_checks_find_place(ad_worker_session *s, ad_check **out, ad_faul
     ad_deferred_checks *v = &s->deferred_checks;
     *out = NULL;
     if (!b->asynchronous) return 0;
+    if (v->count == AD_DEFERRED_CHECKS)
+        return ad__fault(fault, AD_E_LIMIT, "more than %d operations under way may fail; please report this",
+                         AD_DEFERRED_CHECKS);
     if (!v->check) {
         int status = b->check_open(s->worker->device.gpu[0].device, AD_DEFERRED_CHECKS, &v->check, fault);
         if (status) return ad__session_status(s, status, fault);
@@ -70,6 +73,11 @@ void ad__deferred_checks_read(ad_worker_session *s, bool idle) {
     memset(v->check, 0, v->count * sizeof *v->check);
     v->count = 0;
     v->epoch++;
+}
+
+void ad__deferred_checks_make_room(ad_worker_session *s) {
+    if (!ad__deferred_checks_full(&s->deferred_checks) || ad__stream_queues_wait(s, NULL)) return;
+    ad__deferred_checks_read(s, true);
 }
 
 static void close_checks(ad_worker_session *s) {

@@ -34,10 +34,13 @@ typedef struct ad_deferred_checks {
     uint32_t epoch;
 } ad_deferred_checks;
 
-/* Find the place for the next operation, in *out (NULL: a synchronous backend needs none). AD_E_MEMORY. There must be a
- * free place (ad__deferred_checks_full): otherwise the session must become idle first. */
+/* Find the place for the next operation, in *out (NULL: a synchronous backend needs none). AD_E_MEMORY; AD_E_LIMIT: no
+ * place is free, which ad__checkpoint_await_place and ad__deferred_checks_make_room prevent. */
 int ad__deferred_checks_find_place(struct ad_worker_session *s, ad_check **out, ad_fault *fault);
-static inline bool ad__deferred_checks_full(const ad_deferred_checks *v) { return v->count == AD_DEFERRED_CHECKS; }
+/* Tell whether a group of operations may lack places: a chain takes one, and what it ends with another one. */
+static inline bool ad__deferred_checks_full(const ad_deferred_checks *v) { return v->count + 2 > AD_DEFERRED_CHECKS; }
+/* Free places where the session cannot wait in between: the engine waits for the device. */
+void ad__deferred_checks_make_room(struct ad_worker_session *s);
 /* Record that an operation uses its place. Returns its bit. kept: see ad_deferred_check. */
 uint64_t ad__deferred_checks_add(struct ad_worker_session *s, uint64_t number, const char *name, bool kept);
 /* Get the set of checks that a buffer depends on. */

@@ -61,3 +61,12 @@ bool ad__checkpoint_await_commit(ad_worker_session *s) {
 bool ad__checkpoint_is_committed(ad_worker_session *s) {
     return !ad__session_commits_late(s) || ad__checkpoint_await_commit(s);
 }
+
+/* The checks that queued operations depend on have been read by then. So a new epoch may begin before they run. */
+bool ad__checkpoint_await_place(ad_worker_session *s) {
+    if (!ad__deferred_checks_full(&s->deferred_checks)) return true;
+    ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+    if (!ad__session_poll(s)) return false;
+    ad__deferred_checks_read(s, true);
+    return true;
+}

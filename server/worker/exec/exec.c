@@ -111,7 +111,6 @@ static uint64_t suspects_of_output(const job *j, int i, uint64_t all) {
 static void spread_suspects(job *j) {
     const ad_op *op = j->op;
     uint64_t all = 0;
-    if (j->queued && !j->run.checked) return;
     if (j->run.checked) {
         bool kept = ad__op_updates(op);
         uint64_t bit = ad__deferred_checks_add(j->s, j->number, ad__op_name(j->op), kept);
@@ -179,10 +178,8 @@ static void announce_writes(job *j) {
 
 static int enqueue_job(job *j) {
     if (!j->s->worker->backend->asynchronous) return start_job(j);
-    int status = 0;
-    if (!ad__deferred_checks_full(&j->s->deferred_checks))
-        status = ad__deferred_checks_find_place(j->s, &j->run.check, &j->fault);
-    if (status) return status; /* operations without checks need no place */
+    int status = ad__deferred_checks_find_place(j->s, &j->run.check, &j->fault);
+    if (status) return status;
     status = start_job(j);
     int counted = ad__session_enqueued(j->s, j->stream_queue,
                                        &j->fault); /* a failed operation may have enqueued something, too */

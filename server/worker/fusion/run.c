@@ -126,12 +126,15 @@ static void fail_group(ad_chain_builder *w, const job *why, int status) {
     }
 }
 
-/* Make everything that the chain has written depend on the chain's check. */
+/* Make everything that the chain has written depend on the chain's check, and on those of what it has read: an
+ * operation that was queued with it may have got one meanwhile. */
 static void spread_check(ad_chain_builder *w, const job *j) {
-    if (!j->run.checked) return;
-    uint64_t bit = ad__deferred_checks_add(w->s, j->number, ad__op_name(j->op), false);
+    uint64_t all = 0;
+    if (j->run.checked) all = ad__deferred_checks_add(w->s, j->number, ad__op_name(j->op), false);
+    if (!w->s->deferred_checks.count) return;
+    for (int i = 0; i < w->chain.ninputs; i++) all |= ad__deferred_checks_of(w->s, w->read[i]);
     for (int i = 0; i < w->nwritten; i++)
-        ad__deferred_checks_set(w->s, w->written[i], ad__deferred_checks_of(w->s, w->written[i]) | bit);
+        ad__deferred_checks_set(w->s, w->written[i], ad__deferred_checks_of(w->s, w->written[i]) | all);
 }
 
 static int64_t sum_cost(const ad_chain_builder *w) {
@@ -153,8 +156,7 @@ static int enqueue_chain(ad_chain_builder *w) {
     if (backend->asynchronous) {
         int64_t cost = ad__size_product(ad__device_cost(&last->op), w->chain.ninputs + w->nwritten) / 2;
         ad__stream_queue_expect(j.stream_queue, cost, ad__stream_queue_charge(s, cost));
-        if (!ad__deferred_checks_full(&s->deferred_checks) && ad__deferred_checks_find_place(s, &j.run.check, &j.fault))
-            return 0;
+        if (ad__deferred_checks_find_place(s, &j.run.check, &j.fault)) return 0;
     }
     const bool in_background = ad__background_begin(s, sum_cost(w));
     if (in_background) j.run.cancelled = &s->turns.cancelled;

@@ -128,6 +128,7 @@ static int compute_op(ad_worker_session *s, ad_message *m) {
     job j;
     ad_fusion_offer taken = ad__fusion_offer(s, &m->op);
     if (taken != AD_FUSION_REFUSED) return taken == AD_FUSION_QUEUED ? 0 : AD_WAITS;
+    if (!ad__checkpoint_await_place(s)) return AD_WAITS; /* what was queued may have taken the last ones */
     ad__job_begin(&j, s, &m->op, s->progress.done + 1);
     run_job(&j);
     return 0;
@@ -142,6 +143,7 @@ int ad__handle_call(ad_worker_session *s, ad_message *m, ad_fault *fault) { retu
 int ad__handle_launch(ad_worker_session *s, ad_message *m, ad_fault *fault) {
     job j;
     ad_launching l;
+    if (!ad__checkpoint_await_place(s)) return AD_WAITS;
     int status = ad__job_begin_launch(&j, s, m, &l, s->progress.done + 1);
     if (status) {
         *fault = j.fault;
