@@ -207,3 +207,24 @@ Test(checkpoint, a_session_that_is_given_up_keeps_nothing) {
     cr_assert_eq(s->checkpoint.at->alive, 0);
     end_worker(s);
 }
+
+Test(checkpoint, what_is_used_again_is_lost_alone) {
+    ad_worker_session *s = start_session(false);
+    add_buffer(s, 1, 64);
+    add_buffer(s, 2, 64);
+    ad__checkpoint_commit(s);
+    add_buffer(s, 3, 64);
+    remove_buffer(s, 1);
+    const uint64_t used = s->worker->device.gpu[0].memory.used;
+    s->fusion.count = 1; /* what is queued forbids a checkpoint */
+    cr_assert(ad__checkpoint_give_released_memory(s));
+    cr_assert_lt(s->worker->device.gpu[0].memory.used, used);
+    cr_assert(find_row(s, 1)->writing & AD_JOURNAL_REUSED, "the next worker would read other bytes");
+    cr_assert_not(find_row(s, 2)->writing);
+    cr_assert(ad__session_is_recoverable(s) && ad__checkpoint_is_full(&s->checkpoint));
+    s->fusion.count = 0;
+    ad__checkpoint_commit(s);
+    cr_assert_null(find_row(s, 1));
+    cr_assert_not(find_row(s, 2)->writing);
+    end_worker(s);
+}

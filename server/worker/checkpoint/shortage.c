@@ -24,12 +24,20 @@ bool ad__checkpoint_free_all_deferred(ad_worker_session *s) {
     return s->worker->journal && (flush_other_sessions(s) || flush_session(s, false));
 }
 
+/* Another worker would execute again what came after the committed checkpoint, and some of that reads the buffers.
+ * Their rows say that the bytes are lost. */
+static void record_losses(ad_worker_session *s) {
+    ad_checkpoint *v = &s->checkpoint;
+    for (size_t i = 0; i < v->kept.count; i++) ad__checkpoint_record_loss(s, v->kept.list[i]->place);
+    v->announced = true;
+}
+
 bool ad__checkpoint_give_released_memory(ad_worker_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     if (!v->kept.count) return false;
     ad__checkpoint_flush(s, true);
     if (!v->kept.count) return true;
-    ad__journal_store(&v->at->uncertain, 1); /* a queued operation may read the memory */
+    record_losses(s);
     ad__checkpoint_give_released(s);
     return true;
 }

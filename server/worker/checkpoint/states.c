@@ -95,7 +95,6 @@ static void commit_slot(ad_worker_session *s, unsigned slot, uint64_t entries) {
     state->entries = entries;
     ad__journal_store(&v->at->current, slot);
     if (state->frame != before->frame || state->used != before->used) v->at->lives = 0;
-    v->at->uncertain = 0;
     ad__output_settle(&s->output, state->appended);
     ad__checkpoint_apply_log(v, entries);
     if (state->pending != pending_before) ad__journal_free(v->journal, ad__journal_get(v->journal, pending_before));
@@ -362,8 +361,7 @@ bool ad__checkpoint_is_repeatable(const ad_message *m) {
 
 bool ad__checkpoint_is_full(const ad_checkpoint *v) {
     if (v->late) return false;
-    return v->announced || (v->at && v->at->uncertain) || v->rows.changed.count >= COLLECTED ||
-           v->kept.bytes > COLLECTED_BYTES;
+    return v->announced || v->rows.changed.count >= COLLECTED || v->kept.bytes > COLLECTED_BYTES;
 }
 
 void ad__checkpoint_begin_message(ad_worker_session *s, const ad_message *m) {

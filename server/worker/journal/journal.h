@@ -26,7 +26,7 @@
 
 #define AD_JOURNAL_ADDRESSES (64ull << 30) /* bytes of addresses that are reserved; only written pages take memory */
 #define AD_JOURNAL_MAGIC 0x6c616e72756f6a61u
-#define AD_JOURNAL_VERSION 9
+#define AD_JOURNAL_VERSION 10
 #define AD_JOURNAL_REUSED (UINT64_C(1) << 63) /* flag in ad_journal_row.writing: the memory may be used again */
 #define AD_JOURNAL_CHECKPOINTS 3
 #define AD_OFFERS 4 /* number of secrets a client may resume with that it has not shown yet */
@@ -175,7 +175,6 @@ typedef struct ad_journal_session {
     uint64_t launched; /* last operation that was a user's kernel */
     uint64_t writing;  /* last operation that some row has in `writing`; `name` is its name */
     char name[32];
-    uint64_t uncertain; /* memory of the checkpoint was used again, so its operations cannot be repeated */
     ad_journal_checkpoint checkpoint[AD_JOURNAL_CHECKPOINTS];
     uint64_t current; /* index of the committed checkpoint */
     ad_at table;

@@ -128,7 +128,7 @@ static bool commit_session(ad_worker_session *s) {
     if (s->checkpoint.late) ad__checkpoint_flush(s, true);
     ad__checkpoint_commit(s);
     return ad__session_is_recoverable(s) && !s->fusion.count && !s->checkpoint.pending_checkpoint.open &&
-           !s->checkpoint.rows.changed.count && !s->checkpoint.at->uncertain;
+           !s->checkpoint.rows.changed.count;
 }
 
 static bool must_go(const copying *c, const ad_worker_session *s) {

@@ -203,7 +203,6 @@ static uint64_t count_lives(const ad_recovery *r, const ad_journal_session *at) 
 
 static const char *find_obstacle(const ad_recovery *r, const ad_journal_session *at) {
     if (!at->alive) return "it was over, or had what another worker cannot go on with";
-    if (at->uncertain) return "it was short of memory, and had used some again";
     if (count_lives(r, at) >= LIVES) return "workers die of what it does next";
     return NULL;
 }
