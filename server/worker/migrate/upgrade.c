@@ -24,10 +24,14 @@ static bool is_session_over(ad_worker_session *s) {
     return over || s->socket.phase >= AD_SOCKET_ENDING;
 }
 
+/* Tell whether no worker goes on with the session. One that has moved to another worker is over here. */
+static bool is_lost(ad_worker_session *s) {
+    return !ad__session_is_recoverable(s) && !ad__session_is_probe(s->id) && !is_session_over(s);
+}
+
 static void report_losses(ad_worker *w) {
     ad_note note = {.kind = AD_NOTE_LEAVING};
-    for (ad_worker_session *s = w->sessions; s; s = s->next)
-        note.id += !ad__session_is_recoverable(s) && !ad__session_is_probe(s->id) && !is_session_over(s);
+    for (ad_worker_session *s = w->sessions; s; s = s->next) note.id += is_lost(s);
     ad__worker_tell(w, &note, -1);
 }
 
@@ -70,7 +74,7 @@ void ad__worker_leave(ad_worker *w, const ad_note *note) {
     if (w->ending.leaving || w->ending.stopping) return;
     w->ending.leaving = ad__os_now() + LAST_WORDS;
     for (ad_worker_session *s = w->sessions; s; s = s->next)
-        if (!ad__session_is_recoverable(s))
+        if (is_lost(s))
             ad__session_bye(s, AD_E_CONNECTION, "the server is being upgraded, and this session cannot go over");
     ad__sessions_watch(w); /* time passes until the clients have read why */
 }
