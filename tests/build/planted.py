@@ -15,7 +15,7 @@ USED_TOGETHER = ["--sweep", "--every", "2", "--seed", "4",
                  *(part for text in ("script=2", "late_events=300000", "switches=200000", "late=1") for part in ("--set", text))]
 # Kills while much is under way. One seed in 1,500 asks for an event in the moment between.
 EVENTS_AGAIN = ["--seeds", "1", "--from", "101152",
-                *(part for text in (*KILLS, "late=1", "events=1", "commons=0", "operations=300", "most_kills=7", "worker_kills=2000",
+                *(part for text in (*KILLS, "late=1", "events=1", "commons=0", "bursts=0", "indices=0", "operations=300", "most_kills=7", "worker_kills=2000",
                                     "switches=200000", "late_events=300000") for part in ("--set", text))]
 # name: program, source, what stands there, what is put there, settings of the simulator, or its options
 MUTANTS = {
@@ -63,7 +63,14 @@ MUTANTS = {
         ["commons=1"]),
     "a name is found in the worker that its user has left": (
         "arrayd-worker", "server/worker/sharing/names.c", "if (*at && !(*at)->moving && may_attach(s, *at))", "if (*at && may_attach(s, *at))",
-        ["commons=1", "moves=1", "worker_kills=0", "upgrades=3", "drops=0", "client_kills=0", "quota=0", "forks=0"]),
+        ["commons=1", "bursts=0", "indices=0", "moves=1", "worker_kills=0", "upgrades=3", "drops=0", "client_kills=0", "quota=0", "forks=0"]),
+    "a failure that nobody was told of ends with its worker": (
+        "arrayd-worker", "server/worker/recover/recover.c",
+        "    s->progress.pending = ad__recovery_poison(s->worker->before.left, state->pending);\n", "",
+        ["late=0", "indices=1", "commons=0", "operations=300"]),
+    "a session that is halted acknowledges operations": (
+        "arrayd-worker", "server/worker/engine/engine.c", "if (can_go_on && !atomic_load(&s->move.halted)) ad__reply_ack(s, true);",
+        "if (can_go_on) ad__reply_ack(s, true);", ["late=1", "moves=1", "bursts=1"]),
     "a slab of an array's own is checked by the size of the array": (
         "arrayd-worker", "server/worker/memory/memory.c", "    if (ad__account_has_room(e->account, all)) return s;",
         "    if (ad__account_has_room(e->account, size)) return s;", ["quota=40960", "shares=1", "commons=0", "forks=1", "moves=0", "clients=3", "operations=1500", "worker_kills=0",

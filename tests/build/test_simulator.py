@@ -10,6 +10,7 @@ from planted import MUTANTS, USED_TOGETHER, plant, settings
 FIRST = 500_000  # of the seeds that these tests run: none that a developer begins with
 SHARED_AND_LOST = ("fatal=0 spill=0 upgrades=0 store_kills=0 no_memory=0 no_descriptor=0 splits=0 delays=0 most_kills=5 "
                    "worker_kills=1500 late=1 quota=16384 commons=1 moves=1")
+BURSTS = "bursts=1 moves=1 late=1"
 PARTED = ("fatal=0 spill=1 upgrades=2 store_kills=0 no_memory=0 no_descriptor=0 most_kills=3 worker_kills=1500 late=0 "
           "quota=16384 moves=0 forks=1 shares=1 drops=0 client_kills=200")
 
@@ -51,7 +52,7 @@ def test_a_trace_does_not_change_the_run(simulator):
 
 
 @pytest.mark.parametrize("kind", ["fatal=1", "upgrades=3", "spill=1", "shares=1", "moves=1", "quota=40000", "forks=1 spill=0",
-                                  "commons=1", "events=1 late=1"])
+                                  "commons=1", "events=1 late=1", "bursts=1 late=1", "indices=1"])
 def test_seeds_of_a_kind_have_no_fault(simulator, kind):
     settings_of_kind = [part for setting in kind.split() for part in ("--set", setting)]
     status, said = run_seeds(simulator, "--from", FIRST, "--seeds", 12, *settings_of_kind, "--set", "store_kills=0")
@@ -61,12 +62,14 @@ def test_seeds_of_a_kind_have_no_fault(simulator, kind):
 @pytest.mark.parametrize("seed, settings", [(980019, "spill=1 late=1"), (980043, "spill=1 forks=1 late=0"),
                                             (982290, "spill=1 forks=1 late=1 store_kills=0 worker_kills=0"),
                                             (1, "script=1 late=1 kill_at_store=2791"),
+                                            (9000062, "bursts=1"), (9000943, "bursts=1"), (12000135, BURSTS),
+                                            (12000200, BURSTS), (12000315, BURSTS),
                                             (106, SHARED_AND_LOST), (303, SHARED_AND_LOST), (1514, PARTED),
                                             (1311762, "no_memory=2000 forks=1"), (1311798, "no_memory=2000 forks=1"),
                                             (1321131, "client_kills=300 forks=1 spill=0 moves=1 store_kills=0 worker_kills=0 drops=0 upgrades=0")])
 def test_seeds_that_had_a_fault(simulator, seed, settings):
     """docs/internals/found.md says which."""
-    settings = "commons=0 events=0 " + settings if seed < 2_000_000 else settings
+    settings = "commons=0 events=0 bursts=0 indices=0 " + settings if seed < 2_000_000 else settings
     status, said = run_seeds(simulator, "--seed", seed, *(part for each in settings.split() for part in ("--set", each)))
     assert status == 0, said
 

@@ -308,7 +308,7 @@ static void do_something_rare(client *c) {
 }
 
 /* Steps that touch each kind of row of the journal, and that let each be gone again. */
-static void combine_new(client *c) { combine_arrays(c, false); }
+void sim_combine_new(client *c) { combine_arrays(c, false); }
 static void combine_in_place(client *c) { combine_arrays(c, true); }
 
 static void upload_large(client *c) {
@@ -330,12 +330,12 @@ static void remove_first(client *c) {
 }
 
 static void (*const script[])(client *c) = {
-    make_array,         make_array,        upload_array,     combine_new,
-    use_stream,         combine_new,       use_event,        combine_in_place,
+    make_array,         make_array,        upload_array,     sim_combine_new,
+    use_stream,         sim_combine_new,   use_event,        combine_in_place,
     write_part,         sum_array,         upload_large,     use_stream,
-    combine_new,        sim_share_by_name, sim_share_attach, sim_share_by_capability,
+    sim_combine_new,    sim_share_by_name, sim_share_attach, sim_share_by_capability,
     sim_ask_host,       sim_ask_cumsum,    sim_ask_nonzero,  sim_share_attach,
-    sim_share_memory,   combine_new,       combine_in_place, sim_share_memory,
+    sim_share_memory,   sim_combine_new,   combine_in_place, sim_share_memory,
     sim_reader_ask,     combine_in_place,  remove_first,     use_event,
     sim_ask_session,    sim_share_memory,  download_some,    drop_stream,
     sim_share_withdraw, use_event,         trim_windows,     remove_first,
@@ -377,8 +377,18 @@ static void meet_others(client *c) {
     else sim_common_do(c);
 }
 
+/* Send so many operations without a question that the server acknowledges some of its own accord. Some are under way
+ * when the user moves to another worker. */
+static void send_burst(client *c) {
+    for (uint64_t left = 64 + sim_draw_below(128); left > 0 && !sim_failed; left--)
+        combine_arrays(c, !sim_model_tolerates() && sim_draw_case(300000));
+    if (sim_draw_case(300000)) sim_ask_build(c);
+}
+
 static void take_step(client *c) {
     sim_reader_look(c, false);
+    if (sim_planned.bursts && sim_draw_case(50000)) send_burst(c);
+    if (sim_planned.indices && sim_draw_case(60000)) sim_try_index(c);
     if (sim_planned.events && sim_draw_case(100000)) use_event(c);
     if (sim_planned.commons && (sim_share_attach_latest(c) || sim_draw_case(300000))) {
         meet_others(c);

@@ -116,6 +116,13 @@ void sim_ask_build(client *c);
 /* Ask for all that is no array. */
 void sim_ask_session(client *c);
 
+/* ---- operations (client.c, client_failures.c) ---- */
+
+/* Make an array from others. */
+void sim_combine_new(client *c);
+/* Read or write by indices, some of which are out of bounds. */
+void sim_try_index(client *c);
+
 /* ---- a second thread that downloads (client_reader.c) ---- */
 
 void sim_reader_start(client *c);

@@ -2,7 +2,8 @@
  *
  * An array is right, or it is lost. It may be lost only if a worker was killed while a change in place was not yet
  * behind an answer: the journal promises the rest (docs/internals/journal.md). What was made from it before the change
- * may be made again, and be lost, too. Small arrays are never lost where operations are complete when they return. */
+ * may be made again, and be lost, too. So may what was made from a released array on a small device. Small arrays are
+ * never lost otherwise where operations are complete when they return. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,9 +35,17 @@ static model *await_reader(client *c, model *m) {
     return sim_model_find(c, number);
 }
 
+/* Note that what was made from an array since the last answer may have to be made again without it. */
+static void put_readers_at_risk(client *c, const model *m) {
+    for (int i = 0; i < c->used; i++)
+        if (c->list[i].reads[m->number % SIM_NUMBERS / 64] >> m->number % 64 & 1) c->list[i].at_risk = true;
+}
+
+/* Release an array. On a small device its memory may be used again before a checkpoint. */
 void sim_model_remove(client *c, model *m) {
     if (!(m = await_reader(c, m))) return;
     if (m->common && m->at_risk) sim_model_sync(c);
+    if (sim_planned.spill) put_readers_at_risk(c, m);
     ad_export_close(m->lease);
     ad_array_release(m->array);
     free(m->value);
@@ -93,8 +102,7 @@ static bool is_copied(const model *m) {
 void sim_model_note_change(client *c, model *m) {
     if (is_copied(m)) return;
     m->at_risk = true;
-    for (int i = 0; i < c->used; i++)
-        if (c->list[i].reads[m->number % SIM_NUMBERS / 64] >> m->number % 64 & 1) c->list[i].at_risk = true;
+    put_readers_at_risk(c, m);
 }
 
 bool sim_model_may_be_lost(const client *c, const model *m) {

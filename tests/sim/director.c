@@ -17,24 +17,25 @@
 #define END_MOST 60000000000LL
 
 static sim_process *start_server(void) {
-    char backend[4096], *memory = sim_planned.spill ? "--memory=16M" : "--memory=0",
-                        *host = sim_planned.spill ? "--host-memory=64M" : "--host-memory=0",
-                        *arguments[] = {"arrayd",
-                                        "--socket=" SOCKET,
-                                        "--socket-mode=0666",
-                                        "--backend=cpu",
-                                        "--threads=1",
-                                        "--log-level=debug",
-                                        "--kernels-cache=/proc/none",
-                                        "--slab=1M",
-                                        "--principals=" SIM_PRINCIPALS,
-                                        sim_planned.moves ? "--kernels=all" : "--kernels=none",
-                                        host,
-                                        memory,
-                                        backend,
-                                        NULL};
+    char backend[4096], memory[32];
+    char *host = sim_planned.spill ? "--host-memory=64M" : "--host-memory=0",
+         *arguments[] = {"arrayd",
+                         "--socket=" SOCKET,
+                         "--socket-mode=0666",
+                         "--backend=cpu",
+                         "--threads=1",
+                         "--log-level=debug",
+                         "--kernels-cache=/proc/none",
+                         "--slab=1M",
+                         "--principals=" SIM_PRINCIPALS,
+                         sim_planned.moves ? "--kernels=all" : "--kernels=none",
+                         host,
+                         memory,
+                         backend,
+                         NULL};
     sim_file *log = sim_log_file(), *files[3] = {log, log, log};
     int n = 0;
+    snprintf(memory, sizeof memory, "--memory=%dM", !sim_planned.spill ? 0 : sim_planned.bursts ? 32 : 16);
     snprintf(backend, sizeof backend, "--backend-path=%s", sim_backend_folder());
     while (arguments[n]) n++;
     sim_process *p = sim_start_process("arrayd", SERVER_USER, n, arguments, 3, files);

@@ -18,6 +18,8 @@ static void draw_later_settings(sim_plan *p) {
     sim_seed_chance(~p->seed);
     p->events = sim_draw_case(500000);
     p->commons = sim_draw_case(300000);
+    p->bursts = sim_draw_case(300000);
+    p->indices = sim_draw_case(300000);
 }
 
 void sim_make_plan(uint64_t seed) {
@@ -79,7 +81,19 @@ void sim_finish_plan(void) {
     X(room)          \
     X(clients)       \
     X(operations)    \
-    X(late) X(shares) X(script) X(fatal) X(upgrades) X(spill) X(moves) X(forks) X(quota) X(events) X(commons)
+    X(late)          \
+    X(shares)        \
+    X(script)        \
+    X(fatal)         \
+    X(upgrades)      \
+    X(spill)         \
+    X(moves)         \
+    X(forks)         \
+    X(quota)         \
+    X(events)        \
+    X(commons)       \
+    X(bursts)        \
+    X(indices)
 
 /* Take all faults away, for a script. */
 static void calm_plan(unsigned script) {

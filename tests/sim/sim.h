@@ -68,6 +68,8 @@ typedef struct sim_plan {
     bool moves;        /* clients build kernels, so that their user gets a worker of its own */
     bool forks;        /* clients go on as children whose parents are gone */
     bool events;       /* clients look again at events that were reached */
+    bool bursts;       /* clients send many operations without a question */
+    bool indices;      /* clients read and write by indices, some of which are out of bounds */
     bool commons;      /* clients write into arrays that they have in common, and use capabilities together */
     unsigned quota;    /* most bytes of SIM_OTHER on a device; 0: all of it */
 } sim_plan;
