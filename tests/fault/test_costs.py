@@ -17,7 +17,7 @@ pytestmark = [raw.cpu_only, pytest.mark.skipif(not pathlib.Path("/proc/self/sche
 
 def test_what_takes_long_runs_beside_the_engine(start):
     server = start("--threads=1")
-    found = read_findings(start_program(server, "costs.py"))
+    found = read_findings(start_program(server, "costs.py", LIMIT))
     measured = [(name, *what) for name, what in found if isinstance(what, list)]
     assert len(measured) > 700, [f for f in found if not isinstance(f[1], list)]
     slow = [(name, f"{ns / 1e6:.0f} ms") for name, ns, beside in measured if ns > LIMIT and not beside]

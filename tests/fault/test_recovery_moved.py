@@ -196,7 +196,7 @@ def test_a_session_that_ends(place):
         session = Session(server.path)
         many(session, 60)
         session.sync()
-        assert host_slabs(server)
+        wait_until(lambda: host_slabs(server), "arrayd has heard of the slab")
         for _ in range(kills):
             kill(server)
             watcher.come_back()

@@ -14,9 +14,10 @@ static _Thread_local bool sending; /* on_sent has been called, and may send */
 
 static ssize_t end_send(int fd, ssize_t n) {
     const int error = errno;
-    if (n > 0 && connection.on_sent && !sending) {
+    void (*const on_sent)(int fd) = connection.on_sent;
+    if (n > 0 && on_sent && !sending) {
         sending = true;
-        connection.on_sent(fd);
+        on_sent(fd);
         sending = false;
     }
     errno = error;
@@ -65,7 +66,8 @@ ssize_t __wrap_send(int fd, const void *data, size_t size, int flags) {
 ssize_t __real_recv(int fd, void *data, size_t size, int flags);
 ssize_t __wrap_recv(int fd, void *data, size_t size, int flags);
 ssize_t __wrap_recv(int fd, void *data, size_t size, int flags) {
-    if (flags & MSG_PEEK && connection.on_peek) connection.on_peek();
+    void (*const on_peek)(void) = connection.on_peek;
+    if (flags & MSG_PEEK && on_peek) on_peek();
     return __real_recv(fd, data, size, flags);
 }
 

@@ -23,7 +23,7 @@ typedef struct fake_options {
     int hold;
     int farewell;               /* say bye with this status at the end, and close without reading on */
     bool mute;                  /* answer nothing */
-    bool no_ack;                /* acknowledge only when fake_acknowledge is called */
+    atomic_bool no_ack;         /* acknowledge only when fake_acknowledge is called */
     int refuse;                 /* answer hello by bye with this status */
     const char *greeting;       /* raw bytes instead of welcome, NUL-terminated */
     int fail_reads;             /* answer reads with fail of this status */

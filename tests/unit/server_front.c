@@ -143,7 +143,7 @@ void restore_calls(void) { ad__os.calloc = real_calloc; }
 
 static atomic_int closes;
 static atomic_bool held;
-static pthread_t holder;
+static _Atomic(pthread_t) holder;
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 
 int __real_close(int fd);
