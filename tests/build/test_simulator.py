@@ -63,7 +63,8 @@ def test_seeds_of_a_kind_have_no_fault(simulator, kind):
                                             (982290, "spill=1 forks=1 late=1 store_kills=0 worker_kills=0"),
                                             (1, "script=1 late=1 kill_at_store=2791"),
                                             (9000062, "bursts=1"), (9000943, "bursts=1"), (12000135, BURSTS),
-                                            (12000200, BURSTS), (12000315, BURSTS),
+                                            (12000200, BURSTS), (12000315, BURSTS), (13500239, BURSTS + " upgrades=2"),
+                                            (13500715, BURSTS + " upgrades=2"),
                                             (106, SHARED_AND_LOST), (303, SHARED_AND_LOST), (1514, PARTED),
                                             (1311762, "no_memory=2000 forks=1"), (1311798, "no_memory=2000 forks=1"),
                                             (1321131, "client_kills=300 forks=1 spill=0 moves=1 store_kills=0 worker_kills=0 drops=0 upgrades=0")])

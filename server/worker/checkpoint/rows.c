@@ -181,10 +181,14 @@ static bool is_outdated(const ad_checkpoint *v, const ad_journal_row *row, const
     return before && before->id == now->id && before->moves >= now->moves;
 }
 
+/* A later checkpoint has no such row, or that of a buffer which is made by a later operation. So the loss is that of
+ * the newest checkpoint, and of those before. */
 void ad__checkpoint_record_loss(ad_worker_session *s, uint32_t place) {
-    ad_checkpoint *v = &s->checkpoint;
-    if (v->at && place)
-        ad__journal_store(&ad__checkpoint_table(v)->row[place].writing, (s->progress.done + 1) | AD_JOURNAL_REUSED);
+    const ad_checkpoint *v = &s->checkpoint;
+    if (!v->at || !place) return;
+    const uint64_t newest = v->pending_checkpoint.open ? v->pending_checkpoint.slot : v->at->current;
+    ad__journal_store(&ad__checkpoint_table(v)->row[place].writing,
+                      (v->at->checkpoint[newest].operations + 1) | AD_JOURNAL_REUSED);
 }
 
 void ad__checkpoint_record_place(ad_worker_session *s, uint32_t place, const ad_journal_place *now) {
