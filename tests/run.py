@@ -48,7 +48,7 @@ ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 # A user's kernel that has faulted leaves its fiber from within the handler of the signal, and never returns to it. The
 # thread sanitizer takes all that comes after for a part of the handler. Backends of tests that crash must end by the signal
 # that tests wait for.
-TSAN = "halt_on_error=1 die_after_fork=0 report_signal_unsafe=0 handle_segv=0"
+TSAN = "halt_on_error=1 die_after_fork=0 report_signal_unsafe=0 report_thread_leaks=0 handle_segv=0"
 
 
 def commands(suite, build, report, options):

@@ -482,8 +482,13 @@ static void serve_again(fake *f, ad_reader *reader, ad_arena *arena) {
     }
 }
 
+static _Thread_local bool is_fake;
+
+bool fake_is_here(void) { return is_fake; }
+
 static void *run_fake(void *argument) {
     fake *f = argument;
+    is_fake = true;
     ad_reader *reader;
     ad_arena arena = AD_ARENA_INIT;
     f->fd = accept(f->listener, NULL, NULL);

@@ -17,8 +17,8 @@ typedef struct fake_options {
     uint64_t window_ops, window_bytes, max_payload; /* 0: large */
     size_t piece;                                   /* send and receive in pieces of so many bytes; 0: any */
     size_t part;                                    /* payload bytes of one frame of a read's reply; 0: max_payload */
-    int die_after;                                  /* close after so many messages; 0: never */
-    size_t die_after_bytes;                         /* close after so many bytes of input; 0: never */
+    atomic_int die_after;                           /* close after so many messages; 0: never */
+    atomic_size_t die_after_bytes;                  /* close after so many bytes of input; 0: never */
     bool reverse; /* hold replies until `hold` of them are there, then send them last first */
     int hold;
     int farewell;               /* say bye with this status at the end, and close without reading on */
@@ -80,6 +80,7 @@ fake *fake_open(const fake_options *options, ad_session **session);
 pid_t fake_fork(fake *f);
 void fake_stop(fake *f);
 void fake_wait(fake *f);        /* until it has closed */
+bool fake_is_here(void);        /* whether the calling thread is that of a fake */
 void fake_acknowledge(fake *f); /* from another thread, with no_ack */
 void fake_listen(fake *f);      /* ends deaf */
 /* Let it answer a session that comes back, once. taken: bytes that it says to have received before. */

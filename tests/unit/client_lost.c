@@ -131,7 +131,7 @@ Test(client_lost, a_server_that_has_forgotten_what_it_had) {
 
 /* Wait until the server has agreed that the session is taken up. False: something else was sent. */
 static bool await_answer(int fd) {
-    return fd == program.s->resume.place[program.s->resume.next] &&
+    return !fake_is_here() && fd == program.s->resume.place[program.s->resume.next] &&
            poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 60000) > 0;
 }
 

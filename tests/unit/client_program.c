@@ -91,11 +91,23 @@ void program_give_descriptors(void) {
     if (usual.rlim_cur) setrlimit(RLIMIT_NOFILE, &usual);
 }
 
+/* The thread sanitizer knows no thread that a child of several threads begins. */
+#ifdef __SANITIZE_THREAD__
+enum { CHILD_HAS_THREADS = 0 };
+#else
+enum { CHILD_HAS_THREADS = 1 };
+#endif
+
+void program_become_child(void) {
+    connection_clear();
+    connection.threadless = !CHILD_HAS_THREADS;
+}
+
 void program_fork(void) {
     int state = -1;
     const pid_t pid = fork();
     if (pid == 0) {
-        connection_clear();
+        program_become_child();
         program_give_descriptors();
         ad_array_release(program.a);
         ad_session_close(program.s);

@@ -38,6 +38,8 @@ int program_interrupt(void *unused);
 /* Let the process get no more descriptors, until they are given again. */
 void program_take_descriptors(void);
 void program_give_descriptors(void);
+/* Take the connection as it is for a child that has just been forked. */
+void program_become_child(void);
 /* Fork a child that ends at once, after it has let go what it has. */
 void program_fork(void);
 
