@@ -7,11 +7,6 @@
 
 #define MOST_POINTS (INT64_C(1) << 31) /* fewer points than this have pairs that can be counted */
 
-/* Get a number of the parameters that may be whole. */
-static double get_number(const ad_scalar *s) {
-    return s->kind == AD_SCALAR_FLOAT ? s->as.f : s->kind == AD_SCALAR_UINT ? (double)s->as.u : (double)s->as.i;
-}
-
 /* Check that input i is a float64 array of points, one in each row. AD_E_TYPE, AD_E_VALUE. */
 static int check_points(const ad_op *op, int i, const ad_desc **out, ad_fault *fault) {
     int status = ad__typed_input(op, i, AD_FLOAT64, out, fault);
@@ -41,7 +36,7 @@ int ad__infer_pair_distances(const ad_op *op, ad_result *result, ad_fault *fault
 
     if (!status && (metric < 0 || metric >= AD_NPAIR_METRICS))
         status = ad__fault(fault, AD_E_VALUE, "pair_distances: no such metric: %" PRId64, metric);
-    if (!status && metric == AD_PAIRS_minkowski && !(get_number(&op->param[1]) > 0))
+    if (!status && metric == AD_PAIRS_minkowski && !(ad__param_number(&op->param[1]) > 0))
         status = ad__fault(fault, AD_E_VALUE, "pair_distances: p must be above 0");
     if (status) return status;
     const int64_t m = x->shape[0];
@@ -52,7 +47,7 @@ int ad__infer_pair_distances(const ad_op *op, ad_result *result, ad_fault *fault
 
 int ad__infer_nearest_points(const ad_op *op, ad_result *result, ad_fault *fault) {
     const int64_t k = op->param[0].as.i;
-    const double p = get_number(&op->param[1]);
+    const double p = ad__param_number(&op->param[1]);
     const ad_desc *points, *queries;
     int status = check_both(op, &points, &queries, fault);
 
@@ -60,7 +55,7 @@ int ad__infer_nearest_points(const ad_op *op, ad_result *result, ad_fault *fault
         status = ad__fault(fault, AD_E_VALUE, "nearest_points: %" PRId64 " neighbours; it must be 1 to %d", k,
                            AD_MOST_NEAREST);
     if (!status && !(p >= 1)) status = ad__fault(fault, AD_E_VALUE, "nearest_points: p must be 1 or more");
-    if (!status && get_number(&op->param[2]) != get_number(&op->param[2]))
+    if (!status && ad__param_number(&op->param[2]) != ad__param_number(&op->param[2]))
         status = ad__fault(fault, AD_E_VALUE, "nearest_points: the bound must be a number");
     if (status) return status;
     ad__set_result(&result[0], AD_FLOAT64, 2, (const int64_t[]){queries->shape[0], k});

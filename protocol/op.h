@@ -28,6 +28,11 @@ typedef struct ad_scalar {
     } as;
 } ad_scalar;
 
+/* Get a parameter that is a number, as "f" in a row of call.def says. It may be whole. */
+static inline double ad__param_number(const ad_scalar *s) {
+    return s->kind == AD_SCALAR_FLOAT ? s->as.f : s->kind == AD_SCALAR_UINT ? (double)s->as.u : (double)s->as.i;
+}
+
 typedef enum ad_form {
     AD_VIEW,  /* a view of a buffer that exists */
     AD_FRESH, /* output only: the operation creates the buffer, contiguous and exactly as large as this */

@@ -94,18 +94,12 @@ static int64_t estimate_sparse(const ad_op *op) {
     return x && x->ndim == 2 ? estimate_product(count_input(op, 0), x->shape[1], 2) : 0;
 }
 
-/* Tell whether parameter i is an exponent whose powers take no more than products: 1, 2 or infinity. */
-static bool is_plain_exponent(const ad_op *op, int i) {
-    const ad_scalar *p = i < op->nparam ? &op->param[i] : NULL;
-    if (!p) return false;
-    if (p->kind == AD_SCALAR_FLOAT) return p->as.f == 1 || p->as.f == 2 || p->as.f == INFINITY;
-    return p->kind == AD_SCALAR_INT && (p->as.i == 1 || p->as.i == 2);
-}
-
-/* Find the metric: parameter 0 of pair_distances, or that of the exponent of nearest_points, parameter 1. */
+/* Find the metric: parameter 0 of pair_distances, or that of the exponent of nearest_points, parameter 1. Powers of 1,
+ * 2 and infinity take no more than products. */
 static int64_t find_metric(const ad_op *op) {
     if (op->row == AD_CALL_pair_distances) return find_number(op, 0);
-    return is_plain_exponent(op, 1) ? AD_PAIRS_euclidean : AD_PAIRS_minkowski;
+    const double p = op->nparam > 1 ? ad__param_number(&op->param[1]) : 0;
+    return p == 1 || p == 2 || p == INFINITY ? AD_PAIRS_euclidean : AD_PAIRS_minkowski;
 }
 
 /* Get the ns of a coordinate of two points. */
