@@ -42,7 +42,7 @@ bool ad__session_poll(ad_worker_session *s) {
         ((!has_next_turn(s) && ad__stream_queues_mark(s, &fault)) || ad__stream_queues_poll(s, &fault)))
         ad__log(cannot_see_how_far_a_session_is, s->id, fault.text);
     if (!s->fusion.count)
-        ad__deferred_checks_read(s, ad__stream_queues_idle(s)); /* queued operations need the same epoch */
+        ad__deferred_checks_read(s, ad__stream_queues_idle(s)); /* a queue begins a new epoch only for want of places */
     if (s->modules.dropped) s->worker->hooks.modules->reap(s);
     if (s->checkpoint.late) ad__blame_update(s);
     if (!is_wait_over(s)) return false;

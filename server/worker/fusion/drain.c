@@ -201,12 +201,8 @@ static void run_remaining(ad_worker_session *s) {
     ad_draining *d = &h->ops->draining;
     for (unsigned i = 0; i < d->groups.count; i++) {
         const ad_group *g = &d->groups.group[i];
-        ad__deferred_checks_make_room(s);
         if (g->last < d->until || (g->count > 1 && ad__fusion_run_group(s, &d->groups, g))) continue;
-        for (unsigned at = 0; at < g->count; at++) {
-            ad__deferred_checks_make_room(s);
-            ad__fusion_run_one(s, d->groups.order[g->first + at]);
-        }
+        for (unsigned at = 0; at < g->count; at++) ad__fusion_run_one(s, d->groups.order[g->first + at]);
     }
     d->until = h->count;
 }
@@ -241,8 +237,7 @@ bool ad__fusion_make_room(ad_worker_session *s) {
 void ad__fusion_flush(ad_worker_session *s) {
     while (s->fusion.count) {
         if (!s->fusion.draining) begin_drain(s, false);
-        do ad__deferred_checks_make_room(s);
-        while (run_next(s));
+        while (run_next(s)) {}
         end_drain(s);
     }
 }

@@ -36,6 +36,7 @@ static int check_cancelled(job *j, const ad_fusion_op *o) {
 void ad__fusion_run_one(ad_worker_session *s, unsigned i) {
     ad_fusion_op *o = &s->fusion.ops->op[i];
     job j;
+    ad__deferred_checks_make_room(s);
     ad__job_begin(&j, s, &o->op, o->number);
     ad__job_set_queued(&j, o->stream_queue, o->buffer);
     int status = check_cancelled(&j, o);
@@ -216,6 +217,7 @@ bool ad__fusion_run_group(ad_worker_session *s, const ad_groups *groups, const a
         if (h->ops->member[w.order[at]].ends) w.end = w.order[at];
         if (ad__cancel_covers(s, h->ops->op[w.order[at]].place)) return false;
     }
+    ad__deferred_checks_make_room(s);
     bool done = run_as_chain(&w);
     h->chains += done;
     h->chained += done ? w.count : 0;

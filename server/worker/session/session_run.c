@@ -141,10 +141,7 @@ static bool must_wait_for_room(ad_worker_session *s) {
     if (settles) ad__fusion_flush(s);
     ad_stream_queue *queue = s->streams.current ? ad__stream_queue_current(s, NULL) : NULL;
     if (queue && ad__stream_queue_full(queue)) ad__session_await(s, AD_WAIT_ROOM, queue, NULL);
-    else if (ad__deferred_checks_full(&s->deferred_checks) || (settles && (s->deferred_checks.count || writes_down))) {
-        ad__fusion_flush(s);
-        ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
-    }
+    else if (settles && (s->deferred_checks.count || writes_down)) ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
     if (s->wait.kind && !ad__session_poll(s)) return true;
     if (settles && writes_down) ad__checkpoint_commit(s);
     return false;
@@ -189,6 +186,9 @@ static bool may_run(ad_worker_session *s, int64_t cost, int64_t held, int64_t li
     return false;
 }
 
+/* Tell how a turn ends in the middle of a drain: it waits for the device, or has no more time. */
+static ad_turn choose_turn_end(const ad_worker_session *s) { return s->wait.kind ? AD_TURN_WAITING : AD_TURN_MORE; }
+
 /* Take up what the turn before has left: a wait, or a queue that was being drained. False: *end says how it ends. */
 static bool begin_turn(ad_worker_session *s, int64_t until, int64_t limit, ad_turn *end) {
     *end = AD_TURN_WAITING;
@@ -200,8 +200,9 @@ static bool begin_turn(ad_worker_session *s, int64_t until, int64_t limit, ad_tu
     if (s->wait.kind && !ad__session_poll(s)) return false;
     s->fusion.turn_until = until;
     if (s->fusion.draining && !may_run(s, 0, s->fusion.cost, limit, end)) return false;
-    *end = AD_TURN_MORE;
-    return ad__fusion_continue(s);
+    if (ad__fusion_continue(s)) return true;
+    *end = choose_turn_end(s);
+    return false;
 }
 
 /* Read the next message. 1: it is at hand; 0: none is there; negative: the session is over, or nobody takes its
@@ -242,7 +243,7 @@ static ad_turn end_turn(ad_worker_session *s, int64_t held, int64_t limit) {
         ad__session_await_more(s, time_to_wait);
         return AD_TURN_WAITING;
     }
-    if (!ad__fusion_drain(s)) return AD_TURN_MORE;
+    if (!ad__fusion_drain(s)) return choose_turn_end(s);
     if (s->checkpoint.late) ad__checkpoint_commit(s); /* the checkpoint lets more operations count as complete */
     ad__reply_ack(s, true);
     ad__checkpoint_commit(s);
