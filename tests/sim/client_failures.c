@@ -1,6 +1,6 @@
-/* Operations that fail by themselves, as an index is out of bounds. A result fails with its operation, and what is made
- * from it as well. An array that such an operation should have changed is as before. The first question behind that is
- * told of the failure, and the second is not. */
+/* Clients send operations that fail by themselves, as an index is out of bounds. A result fails with its operation, and
+ * what is made from it as well. An array that such an operation should have changed is as before. The first question
+ * behind that is told of the failure, and the second is not. */
 #include <string.h>
 
 #include "protocol/rows_call.h"
@@ -19,7 +19,7 @@ static ad_array *make_indices(client *c, const model *x, int64_t count, bool fai
 }
 
 /* z = x[indices] */
-static void gather(client *c, bool fails) {
+static void gather_elements(client *c, bool fails) {
     const int64_t count = 1 + (int64_t)sim_draw_below(MOST_GATHERED);
     int64_t index;
     ad_array *out;
@@ -40,7 +40,7 @@ static void gather(client *c, bool fails) {
 }
 
 /* x[index] = a number; `changed` is the array then. False: there is none. */
-static bool scatter(client *c, bool fails, model *changed) {
+static bool scatter_number(client *c, bool fails, model *changed) {
     const int64_t number = (int64_t)sim_draw_below(1000);
     int64_t index;
     ad_array *out;
@@ -83,11 +83,11 @@ void sim_try_index(client *c) {
     const bool fails = sim_draw_case(500000);
     model changed;
     if (sim_draw_case(500000)) {
-        gather(c, fails);
+        gather_elements(c, fails);
         return;
     }
     if (c->reader.wanted || sim_model_tolerates()) return; /* others may be told, or of something else */
-    if (!scatter(c, fails, &changed)) return;
+    if (!scatter_number(c, fails, &changed)) return;
     send_some(c);
     if (fails) expect_failure(c, &changed);
 }

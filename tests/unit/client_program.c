@@ -91,16 +91,11 @@ void program_give_descriptors(void) {
     if (usual.rlim_cur) setrlimit(RLIMIT_NOFILE, &usual);
 }
 
-/* The thread sanitizer knows no thread that a child of several threads begins. */
-#ifdef __SANITIZE_THREAD__
-enum { CHILD_HAS_THREADS = 0 };
-#else
-enum { CHILD_HAS_THREADS = 1 };
-#endif
-
 void program_become_child(void) {
     connection_clear();
-    connection.threadless = !CHILD_HAS_THREADS;
+#ifdef __SANITIZE_THREAD__
+    connection.threadless = true; /* the sanitizer knows no thread that a child of several threads begins */
+#endif
 }
 
 void program_fork(void) {
